@@ -11,7 +11,7 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.engine import call_cache
 from eltwise.engine.call import calls_of
-from eltwise.kernels import dispatch
+from eltwise.kernels import compiled, dispatch
 from eltwise.ops import registry
 from eltwise.oracle.hard_values import hard_values
 
@@ -117,6 +117,62 @@ def test_an_integer_divisor_of_0_is_an_error_and_nothing_is_written(
             operator(a, b, out=b)
         assert (b == before).all()
     assert operator(a[:0], b[:1]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("floor", [True, False])
+@pytest.mark.parametrize("element_type", [each for each in INTEGERS if each.bits > 4], ids=str)
+def test_quotients_of_kernels_are_those_of_integers(
+    element_type: ElementType, floor: bool, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """All pairs of 8 bits; of more bits numbers near powers of two, products, and what lies next to them."""
+    monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
+    low, high = element_type.limits
+    if element_type.bits == 8:
+        numbers = np.arange(low, high + 1)
+        a, b = (each.ravel() for each in np.meshgrid(numbers, numbers[numbers != 0]))
+    else:
+        powers = [sign * (1 << power) for power in range(element_type.bits) for sign in (1, -1)]
+        edges = [power + step for power in powers for step in (-1, 0, 1)]
+        edges = [low, high, *(each for each in edges if low <= each <= high)]
+        generator = np.random.default_rng(seed)
+        divisors = generator.choice(np.array([each for each in edges if each], object), 20_000)
+        quotients = generator.choice(np.array(edges, object), 20_000) // divisors
+        steps = generator.integers(-1, 2, 20_000).astype(object)
+        a, b = np.clip(quotients * divisors + steps, low, high), divisors
+    a, b = (each.astype(element_type.storage) for each in (a, b))
+    result = eltwise.operator("Divide-1", m_pythondiv=floor)(a, b)
+    wide = a.astype(object), b.astype(object)
+    expected = wide[0] // wide[1]
+    if not floor:
+        expected = expected + ((expected < 0) & (expected * wide[1] != wide[0]))
+    assert np.array_equal(result.astype(object), np.where(expected > high, low, expected))  # The least number over -1.
+
+
+@pytest.mark.parametrize("element_type", [each for each in INTEGERS if each.bits > 4], ids=str)
+def test_a_divisor_of_0_is_found_wherever_it_lies(
+    element_type: ElementType, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_PIECE", 1 << 10)
+    generator, operator = np.random.default_rng(seed), eltwise.operator("Divide-1")
+    a = np.full((70, 90), 7).astype(element_type.storage)
+    divisors = [
+        np.full(shape, 3).astype(element_type.storage) for shape in ((70, 90), (90,), (70, 1), (1,), (140, 180))
+    ]
+    layouts = [*divisors[:4], divisors[4][::2, ::2], np.asfortranarray(divisors[0]), divisors[0][::-1, ::-1]]
+    layouts.append(divisors[0].astype(divisors[0].dtype.newbyteorder("S")))
+    for b in layouts:
+        for _again in range(5):
+            assert (operator(a, b) == 2).all()
+            assert (operator(a, b, out=a.copy()) == 2).all()
+            index = tuple(int(generator.integers(size)) for size in b.shape)
+            b[index] = 0
+            out = a.copy()
+            for keywords in ({}, {"out": out}):
+                with pytest.raises(EltwiseError, match="divided by 0"):
+                    operator(a, b, **keywords)
+            assert (out == a).all()
+            b[index] = 3
 
 
 @pytest.mark.parametrize("kernels", ["numpy", "compiled"])

@@ -18,7 +18,7 @@ from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Plan, make_plan
+from eltwise.kernels.plan import Divisors, Plan, make_plan
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
@@ -76,7 +76,7 @@ class Calls:
         with float_mode.default_mode():  # Numbers are converted in it too.
             try:
                 arrays, prepared = self.prepared(operands, out)
-                if not prepared.element_type.is_integer:
+                if not prepared.element_type.is_integer or self.computation.expression.divides:
                     float_mode.require_default()
                 return prepared.run(*arrays)
             except EltwiseError as error:
@@ -160,22 +160,12 @@ class Calls:
         expression = self.computation.expression
         swapped = tuple(not array.dtype.isnative for array in operands)
         has_swapped = any(not array.dtype.isnative for array in outs)
-        is_checked = self._checks_divisor(element_type, plan)
-        call = (expression, element_type, plan, (has_swapped, *swapped))
-        run = dispatch.prepare(*call)
-        if not is_checked:
-            return Prepared(
-                dispatch.recorded(run, element_type, plan, self.records, dispatch.recipe_finder(*call)),
-                element_type,
-                plan,
-            )
-        name, sizes = f"operand {self.computation.operands[1]}", plan.operands[1]
-
-        def divided(*arrays: np.ndarray) -> np.ndarray:
-            check_divisor(arrays[1], sizes, name, self.computation.name)
-            return run(*arrays)
-
-        return Prepared(divided, element_type, plan)
+        divisors = None
+        if self._checks_divisor(element_type, plan):
+            divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, element_type, plan))
+        call = (expression, element_type, plan, (has_swapped, *swapped), divisors)
+        run, recipe_of = dispatch.prepare(*call), dispatch.recipe_finder(*call)
+        return Prepared(dispatch.recorded(run, element_type, plan, self.records, recipe_of), element_type, plan)
 
     def _checks_divisor(self, element_type: ElementType, plan: Plan) -> bool:
         return element_type.is_integer and self.computation.expression.divides and 0 not in plan.shape

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.kernels import dispatch
 from eltwise.kernels.native import Records
+from eltwise.kernels.plan import Divisors
 
 Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
 """Is called after each step with its operands, those that are there, and its result."""
@@ -183,25 +185,30 @@ def _group_run(
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
-    call = (group.expression, group.element_type, group.plan, is_swapped)
+    divisors = Divisors(tuple(number for number, _node in group.divisors), partial(_check_divisors, group))
+    call = (group.expression, group.element_type, group.plan, is_swapped, divisors if group.divisors else None)
     function = dispatch.prepare(*call)
-    if records is not None and not group.divisors:
+    if records is not None:
         recipe_of = dispatch.recipe_finder(*call)
         function = dispatch.recorded(function, group.element_type, group.plan, records, recipe_of)
 
     def run(values: list[Any]) -> np.ndarray:
-        for number, node in group.divisors:
-            try:
-                name = f"operand {node.bound.schema.operand_name(1)}"
-                check_divisor(values[reads[number]], group.operands[number].sizes, name, node.schema.versioned_name)
-            except EltwiseError as error:
-                raise located(error, node) from None
         try:
             return function(*[values[value] for value in reads])
         except EltwiseError as error:
             raise located(error, group.nodes[-1]) from None
 
     return run
+
+
+def _check_divisors(group: Group, operands: Sequence[np.ndarray]) -> None:
+    """Refuse integer divisors that hold a 0, naming the node."""
+    for number, node in group.divisors:
+        try:
+            name = f"operand {node.bound.schema.operand_name(1)}"
+            check_divisor(operands[number], group.operands[number].sizes, name, node.schema.versioned_name)
+        except EltwiseError as error:
+            raise located(error, node) from None
 
 
 def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:

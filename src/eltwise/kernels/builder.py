@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -134,5 +135,24 @@ class Builder(Instructions):
         constants = {name: constant(lanes, self._scalar, value) for name, value in _CONSTANTS.items()}
         results: list[str] = []
         for template in step.definition.instructions(self.structure.element_type):
-            results.append(self.let(template.format(*results, **names, **constants)))
+            instruction = template.format(*results, **names, **constants)
+            is_quotient = instruction.startswith(("sdiv", "udiv")) and self.structure.width < 8
+            results.append(self._quotient(lanes, instruction) if is_quotient else self.let(instruction))
         return results[-1]
+
+    def _quotient(self, lanes: int, instruction: str) -> str:
+        """The quotient of integers of at most 32 bits: integers are divided one by one, floats in vectors.
+
+        The dividend is multiplied by the reciprocal, which stays the same where the divisor does. That is made larger
+        by more than roundings take away: a whole quotient never falls below itself, and one that is not whole is
+        farther from the next integer than it is moved.
+        """
+        kind, is_double = of(lanes, self._scalar), self.structure.width == 4
+        a, b = instruction.removeprefix(f"{instruction[:4]} {kind} ").split(", ")
+        scalar, sign, one = ("double" if is_double else "float"), instruction[0], 1 + 2.0 ** (-50 if is_double else -21)
+        floats = of(lanes, scalar)
+        dividend, divisor = (self.let(f"{sign}itofp {kind} {each} to {floats}") for each in (a, b))
+        bits = f"0x{struct.unpack('>Q', struct.pack('>d', one))[0]:X}"
+        numerator = f"splat ({scalar} {bits})" if lanes > 1 else bits
+        reciprocal = self.let(f"fdiv {floats} {numerator}, {divisor}")
+        return self.let(f"fpto{sign}i {floats} {self.let(f'fmul {floats} {dividend}, {reciprocal}')} to {kind}")

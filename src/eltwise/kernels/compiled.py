@@ -16,7 +16,7 @@ from eltwise.core.shapes import Sizes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest, make_nest
-from eltwise.kernels.plan import Axes, Plan
+from eltwise.kernels.plan import Axes, Divisors, Plan
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address, function_address
 from eltwise.kernels.structure import CACHE_LINE, Structure
@@ -37,7 +37,8 @@ class Part(NamedTuple):
     """A part of a call.
 
     Attributes:
-        starts: for each array, the result first, the bytes from its first element to where the loops start.
+        starts: for each array, the result first, the bytes from its first element to where the loops start; then 0
+            where the kernel has a status.
         geometry: the kernel's arguments after the addresses.
         first: the first run.
         last: the one after the last.
@@ -79,14 +80,16 @@ class Recipe(NamedTuple):
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
         count, nest = max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE)), self.nest
+        status = (0,) * self.has_status
         if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
-            return [Part(nest.starts, nest.geometry, first, last) for first, last in ranges(nest.runs, count)]
+            starts = (*nest.starts, *status)
+            return [Part(starts, nest.geometry, first, last) for first, last in ranges(nest.runs, count)]
         inner, rest = nest.inner, nest.geometry[1:]
         found: list[Part] = []
         # Each part but the first begins a multiple of cache lines after the run's own begin.
         for first, last in ranges(inner.size, count, CACHE_LINE):
             moved = tuple(start + first * step for start, step in zip(nest.starts, inner.steps, strict=True))
-            found.append(Part(moved, (last - first, *rest), 0, nest.runs))
+            found.append(Part((*moved, *status), (last - first, *rest), 0, nest.runs))
         return found
 
     def overlaps(self, places: Sequence[int]) -> bool:
@@ -153,6 +156,7 @@ class Call:
         element_type: of the operands.
         plan: where the operands lie in the result.
         swapped: for each array, the result first, whether its bytes are in the other order.
+        divisors: the operands that must not hold a 0, for integers.
     """
 
     def __init__(
@@ -161,8 +165,10 @@ class Call:
         element_type: ElementType,
         plan: Plan,
         swapped: tuple[bool, ...],
+        divisors: Divisors | None = None,
     ) -> None:
         self.expression, self.element_type, self.plan, self.swapped = expression, element_type, plan, swapped
+        self.divisors = divisors
         # To build a recipe takes longer than most calls, and a program has arrays of few strides of a shape.
         self._work: dict[Hashable, Work] = {}
 
@@ -172,9 +178,13 @@ class Call:
         operands = arrays[:count]
         if len(arrays) > count:
             out = arrays[count]
+            if self.divisors is not None:  # Another thread might find a 0 when this one has written something.
+                self.divisors.check(operands)
         else:
             out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
         if not self.run(out, operands):
+            if self.divisors is not None:
+                self.divisors.check(operands)
             numpy_kernel.compute(self.expression, self.element_type, self.plan, operands, out)
         return out
 
@@ -182,8 +192,8 @@ class Call:
         """Compute into ``out``.
 
         Returns:
-            Whether that was possible: ``out`` may share memory with an operand otherwise than element by element.
-            Then nothing was written.
+            Whether that was possible: ``out`` may share memory with an operand otherwise than element by element,
+            and then nothing was written; or a divisor holds a 0.
         """
         places = [address(out), *map(address, operands)]
         key = (num_threads(), places[0] % CACHE_LINE, out.strides, *[operand.strides for operand in operands])
@@ -228,6 +238,7 @@ class Call:
             streams=whole and streams(nest, aligned),
             has_heads=not nest.begins_at_lines(aligned),
             target=target,
+            divisors=tuple(1 + number for number in self.divisors.operands) if self.divisors else (),
         )
         return Recipe(
             structure=structure,
@@ -239,6 +250,7 @@ class Call:
                 for sizes, stride in zip(plan.operands, strides[1:], strict=True)
             ),
             result_bytes=plan.bytes_of(element_type),
+            has_status=self.divisors is not None,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal
 
@@ -15,14 +15,15 @@ from eltwise.core.errors import AttributeValueError
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, RecipeOf, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import Divisors, Plan
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
 """Below this size of the result NumPy's own loops are as fast as a kernel, and nearer."""
 
 LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
-"""The same for float16 and bfloat16, and for what NumPy has no loop of: that is many times slower than memory."""
+"""The same for float16 and bfloat16, quotients of integers, and what NumPy has no loop of, which is many times slower
+than memory."""
 
 MOST_NATIVE_BYTES = 1 << 23
 """Up to this size of the result a call that is made often gets a record; memory for larger ones comes from the pool."""
@@ -38,6 +39,7 @@ def prepare(
     element_type: ElementType,
     plan: Plan,
     swapped: tuple[bool, ...],
+    divisors: Divisors | None = None,
 ) -> Run:
     """Make the function that computes an expression for arrays of known types and shapes.
 
@@ -46,6 +48,8 @@ def prepare(
         element_type: of the operands.
         plan: where the operands lie in the result.
         swapped: for each array, the result first, whether its bytes are in the other order.
+        divisors: the operands that must not hold a 0, for integers; before that is found out, no array that is given is
+            written.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
@@ -55,10 +59,20 @@ def prepare(
     if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        return compiled.Call(expression, element_type, plan, swapped)
+        return compiled.Call(expression, element_type, plan, swapped, divisors)
     if not is_large and not any(swapped) and plan.aligns_ends:
-        return numpy_kernel.direct(expression, element_type)
-    return numpy_kernel.planned(expression, element_type, plan)
+        run = numpy_kernel.direct(expression, element_type)
+    else:
+        run = numpy_kernel.planned(expression, element_type, plan)
+    return run if divisors is None else _checked(run, divisors.check)
+
+
+def _checked(run: Run, check: Callable[[Sequence[np.ndarray]], None]) -> Run:
+    def checked(*arrays: np.ndarray) -> np.ndarray:
+        check(arrays)
+        return run(*arrays)
+
+    return checked
 
 
 def recorded(run: Run, element_type: ElementType, plan: Plan, records: Records, recipe_of: RecipeOf) -> Run:
@@ -77,7 +91,13 @@ def recorded(run: Run, element_type: ElementType, plan: Plan, records: Records, 
     return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
 
 
-def recipe_finder(expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...]) -> RecipeOf:
+def recipe_finder(
+    expression: Expression,
+    element_type: ElementType,
+    plan: Plan,
+    swapped: tuple[bool, ...],
+    divisors: Divisors | None = None,
+) -> RecipeOf:
     """Make the function that says how calls of what ``prepare`` computes are computed by a kernel; None where none can.
 
     Args:
@@ -85,6 +105,7 @@ def recipe_finder(expression: Expression, element_type: ElementType, plan: Plan,
         element_type: of the operands.
         plan: where the operands lie in the result.
         swapped: for each array whether its bytes are in the other order.
+        divisors: the operands that must not hold a 0.
     """
 
     def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
@@ -92,7 +113,7 @@ def recipe_finder(expression: Expression, element_type: ElementType, plan: Plan,
             return None
         from eltwise.kernels import compiled
 
-        return compiled.Call(expression, element_type, plan, swapped).recorded_recipe(operands, result)
+        return compiled.Call(expression, element_type, plan, swapped, divisors).recorded_recipe(operands, result)
 
     return recipe_of
 
@@ -102,7 +123,8 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     if mode() != "auto":
         return 0 if mode() == "compiled" else 1 << 63
     has_loops = all(isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps)
-    return LEAST_BYTES if has_loops and element_type not in (FLOAT16, BFLOAT16) else LEAST_BYTES_OF_SLOW_LOOPS
+    is_slow = element_type in (FLOAT16, BFLOAT16) or (element_type.is_integer and expression.divides)
+    return LEAST_BYTES if has_loops and not is_slow else LEAST_BYTES_OF_SLOW_LOOPS
 
 
 @cache

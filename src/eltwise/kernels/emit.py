@@ -6,7 +6,8 @@ from collections.abc import Callable
 from itertools import count
 
 from eltwise.kernels.builder import Builder, Loop
-from eltwise.kernels.structure import CACHE_LINE, Structure
+from eltwise.kernels.instructions import constant, of
+from eltwise.kernels.structure import CACHE_LINE, TILE_BLOCK, Structure
 from eltwise.kernels.tiles import write_block
 
 
@@ -21,6 +22,7 @@ def kernel_text(structure: Structure) -> str:
         return Loop(code.argument(next(numbers)), arguments())
 
     places = list(map(code.pointer, arguments()))
+    status = code.pointer(code.argument(next(numbers))) if structure.divisors else ""
     inner = loop()
     second = loop() if structure.is_tiled else None
     outer = [loop() for _loop in range(structure.outer_loops)]
@@ -31,12 +33,60 @@ def kernel_text(structure: Structure) -> str:
         else:
             write_block(code, places, inner, second, number)
 
-    has_mode = structure.target.has_mode and structure.element_type.kind == "float"
-    code.in_default_mode(lambda: write_runs(code, places, outer, run), has_mode=has_mode)
+    def compute() -> None:
+        has_mode = structure.target.has_mode and structure.rounds
+        code.in_default_mode(lambda: write_runs(code, places, outer, run), has_mode=has_mode)
+
+    if structure.divisors:
+        has_zero = _has_zero(code, places, inner, second, outer)
+        code.when(has_zero, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
+        code.when(code.let(f"xor i1 {has_zero}, true"), compute)
+    else:
+        compute()
     if structure.streams:
         # Streaming stores are ordered by nothing else: another thread must see them when it learns of the end.
         code.do("fence seq_cst")
     return code.kernel()
+
+
+def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None, outer: list[Loop]) -> str:
+    """An i1: whether a divisor has a 0 in some run, or block of tiles."""
+    seen = code.let("alloca i1, align 1")
+    code.do(f"store i1 false, ptr {seen}, align 1")
+
+    def one(own: list[str], array: int, lanes: int, begin: str, end: str) -> None:
+        kind = of(lanes, f"i{8 * code.structure.width}")
+
+        def add(index: str, values: list[str]) -> list[str]:
+            value = code.load(array, code.place(own, inner, array, index), lanes)
+            is_zero = code.let(f"icmp eq {kind} {value}, {constant(lanes, f'i{8 * code.structure.width}', 0)}")
+            return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {is_zero}")]
+
+        (found,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
+        if lanes > 1:
+            found = code.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({of(lanes, 'i1')} {found})")
+        before = code.let(f"load i1, ptr {seen}, align 1")
+        code.do(f"store i1 {code.let(f'or i1 {before}, {found}')}, ptr {seen}, align 1")
+
+    def run(own: list[str], number: str) -> None:
+        if second is None:
+            row(own)
+            return
+        left = code.let(f"sub i64 {second.size}, {code.let(f'mul i64 {number}, {TILE_BLOCK}')}")
+        rows = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {TILE_BLOCK})")
+        code.loop("0", rows, 1, lambda index: row(code.all_moved(own, index, second.steps)))
+
+    def row(own: list[str]) -> None:
+        for array in code.structure.divisors:
+            whole = "0"
+            if code.structure.walks[array] == "vector":
+                lanes = code.structure.lanes
+                whole = code.let(f"and i64 {inner.size}, {-lanes}")
+                one(own, array, lanes, "0", whole)
+            one(own, array, 1, whole, "1" if code.structure.walks[array] == "scalar" else inner.size)
+
+    write_runs(code, places, outer, run)
+    return code.let(f"load i1, ptr {seen}, align 1")
 
 
 def write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callable[[list[str], str], None]) -> None:

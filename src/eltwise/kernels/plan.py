@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from eltwise.core.broadcasting import Broadcast
 from eltwise.core.dtypes import ElementType
@@ -40,6 +42,18 @@ class Plan(NamedTuple):
             tuple(sizes[axis] for axis in axes) == sizes[len(sizes) - len(axes) :]
             for sizes, axes in zip(self.operands, self.axes, strict=True)
         )
+
+
+class Divisors(NamedTuple):
+    """The operands that integers are divided by: none may hold a 0.
+
+    Attributes:
+        operands: their numbers.
+        check: raises where one of the operands, which it is given, holds a 0 where it must not.
+    """
+
+    operands: tuple[int, ...]
+    check: Callable[[Sequence[np.ndarray]], None]
 
 
 def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: ElementType) -> Plan:

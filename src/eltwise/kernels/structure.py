@@ -61,6 +61,8 @@ class Structure(NamedTuple):
         streams: whether results bypass the cache, for results that are larger than it.
         has_heads: whether runs may begin within a cache line of the result.
         target: the processor.
+        divisors: the arrays that are looked through for a 0 before anything is computed; with one that has a 0, an i64
+            whose address follows those of the arrays becomes 1, and nothing is written.
     """
 
     expression: Expression
@@ -71,6 +73,7 @@ class Structure(NamedTuple):
     streams: bool
     has_heads: bool
     target: Target
+    divisors: tuple[int, ...] = ()
 
     @property
     def arrays(self) -> int:
@@ -95,8 +98,13 @@ class Structure(NamedTuple):
     def lanes(self) -> int:
         """How many elements a vector of operands holds; few where they are gathered or divided one by one."""
         lanes = self.target.vector_bytes // self.width
-        is_single = "strided" in self.walks or (self.element_type.is_integer and self.expression.divides)
+        is_single = "strided" in self.walks or (self.width == 8 and self.element_type.is_integer)
         return min(lanes, 16) if is_single else lanes
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the thread's floating-point mode changes results: quotients of integers are floats first."""
+        return self.element_type.kind == "float" or self.expression.divides
 
 
 def tile_sizes(width: int, vector_bytes: int) -> tuple[int, int]:
