@@ -36,14 +36,14 @@ pytestmark = pytest.mark.skipif(not native.is_possible(), reason="this Python or
 OFTEN = native.OFTEN + 2
 
 
-def repeated(function: Callable[..., np.ndarray], *operands: np.ndarray, **keywords: Any) -> np.ndarray:
+def repeated(function: Callable[..., np.ndarray], *operands: Any, **keywords: Any) -> np.ndarray:
     """Call often enough that the entry computes the last result."""
     for _ in range(OFTEN):
         result = function(*operands, **keywords)
     return result
 
 
-def is_native(function: Callable[..., np.ndarray], *operands: np.ndarray) -> bool:
+def is_native(function: Callable[..., np.ndarray], *operands: Any) -> bool:
     """Whether the entry has a record of calls with operands like these."""
     return records_of(function).has(operands)
 
@@ -124,7 +124,7 @@ def test_a_number_is_the_array_of_rank_0_that_it_equals(
 
 
 def test_the_record_of_a_scalar_is_that_of_an_array(subtract: Callable[..., np.ndarray]) -> None:
-    a, seen = np.float32([1, 2]), []
+    a, seen = np.array([1, 2], np.float32), []
     for scalar in (np.float32(1), 1, 1.0):
         assert repeated(subtract, a, scalar).tolist() == [0, 1]
         seen.append(is_native(subtract, a, np.zeros((), np.float32)))

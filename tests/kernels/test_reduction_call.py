@@ -34,7 +34,7 @@ SHAPES = [
 ]
 
 
-def at_once(reducing: Reducing, *operands: np.ndarray, axes: tuple[int, ...] = (0,)) -> np.ndarray | None:
+def at_once(reducing: Reducing, *operands: Any, axes: tuple[int, ...] = (0,)) -> np.ndarray | None:
     """The results of the kernel; None where it is uncertain."""
     calls = calls_of(reducing.source.computation(len(operands)))
     arrays, element_type, plan = calls.check(operands)
@@ -114,7 +114,7 @@ def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
         offsets = np.full(1, split.starts[0])
         for loop in split.reduced:
             offsets = np.add.outer(offsets, np.arange(loop.size) * loop.steps[1]).ravel()
-        marks[np.ix_(offsets // 4, range(split.first, split.last))] += 1
+        marks[np.ix_(offsets // 4, np.arange(split.first, split.last))] += 1
     assert {0, 1} >= {*marks.ravel().tolist()}
     assert (marks.sum(axis=0) == math.prod(shape[axis] for axis in axes)).all()
 
@@ -184,14 +184,20 @@ def test_an_axis_that_is_none_is_refused_after_one_that_is() -> None:
     for axis in (True, 1.0, (False, True), 2, (0, 0), "1", np.array([0, 1]), [0.0]):
         with pytest.raises(eltwise.EltwiseError, match="axis"):
             eltwise.mean_squared_difference(a, a, axis)  # type: ignore[arg-type]
-    assert eltwise.mean_squared_difference(a, a, np.int64(1)).shape == (3,)
+    assert eltwise.mean_squared_difference(a, a, np.int64(1)).shape == (3,)  # type: ignore[arg-type]
 
 
 @needs_entry
 @pytest.mark.usefixtures("_fresh")
 def test_numbers_and_strided_operands_in_records() -> None:
     a = np.arange(40, dtype=np.float32).reshape(5, 8)
-    for operands in ((a, 1), (a, np.float32(1)), (a[::-1, ::2], 1.0), (a.T, np.float32([1])), (a.astype(">f4"), 1)):
+    for operands in (
+        (a, 1),
+        (a, np.float32(1)),
+        (a[::-1, ::2], 1.0),
+        (a.T, np.array([1], np.float32)),
+        (a.astype(">f4"), 1),
+    ):
         expected = float(np.mean((np.asarray(operands[0], np.float64) - 1) ** 2))
         for _ in range(often):
             assert eltwise.mean_squared_difference(*operands) == expected
