@@ -17,7 +17,7 @@ ROOT = Path(eltwise.__file__).parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("version", "core"),
-    ("ops", "oracle"),
+    ("errors", "ops", "oracle"),
     ("ir", "kernels"),
     ("formats",),
     ("engine", "passes"),

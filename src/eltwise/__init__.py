@@ -10,7 +10,8 @@
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
 which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
 that two runtimes compute differently. ``delta`` and ``restore`` store a checkpoint as its difference from another.
-``backend`` is the backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``.
+``backend`` is the backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``; ``errors`` has
+its kinds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from eltwise.version import VERSION
 
 if TYPE_CHECKING:
+    from eltwise import backend, errors
     from eltwise.comparison.compare import compare
     from eltwise.conversion import convert
     from eltwise.core.errors import EltwiseError
@@ -72,6 +74,7 @@ __all__ = [
     "delta",
     "divide",
     "equal",
+    "errors",
     "greater",
     "greater_equal",
     "less",
@@ -122,13 +125,15 @@ _LATE = {
 """What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
 
 
+_MODULES = ("backend", "errors")
+
 _FUNCTIONS = "eltwise.engine.functions"
 """Where all other names are."""
 
 
 def __getattr__(name: str) -> object:
-    if name == "backend":
-        return importlib.import_module("eltwise.backend")
+    if name in _MODULES:
+        return importlib.import_module(f"eltwise.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_LATE.get(name, _FUNCTIONS)), name)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all
+from eltwise.core.border import public
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all, shown
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import files, registry
 from eltwise.formats.model_files import files_of
@@ -33,6 +34,7 @@ IR_VERSIONS = (10, 11)
 Format = registry.FormatName
 
 
+@public
 def convert(
     source: Source | Model,
     to: Format | None = None,
@@ -105,7 +107,7 @@ def convert_file(
 
 def _check_versions(target: Format, opset: int | None, ir_version: int | None) -> None:
     if target not in ("onnx", "openvino"):
-        raise AttributeValueError("there is no such format", got=repr(target), allowed="'onnx', 'openvino'")
+        raise AttributeValueError("there is no such format", got=shown(target), allowed="'onnx', 'openvino'")
     if target == "openvino" and opset is not None:
         raise AttributeValueError("an IR has no opset of its own", operand="opset", got=str(opset))
     if target == "onnx" and ir_version is not None:
@@ -115,7 +117,7 @@ def _check_versions(target: Format, opset: int | None, ir_version: int | None) -
         raise AttributeValueError(
             "this version of the IR format is not written here",
             operand="ir_version",
-            got=repr(ir_version),
+            got=shown(ir_version),
             allowed=", ".join(map(str, IR_VERSIONS)),
         )
 

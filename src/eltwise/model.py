@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError, raise_all
+from eltwise.core.border import public, stripped
+from eltwise.core.errors import (
+    ArgumentTypeError,
+    EltwiseError,
+    FileFormatError,
+    GraphError,
+    UnsupportedError,
+    raise_all,
+)
 from eltwise.engine.arrays import OtherT
 from eltwise.engine.runner import Runner
 from eltwise.formats import registry
@@ -32,6 +40,9 @@ class Model:
     """
 
     def __init__(self, analysis: Analysis) -> None:
+        if not isinstance(analysis, Analysis):
+            hint = "eltwise.load(path) loads a model"  # type: ignore[unreachable]
+            raise ArgumentTypeError("not the analysis of a graph", got=type(analysis).__name__, hint=hint)
         self.analysis = analysis
         self.graph = analysis.graph
 
@@ -93,9 +104,13 @@ class Model:
             EltwiseError: for inputs that are missing, unknown or do not fit what the model declares; and where the
                 model holds operators that eltwise does not run, naming them.
         """
-        self._check_feeds(inputs)
-        return self._runner.run(inputs)
+        try:
+            self._check_feeds(inputs)
+            return self._runner.run(inputs)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
+    @public
     def proto(self) -> ModelProto:
         """The model as an ``onnx.ModelProto``, with external data where it is.
 
@@ -106,6 +121,7 @@ class Model:
 
         return write_model_proto(self.graph)
 
+    @public
     def explain(self, inputs: Mapping[str, object], kind: Kind = "plan") -> str:
         """Run the model and tell how: which nodes one kernel computed, and how it was built.
 
@@ -130,6 +146,7 @@ class Model:
             )
 
 
+@public
 def load(source: Source, weights: bytes | None = None) -> Model:
     """Load a model.
 
@@ -161,6 +178,7 @@ def read(source: Source | Model, weights: bytes | None = None, *, reads_weights:
     return Model(Analysis(reading.graph, name, reading.problems))
 
 
+@public
 def save(model: Model, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
     """Save a model to an .onnx file, or to an .xml file with its .bin beside it.
 

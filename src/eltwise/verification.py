@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import EltwiseError, ValueRangeError
+from eltwise.core.errors import EltwiseError, ValueRangeError, VerificationError
 from eltwise.core.shapes import Shape, of_sizes
 from eltwise.engine.program import with_inputs
 from eltwise.ir.infer_graph import infer_graph
@@ -39,12 +39,6 @@ _LARGEST = 1 << 20
 
 _LARGEST_RESULT = 1 << 22
 """The most elements that a value may have, for a comparison bit by bit."""
-
-
-class VerificationError(EltwiseError):
-    """A converted model that does not give the bits of the original: a defect of this package."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True)

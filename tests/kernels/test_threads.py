@@ -26,7 +26,7 @@ def test_set_num_threads() -> None:
     eltwise.set_num_threads(3)
     assert threads.num_threads() == 3
     for wrong in (0, -1, True, "2", 1.5):
-        with pytest.raises(eltwise.EltwiseError, match="invalid number of threads"):
+        with pytest.raises(eltwise.EltwiseError, match=r"count: (out of range|the argument has a wrong type)"):
             eltwise.set_num_threads(wrong)  # type: ignore[arg-type]
     eltwise.set_num_threads(2)
 

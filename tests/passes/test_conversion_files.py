@@ -17,11 +17,10 @@ import eltwise
 from eltwise import verification
 from eltwise.cli import main
 from eltwise.conversion import convert, convert_file
-from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, VerificationError
 from eltwise.passes import elementwise
 from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.report import Comparison
-from eltwise.verification import VerificationError
 from support.onnx_models import NEWEST, model, node, sub_model, value
 from support.openvino_models import Ir, binary
 

@@ -48,10 +48,10 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize("target", [None, 5, "", "ort", "openvino ", ["openvino"], {}, np.int64(1)])
-def test_an_unknown_target_is_told_with_those_that_there_are(target: object) -> None:
+@pytest.mark.parametrize("target", ["", "ort", "openvino "])
+def test_an_unknown_target_is_told_with_those_that_there_are(target: str) -> None:
     with pytest.raises(NameUnknownError, match=r"there is no target.*onnxruntime, openvino"):
-        eltwise.check(bfloat16_model(), target)  # type: ignore[arg-type]
+        eltwise.check(bfloat16_model(), target)
 
 
 def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> None:

@@ -19,13 +19,13 @@ from eltwise.core.errors import (
     ManyProblemsError,
     NameUnknownError,
     UnsupportedError,
+    VerificationError,
 )
 from eltwise.formats.onnx.messages import needed_file_version
 from eltwise.passes.report import Report
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
-from eltwise.verification import VerificationError
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir, binary
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -61,7 +61,9 @@ def test_what_is_less_severe_is_left_and_told() -> None:
     _same, report = eltwise.repair(made, "onnxruntime")
     assert report.unchanged
     assert measured(report) == ["left as it is: sign of zero or NaN at 1 node (constant_left_out)"]
-    with pytest.raises(UnsupportedError, match=r"sign of zero or NaN on onnxruntime.*--allow constant_left_out"):
+    with pytest.raises(
+        UnsupportedError, match=r"sign of zero or NaN on onnxruntime.*where constant_left_out is allowed"
+    ):
         eltwise.repair(made, "onnxruntime", severity="sign")
     _same, report = eltwise.repair(made, "onnxruntime", severity="sign", allow="constant_left_out")
     assert measured(report) == ["Add-14 node 'n': allowed: constant_left_out"]
@@ -178,7 +180,7 @@ def test_a_model_with_other_operators_only_is_left() -> None:
     assert (same.proto(), report.unchanged) == (made, True)
 
 
-@pytest.mark.parametrize("allow", [None, 5, "s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
+@pytest.mark.parametrize("allow", ["s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
 def test_what_is_no_fault_is_not_allowed(allow: object) -> None:
     with pytest.raises(AttributeValueError, match=r"no such difference to allow.*allowed: .*saturation"):
         eltwise.repair(integer_ir().xml(), "openvino", allow=allow)  # type: ignore[arg-type]
@@ -189,7 +191,7 @@ def test_what_is_no_fault_is_not_allowed(allow: object) -> None:
 def test_one_name_alone_is_allowed_as_a_list_of_it() -> None:
     name = "int32_arithmetic"
     source = integer_ir().xml()
-    given: tuple[object, ...] = (name, [name], {name}, iter([name]))
+    given: tuple[object, ...] = (name, [name], {name}, (name,))
     reports = [eltwise.repair(source, "openvino", allow=allow)[1] for allow in given]  # type: ignore[arg-type]
     assert len({str(report) for report in reports}) == 1
 

@@ -96,7 +96,10 @@ def _terminated(number: int, _frame: object) -> NoReturn:
 
 
 def _refuse(error: EltwiseError) -> NoReturn:
-    """Print an error and exit."""
+    """Print an error and exit; what it says of an argument, it says of the option."""
+    for option in _options(sys.argv[1:]):
+        error.operand = option.opts[0] if error.operand == option.name else error.operand
+        error.hint = error.hint.replace(f"{option.name}=True", option.opts[0])
     if _is_json_wanted(sys.argv[1:]):
         with contextlib.suppress(OSError):  # stdout may be closed; stderr still has the sentence.
             printing.error_json(error)
@@ -106,11 +109,14 @@ def _refuse(error: EltwiseError) -> NoReturn:
 def _is_json_wanted(arguments: list[str]) -> bool:
     """Whether the command was given the flag ``--json``; in ``conform`` that option is a file name instead."""
     options = list(itertools.takewhile(lambda argument: argument != "--", arguments))
-    name = _command(options)
-    command = app.get_command(click.Context(app), name) if name and "--json" in options else None
-    return command is not None and any(
-        "--json" in each.opts and getattr(each, "is_flag", False) for each in command.params
-    )
+    return "--json" in options and any("--json" in each.opts and each.is_flag for each in _options(options))
+
+
+def _options(arguments: list[str]) -> list[click.Option]:
+    """The options of the command that is called."""
+    name = _command(arguments)
+    command = app.get_command(click.Context(app), name) if name else None
+    return [each for each in command.params if isinstance(each, click.Option)] if command is not None else []
 
 
 def _command(arguments: list[str]) -> str:

@@ -1,4 +1,7 @@
-"""The one family of errors that a caller can cause: fields first, one clear sentence made of them."""
+"""The one family of errors that a caller can cause: fields first, one clear sentence made of them.
+
+Each is also the error of Python that such a mistake raises elsewhere, so that ``except ValueError`` works.
+"""
 
 from __future__ import annotations
 
@@ -79,39 +82,57 @@ class EltwiseError(Exception):
         return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}
 
 
-class NameUnknownError(EltwiseError):
+class ArgumentTypeError(EltwiseError, TypeError):
+    """An argument of a type that the function does not take."""
+
+
+class NameUnknownError(EltwiseError, LookupError):
     """A name that is not one of those that exist here: an operator, an attribute, an input, a choice."""
 
 
-class AttributeValueError(EltwiseError):
+class AttributeValueError(EltwiseError, ValueError):
     """An attribute that is there but has a type or value that its operator version does not allow."""
 
 
-class ElementTypeError(EltwiseError):
+class ElementTypeError(EltwiseError, TypeError):
     """An element type that is forbidden, or that differs from the one that is required."""
 
 
-class ShapeError(EltwiseError):
+class ShapeError(EltwiseError, ValueError):
     """Shapes that do not broadcast, do not match the declared one, or cannot be made."""
 
 
-class ValueRangeError(EltwiseError):
+class ValueRangeError(EltwiseError, ValueError):
     """A value that the element type cannot hold exactly, where anything else would be a wrong number."""
 
 
-class FileFormatError(EltwiseError):
+class FileFormatError(EltwiseError, ValueError):
     """A file that cannot be read or written, or does not hold what its ending says."""
 
 
-class GraphError(EltwiseError):
+class FileMissingError(FileFormatError, FileNotFoundError):
+    """A file that is not there."""
+
+
+class ChangedInputError(FileFormatError):
+    """An input that was changed while it was read."""
+
+
+class GraphError(EltwiseError, ValueError):
     """A graph that is no graph: cycles, duplicate names, inputs that nothing makes."""
 
 
-class UnsupportedError(EltwiseError):
+class UnsupportedError(EltwiseError, NotImplementedError):
     """Something valid that this package does not run, named so that it can be looked up."""
 
 
-class ManyProblemsError(EltwiseError):
+class VerificationError(EltwiseError, ArithmeticError):
+    """A rewritten model that does not give the bits of the original: a defect of this package."""
+
+    exit_code = 1
+
+
+class ManyProblemsError(EltwiseError, ValueError):
     """Several problems of one model at once; ``problems`` holds each of them."""
 
     def __init__(self, problems: Sequence[EltwiseError], *, where: str = "") -> None:
@@ -155,6 +176,19 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> Nam
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",
         **place,
     )
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value as an error shows it, of whatever type it is.
+
+    >>> shown([1, 2]), shown("a" * 99, 9)
+    ('[1, 2]', "'aaaaa...")
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - objects that are somebody else's may fail to show themselves
+        text = type(value).__name__
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def counted(count: int, thing: str) -> str:

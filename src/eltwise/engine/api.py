@@ -8,7 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from eltwise.core.errors import NameUnknownError, ShapeError
+from eltwise.core.border import public, stripped
+from eltwise.core.errors import ArgumentTypeError, EltwiseError, NameUnknownError, ShapeError, shown
 from eltwise.core.shapes import Shape, of_sizes, parse
 from eltwise.engine.array_libraries import function_of
 from eltwise.engine.arrays import OtherT, Plain
@@ -44,6 +45,9 @@ class Operator:
     """
 
     def __init__(self, operation: Operation) -> None:
+        if not isinstance(operation, Operation):
+            hint = "eltwise.operator(name) makes an operator"  # type: ignore[unreachable]
+            raise ArgumentTypeError("not an operation", got=type(operation).__name__, hint=hint)
         self.operation = operation
         self._function = function_of(operation)
 
@@ -69,8 +73,12 @@ class Operator:
     def __call__(self, *operands: object, out: np.ndarray | None = None) -> np.ndarray: ...
     def __call__(self, *operands: object, out: np.ndarray | None = None) -> Any:
         """Compute the result of operands; see ``eltwise.engine.array_libraries.apply``."""
-        return self._function(*operands) if out is None else self._function(*operands, out=out)
+        try:
+            return self._function(*operands) if out is None else self._function(*operands, out=out)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
+    @public
     def infer_shape(self, *operands: str | Shape | tuple[int, ...]) -> InferredShape:
         """Infer the result's shape from the operands' shapes, known or not.
 
@@ -92,13 +100,13 @@ def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
     if isinstance(given, str):
         return parse(given)
     try:
-        return of_sizes(tuple(map(index, given)))
-    except TypeError:
-        raise ShapeError(
-            "not a shape", got=repr(given)[:80], allowed="a text like '2,3' or sizes like (2, 3)"
-        ) from None
+        sizes = tuple(map(index, given))
+    except Exception:  # noqa: BLE001 - to iterate somebody else's object may fail in any way
+        raise ShapeError("not a shape", got=shown(given), allowed="a text like '2,3' or sizes like (2, 3)") from None
+    return of_sizes(sizes)
 
 
+@public
 def operator(name: str, **attributes: object) -> Operator:
     """Bind an operator version to attributes.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from eltwise.core.errors import NameUnknownError
+from eltwise.core.errors import NameUnknownError, shown
 from eltwise.engine.fusion import Group
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
@@ -27,7 +27,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
         EltwiseError: as the run does.
     """
     if kind not in COMMENTS:
-        raise NameUnknownError("unknown dump kind", got=repr(kind), allowed=", ".join(COMMENTS))
+        raise NameUnknownError("unknown dump kind", got=shown(kind), allowed=", ".join(COMMENTS))
     sections: list[str] = []
 
     def observe(step: Group | Node, operands: list[np.ndarray], result: np.ndarray) -> None:

@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 
+from eltwise.core.border import stripped
+from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import apply
 from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import Calls, calls_of
@@ -111,7 +113,10 @@ def _unary(name: str, version: str) -> Unary:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(x: object, out: np.ndarray | None = None) -> Any:
-        return apply(calls, (x,), out)
+        try:
+            return apply(calls, (x,), out)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
     return cast(Unary, _documented(function, name, schema, calls, "(x, out=None)"))
 
@@ -122,9 +127,12 @@ def _binary(name: str, version: str) -> Binary:
     def function(
         a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
     ) -> Any:
-        if _is_default(auto_broadcast, axis):
-            return apply(calls, (a, b), out)
-        return apply(_with_attributes(version, "auto_broadcast", auto_broadcast, "axis", axis), (a, b), out)
+        try:
+            if _is_default(auto_broadcast, axis):
+                return apply(calls, (a, b), out)
+            return apply(_with_attributes(version, "auto_broadcast", auto_broadcast, "axis", axis), (a, b), out)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
     return cast(Binary, _documented(function, name, schema, calls, f"({_BINARY})"))
 
@@ -141,10 +149,13 @@ def _quotient(name: str, version: str) -> Quotient:
         *,
         floor: bool = True,
     ) -> Any:
-        if floor is True and _is_default(auto_broadcast, axis):
-            return apply(calls, (a, b), out)
-        attributes = ("auto_broadcast", auto_broadcast, "axis", axis, "m_pythondiv", floor)
-        return apply(_with_attributes(version, *attributes), (a, b), out)
+        try:
+            if floor is True and _is_default(auto_broadcast, axis):
+                return apply(calls, (a, b), out)
+            attributes = ("auto_broadcast", auto_broadcast, "axis", axis, "m_pythondiv", floor)
+            return apply(_with_attributes(version, *attributes), (a, b), out)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
     return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, *, floor=True)"))
 

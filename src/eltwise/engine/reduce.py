@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from eltwise.core.border import public
 from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
-from eltwise.core.errors import AttributeValueError, ElementTypeError, unknown_name
+from eltwise.core.errors import AttributeValueError, ElementTypeError, shown, unknown_name
 from eltwise.engine.api import Operator, operator
 from eltwise.engine.arrays import Axis
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing
@@ -30,9 +31,10 @@ def _dtype(dtype: object) -> ElementType | None:
         found = by_name(dtype)
     else:
         try:
-            found = of_numpy(np.dtype(dtype), operand="dtype")  # type: ignore[call-overload]
-        except TypeError:
-            raise ElementTypeError("not an element type", operand="dtype", got=repr(dtype)[:80]) from None
+            numpy_type = np.dtype(dtype)  # type: ignore[call-overload]
+        except Exception:  # noqa: BLE001 - NumPy asks objects for their dtype, which may fail as they like
+            raise ElementTypeError("not an element type", operand="dtype", got=shown(dtype)) from None
+        found = of_numpy(numpy_type, operand="dtype")
     if not found.is_numeric and found is not BOOL:
         raise ElementTypeError("unsupported element type", operand="dtype", got=found.name)
     return found
@@ -43,7 +45,7 @@ def _reduction(name: object) -> Reduction:
     for each in known:
         if isinstance(name, str) and each == name:
             return each
-    raise unknown_name("reduction", name if isinstance(name, str) else repr(name)[:80], known)
+    raise unknown_name("reduction", name if isinstance(name, str) else shown(name), known)
 
 
 def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
@@ -51,6 +53,7 @@ def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
     return function_of(reducing, axis)(*operands)
 
 
+@public
 def reduce(
     reduction: Reduction,
     operator_: str | Operator,
@@ -139,6 +142,7 @@ def _plain_shorthand(name: str, axis: int | None) -> Callable[..., Any]:
     return function_of(reducing_of(name), axis)
 
 
+@public
 def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
@@ -164,6 +168,7 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     return _shorthand("mean-squared-difference", axis, dtype)(a, b)
 
 
+@public
 def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
     """Compute the mean of abs(a - b): exactly, and rounded once.
 
@@ -188,6 +193,7 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     return _shorthand("mean-absolute-difference", axis, dtype)(a, b)
 
 
+@public
 def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
     """Compute the maximum of abs(a - b); NaN where an element is.
 

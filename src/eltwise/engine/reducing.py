@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.core.broadcasting import Rule
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, INT64, UINT64, ElementType, by_name
-from eltwise.core.errors import AttributeValueError, ElementTypeError, ValueRangeError
+from eltwise.core.errors import AttributeValueError, ElementTypeError, ValueRangeError, shown
 from eltwise.engine.arrays import Axis
 from eltwise.engine.call import calls_of
 from eltwise.engine.rounding import rounded
@@ -161,7 +161,7 @@ def normalized_axes(axis: Axis, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     given = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
-    place = {"operand": "axis", "got": repr(axis)[:80]}
+    place = {"operand": "axis", "got": shown(axis)}
     try:
         numbers = [index(each) for each in given]
     except TypeError:

@@ -8,16 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import ChangedInputError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
 from eltwise.formats.zarr_stores import ZarrArray, is_url
 from eltwise.ir.tensors import Tensor, TensorSet, Transposed
-
-
-class ChangedInputError(FileFormatError):
-    """An input that was changed while it was read."""
-
 
 States = dict[str, str]
 """For each path or URL what changes when its content does."""

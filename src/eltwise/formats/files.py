@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, FileMissingError
 from eltwise.core.staging import Staging, sync_folder
 
 Buffer = bytes | bytearray | memoryview
@@ -68,6 +68,14 @@ def check_regular(path: Path) -> None:
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder; one that cannot even be looked for is refused."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
 def copied(path: Path, size: int) -> Iterator[Chunk]:
     """The content of a file of this size, piece by piece."""
     left = size
@@ -83,9 +91,11 @@ def copied(path: Path, size: int) -> Iterator[Chunk]:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    """Make the error for a file that the operating system cannot read."""
+    """Make the error for a file that the operating system cannot read; one of the family is itself."""
+    if isinstance(error, FileFormatError):
+        return error
     if isinstance(error, FileNotFoundError):
-        return FileFormatError("there is no such file", where=str(path))
+        return FileMissingError("there is no such file", where=str(path))
     return FileFormatError(f"the file cannot be read ({_reason(error)})", where=str(path))
 
 
@@ -270,7 +280,9 @@ def write_into(folder: Path, name: str, data: bytes) -> None:
 
 
 def unwritable(path: Path | str, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
-    """Make the error for a file that the operating system cannot write."""
+    """Make the error for a file that the operating system cannot write; one of the family is itself."""
+    if isinstance(error, FileFormatError):
+        return error
     return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
 
 

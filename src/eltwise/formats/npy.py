@@ -148,7 +148,7 @@ def _type_of_raw_bytes(item_bytes: int, raw_type: ElementType | None, where: str
     chosen = BFLOAT16 if raw_type is None and item_bytes == 2 else raw_type
     if chosen is None:
         problem = "the file holds raw bytes, as NumPy writes int4, uint4 and float8"
-        raise ElementTypeError(problem, where=where, hint="specify the element type (--type at the shell)")
+        raise ElementTypeError(problem, where=where, hint="specify the element type")
     if chosen not in fitting:
         raise ElementTypeError(
             f"raw bytes cannot be read as {chosen.name}",

@@ -109,7 +109,7 @@ def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = Non
     Raises:
         FileFormatError: where it is none of these, or a header is not what its file holds.
     """
-    if path.is_dir():
+    if files.is_folder(path):
         indices = sorted(path.glob(f"*{INDEX}"))
         if len(indices) == 1:
             return _sharded(indices[0], unreadable)
@@ -120,8 +120,6 @@ def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = Non
     if path.suffix.lower() != ".safetensors":
         allowed = f".safetensors, {INDEX}"
         raise FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
-    if not path.exists():
-        raise files.unreadable(path, FileNotFoundError())
     return _file(path)
 
 
@@ -283,8 +281,9 @@ def read_index(index: Path) -> list[tuple[str, str]]:
     Raises:
         FileFormatError: where it is no index, or a name leads out of its folder.
     """
+    data = files.read_bytes(index, _LARGEST_INDEX)
     try:
-        content = json.loads(files.read_bytes(index, _LARGEST_INDEX))
+        content = json.loads(data)
     except (ValueError, RecursionError):
         raise FileFormatError("the index is not JSON", where=str(index)) from None
     shard_of = content.get("weight_map") if isinstance(content, dict) else None

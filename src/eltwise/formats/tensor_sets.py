@@ -155,6 +155,8 @@ def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
 def _zip_errors(problem: str, where: str) -> Iterator[None]:
     try:
         yield
+    except EltwiseError:
+        raise
     except (*npy.ZIP_ERRORS, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileFormatError(f"{problem} ({reason})", where=where) from None

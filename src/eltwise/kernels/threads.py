@@ -17,6 +17,7 @@ from ctypes import c_int, c_void_p
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from eltwise.core.border import check_range, public
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import affinity_functions, is_arm64, is_x86, processors
 from eltwise.kernels.records import function_address
@@ -29,7 +30,7 @@ _SPINNING_SECONDS = 50e-6
 """How long a thread waits awake for the next call."""
 
 _TRIED_SPINS = 1000
-_ALLOWED = "a Python int from 1 to 9999"
+_MOST = 9999
 _POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
 _start = ctypes.addressof(_POOL_MEMORY)
 
@@ -55,20 +56,20 @@ def num_threads() -> int:
         text = os.environ.get("ELTWISE_NUM_THREADS", "")
         if text and not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0):
             raise AttributeValueError(
-                "invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text), allowed=_ALLOWED
+                "invalid number of threads", operand="ELTWISE_NUM_THREADS", got=repr(text), allowed=f"1 to {_MOST}"
             )
         _Wanted.count = int(text) if text else processors()
     return _Wanted.count
 
 
+@public
 def set_num_threads(count: int) -> None:
     """Choose how many threads share a large call; 1 for none but the caller's own.
 
     Raises:
-        AttributeValueError: where it is no positive integer.
+        EltwiseError: where it is no positive integer.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 10000:
-        raise AttributeValueError("invalid number of threads", got=repr(count), allowed=_ALLOWED)
+    check_range("count", count, 1, _MOST)
     with _Wanted.lock:
         _Wanted.count = count
         THREAD_POOL.workers = min(count - 1, _Wanted.started)

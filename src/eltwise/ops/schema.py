@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, SupportsIndex, TypeAlias
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, UnsupportedError, unknown_name
+from eltwise.core.errors import AttributeValueError, UnsupportedError, shown, unknown_name
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
 
@@ -64,7 +64,7 @@ class Attribute(NamedTuple):
                 "this value is not allowed",
                 operator=operator,
                 operand=f"attribute {self.name}",
-                got=repr(value)[:80],
+                got=shown(value),
                 allowed=", ".join(map(str, self.choices)) or kind,
             )
         return canonical

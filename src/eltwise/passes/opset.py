@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from eltwise.core.broadcasting import Rule, broadcast
-from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import published_schema
@@ -81,7 +81,7 @@ def check_opset(opset: object) -> int:
         number = 0 if isinstance(opset, bool | np.bool) else operator.index(opset)  # type: ignore[arg-type]
         if 1 <= number <= newest_opset():
             return number
-    raise AttributeValueError("there is no such opset", got=repr(opset), allowed=f"1 to {newest_opset()}")
+    raise AttributeValueError("there is no such opset", got=shown(opset), allowed=f"1 to {newest_opset()}")
 
 
 class _Conversion:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from eltwise.core.errors import FileFormatError, UnsupportedError, unknown_name
+from eltwise.core.errors import FileMissingError, UnsupportedError, unknown_name
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import specification
 from eltwise.runtimes.specification import ONNXRUNTIME, OPENVINO, Option, Settings
@@ -111,7 +111,7 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
     if file.endswith(".py"):
         if not Path(file).is_file():
             hint = "a function is named FILE.py:FUNCTION"
-            raise FileFormatError("there is no such file", where=str(Path(file)), hint=hint)
+            raise FileMissingError("there is no such file", where=str(Path(file)), hint=hint)
         if not function.isidentifier():
             raise unknown_name("function", function, ["run"], where=str(Path(file)))
         return of_function(name)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import FileFormatError, ValueRangeError
+from eltwise.core.errors import ChangedInputError, FileFormatError, ValueRangeError
 from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
-from eltwise.formats.file_states import ChangedInputError, States, check_unchanged
+from eltwise.formats.file_states import States, check_unchanged
 from eltwise.formats.zarr_stores import is_store, is_url
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import Operation

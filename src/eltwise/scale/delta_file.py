@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.fields import Check, Natural, from_json, plain
-from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Entry, checked_header, type_of
 from eltwise.scale.checksum import crc32c
@@ -143,8 +142,6 @@ def open_delta(path: Path) -> tuple[Delta, OpenFile]:
     Raises:
         FileFormatError: where it is none, or states what is not there.
     """
-    if not path.exists():
-        raise files.unreadable(path, FileNotFoundError())
     file = OpenFile(path)
     try:
         return _decoded(_header_text(file), file.size, str(path)), file

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.border import check_range, public
 from eltwise.core.errors import FileFormatError, counted
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.formats import files
@@ -40,6 +41,9 @@ from eltwise.scale.delta_file import (
 )
 from eltwise.scale.jobs import in_order
 
+MOST_LEVEL = 19
+"""The greatest level of zstd's compression."""
+
 
 @dataclass(frozen=True)
 class DeltaReport:
@@ -66,6 +70,7 @@ class DeltaReport:
         return f"{tensors}{': ' if counts else ''}{counts}; {self.delta_bytes} of {self.tuned_bytes} bytes{share}"
 
 
+@public
 def delta(
     tuned: str | os.PathLike[str],
     base: str | os.PathLike[str],
@@ -90,6 +95,7 @@ def delta(
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
     """
+    check_range("level", level, 1, MOST_LEVEL)
     target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
     _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
@@ -171,7 +177,7 @@ def _check_output(target: Path, inputs: set[str], is_replaced: bool) -> None:
     """Refuse an output that cannot be written, is read, or is there and may not be replaced."""
     files.check_outputs([target], map(Path, inputs))
     if target.exists() and not is_replaced:
-        problem, hint = "this file exists", "name a new file, or replace it with --force"
+        problem, hint = "this file exists", "name a new file, or replace it with force=True"
         raise FileFormatError(problem, where=str(target), hint=hint)
 
 
@@ -195,6 +201,7 @@ def _width(stored: TensorBytes) -> Width:
     return widths.get(type_of(stored.dtype).bits, 1)
 
 
+@public
 def restore(
     base: str | os.PathLike[str],
     delta: str | os.PathLike[str],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
+from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError
 from eltwise.model import Model
 from eltwise.runtimes.registry import BY_NAME
@@ -27,6 +28,7 @@ _OPTIONS = {"onnxruntime": ("optimization=basic", "optimization=disabled"), "ope
 """The options of each target with which a model may compute the same, the fastest first."""
 
 
+@public
 def check(
     source: Source | Model,
     target: str,

@@ -143,8 +143,7 @@ def _helps(
     if steps is None and any(fault in REFUSALS for fault in faults):
         return "no way to write it is exact there"
     if steps is None:
-        allowed = " ".join(f"--allow {fault}" for fault in faults)
-        return f"no way to write it is exact there; eltwise repair {allowed} leaves it as it is"
+        return f"no way to write it is exact there; repair leaves it as it is where {', '.join(faults)} is allowed"
     actions = []
     upgraded = in_opset(site, opset) if opset else site
     if upgraded is not None and upgraded.schema != site.schema:

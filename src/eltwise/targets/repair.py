@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.conversion import check_places, model_of, write
+from eltwise.core.border import public
 from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
     FileFormatError,
     UnsupportedError,
+    VerificationError,
     counted,
     raise_all,
+    shown,
 )
 from eltwise.core.progress import Progress, no_progress
 from eltwise.ir.graph import Graph
@@ -50,7 +53,6 @@ from eltwise.targets.rules import (
     shipped_rules,
 )
 from eltwise.targets.run import observe
-from eltwise.verification import VerificationError
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
@@ -59,6 +61,7 @@ _MOST_ROUNDS = 4
 """So often nodes are decided again that were left alone: beside what was rewritten, one may not be right any more."""
 
 
+@public
 def repair(
     source: Source | Model,
     target: str,
@@ -159,18 +162,18 @@ def _verified(model: Model, graph: Graph, target: str, report: Report, runtime: 
     return replace(report, comparison=observed.comparison, assumptions=(*report.assumptions, *seen))
 
 
-def _allowed_names(allow: object, rules: RuleSet) -> tuple[str, ...]:
+def _allowed_names(allow: str | Sequence[str], rules: RuleSet) -> tuple[str, ...]:
     """The names of what is allowed, of which one alone may be a text; names that no fault has are refused.
 
     Raises:
         AttributeValueError: naming those that there are.
     """
-    names = (allow,) if isinstance(allow, str) or not isinstance(allow, Iterable) else tuple(allow)
+    names = (allow,) if isinstance(allow, str) else tuple(allow)
     known = list(dict.fromkeys(rule.fault for rule in rules.rules if rule.fault not in REFUSALS))
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             message = "there is no such difference to allow"
-            raise AttributeValueError(message, operand="--allow", got=repr(name), allowed=", ".join(known))
+            raise AttributeValueError(message, operand="allow", got=shown(name), allowed=", ".join(known))
     return names
 
 

@@ -34,7 +34,7 @@ class Finding:
         broadcast: the broadcast rule; empty for the model.
         severity: what it means.
         kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``.
-        reasons: the faults that explain other values, by name; what ``--allow`` takes.
+        reasons: the faults that explain other values, by name; what ``repair`` takes as ``allow``.
         message: what happens, in words.
         helps: what to do about it.
         is_repairable: whether ``repair`` makes it exact.

@@ -99,7 +99,7 @@ def _checked(port: Port, value: object) -> np.ndarray:
 def _drawn(port: Port, generator: np.random.Generator, symbols: dict[str, int]) -> np.ndarray:
     """Draw an input; a symbol has one size in all inputs."""
     operand, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
-    hint = f"give it with --input {port.name}=FILE"
+    hint = "give an array for it (inputs)"
     if port.type.other:
         message = "the input is not a tensor of numbers, and cannot be given to a runtime here"
         raise UnsupportedError(message, operand=operand, got=port.type.other)

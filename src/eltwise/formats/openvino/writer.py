@@ -12,7 +12,7 @@ from pathlib import Path
 from lxml import etree
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import FileFormatError, UnsupportedError, raise_all
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, raise_all
 from eltwise.formats import files
 from eltwise.formats.file_tensors import state_of
 from eltwise.formats.openvino.builder import IrBuilder, Output
@@ -57,6 +57,8 @@ def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
     raise_all([*structure_problems(graph), *inference.problems])
     try:
         return _built(graph, inference.types).content()
+    except EltwiseError:
+        raise
     except ValueError as error:
         raise FileFormatError(f"a name or text cannot be written in XML ({str(error)[:200]})") from None
 

@@ -1,0 +1,97 @@
+"""The border of the public API: arguments are checked by their annotations, and errors come without inner frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import wraps
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+from eltwise.core.errors import ArgumentTypeError, AttributeValueError, EltwiseError, shown
+
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
+_ErrorT = TypeVar("_ErrorT", bound=EltwiseError)
+
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "str": (str,),
+    "os.PathLike[str]": (os.PathLike,),
+    "bytes": (bytes,),
+    "bool": (bool,),
+    "int": (Integral,),
+    "float": (Real,),
+    "None": (type(None),),
+    "Mapping[str, object]": (Mapping,),
+    "Sequence[str]": (Sequence, Set),
+    "Format": (str,),
+    "Kind": (str,),
+    "Progress": (Callable,),
+}
+"""The annotations that are checked, alone and in unions; an argument with another one is checked by its function."""
+
+_NAMES = {
+    "os.PathLike[str]": "path",
+    "Sequence[str]": "several of these",
+    "Format": "str",
+    "Kind": "str",
+    "Mapping[str, object]": "mapping of names to arrays",
+    "Progress": "function",
+}
+
+
+def stripped(error: _ErrorT) -> _ErrorT:
+    """The same error without the frames that it has come through, for the function that raises it to its caller."""
+    return error.with_traceback(None)
+
+
+def public(function: _FunctionT) -> _FunctionT:
+    """A function of the public API: it refuses arguments of wrong types, and its errors have one frame of the package.
+
+    The undecorated function is its ``__wrapped__``, for whoever looks for the origin of an error.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    annotations: dict[str, str] = function.__annotations__
+    checked = {name: text for name in names if (text := annotations.get(name, "")) and _is_checked(text)}
+
+    @wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            if checked:
+                _check_arguments(
+                    checked, {**dict(zip(names, arguments, strict=False)), **keywords}, function.__qualname__
+                )
+            return function(*arguments, **keywords)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
+
+    return call  # type: ignore[return-value]
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """Refuse an argument that is a number outside a range.
+
+    Raises:
+        AttributeValueError: with the range.
+    """
+    if not low <= value <= high:
+        raise AttributeValueError("out of range", operand=name, got=shown(value, 60), allowed=f"{low} to {high}")
+
+
+def _is_checked(annotation: str) -> bool:
+    return all(part in _KINDS for part in annotation.split(" | "))
+
+
+def _check_arguments(checked: Mapping[str, str], arguments: Mapping[str, object], function: str) -> None:
+    for name in checked.keys() & arguments.keys():
+        _check(arguments[name], checked[name], f"eltwise.{function}", name)
+
+
+def _check(value: object, annotation: str, function: str, name: str) -> None:
+    parts = annotation.split(" | ")
+    kinds = tuple(kind for part in parts for kind in _KINDS[part])
+    if isinstance(value, kinds) and ("bool" in parts or not isinstance(value, bool)):
+        return
+    allowed = ", ".join(_NAMES.get(part, part) for part in parts)
+    got = f"{type(value).__name__} {shown(value, 60)}"
+    raise ArgumentTypeError("the argument has a wrong type", where=function, operand=name, got=got, allowed=allowed)
