@@ -26,7 +26,7 @@ def report() -> Report:
     a = {"small": w, "column": v, "same": w, "gone": v[:3], HOSTILE: v[0], "nan": v[1], "shape": w}
     b = {"small": np.nextafter(w, np.float32(9)), "column": column, "same": w, "new": v[:, :2], HOSTILE: -v[0]}
     b |= {"nan": np.where(np.arange(30) == 3, np.nan, v[1]).astype(np.float32), "shape": w[:5]}
-    return eltwise.compare(a, b, "small: ulp<=1")
+    return eltwise.compare(a, b, tolerance="small: ulp<=1")
 
 
 def test_the_worst_tensor_is_first() -> None:

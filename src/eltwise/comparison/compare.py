@@ -14,6 +14,7 @@ from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import Report
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
+from eltwise.core.border import public
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
@@ -23,14 +24,16 @@ from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 
-"""Is told how many bytes of how many have been read, and the tensor that is compared."""
 
-
+@public
 def compare(
     a: object,
     b: object,
-    tolerance: ToleranceLike = None,
     *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    ulp: int | None = None,
+    tolerance: ToleranceLike = None,
     causes: bool = True,
     progress: Progress = no_progress,
 ) -> Report:
@@ -43,8 +46,12 @@ def compare(
     Args:
         a: the reference.
         b: what is compared with it.
-        tolerance: what is forgiven: ``"ulp<=1"``, ``"rtol=1e-3, atol=1e-5"``, for some tensors ``"logits*: ulp<=4"``,
-            several of these, of which the last one that is for a tensor counts, or ``"@FILE"`` with one a line.
+        rtol: the largest difference relative to A that is forgiven.
+        atol: the largest absolute one. An element is within both if ``abs(a - b) <= atol + rtol * abs(a)``.
+        ulp: the largest distance in units of the last place.
+        tolerance: what is forgiven of some tensors: ``{"logits*": "ulp<=4"}``; or a text such as ``"ulp<=1"`` or
+            ``"logits*: rtol=1e-3, atol=1e-5"``, several of these, of which the last one that is for a tensor counts, or
+            ``"@FILE"`` with one a line. What it names has no other limit.
         causes: whether the causes of differences are looked for.
         progress: receives how many bytes have been read, and the name of the tensor.
 
@@ -56,7 +63,8 @@ def compare(
             a file that changes while it is read.
     """
     check_labels(a, b)
-    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), parse_tolerances(tolerance), causes, progress)
+    tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), tolerances, causes, progress)
 
 
 def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from eltwise.comparison import page
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
-from eltwise.core.errors import counted
+from eltwise.core.border import public
+from eltwise.core.errors import UnsupportedError, counted
 from eltwise.core.escaping import as_lines
 from eltwise.report.written import Written
 
@@ -106,20 +107,34 @@ class Report(Written):
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
         return self.summary, page.content(self.summary, facts, self.by_badness, names)
 
-    def assert_within(self, tolerance: ToleranceLike = None) -> None:
+    @public
+    def assert_within(
+        self,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        ulp: int | None = None,
+        tolerance: ToleranceLike = None,
+    ) -> None:
         """Fail if something is beyond a tolerance, missing, extra or unreadable.
 
-        Args:
-            tolerance: what is forgiven, as for ``compare``; by default what was given there, or no differing bit.
+        The arguments say what is forgiven, as for ``compare``; by default what was given there, or no differing bit.
 
         Raises:
             AssertionError: with the report as its message.
         """
         report: Report = self
-        if tolerance is not None and self._again is not None:
-            report = self._again(parse_tolerances(tolerance))
+        tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+        if tolerances and tolerances != self.tolerances:
+            report = self._measured_again(tolerances)
         if not report.is_good:
             raise AssertionError(str(report))
+
+    def _measured_again(self, tolerances: Tolerances) -> Report:
+        if self._again is None:
+            hint = "compare the tensors again"
+            raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)
+        return self._again(tolerances)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,17 +10,21 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
+from eltwise.core.border import check_range
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.core.errors import AttributeValueError, shown, unknown_name
 from eltwise.formats import files
 
 _PART = re.compile(r"(ulp|rtol|atol)\s*(?:<=|=)\s*(\S+)")
 _HINT = "write for example ulp<=1, or rtol=1e-3, atol=1e-5, or logits*: ulp<=4"
+_MOST_ULP = 2**63 - 2
 _LARGEST_FILE = 1 << 24
 
 
@@ -65,27 +69,47 @@ class Tolerance:
 
 
 Tolerances = tuple[Tolerance, ...]
-ToleranceLike = None | str | Tolerance | Mapping[str, str] | Iterable[str | Tolerance]
+ToleranceLike = None | str | Tolerance | Mapping[str, str] | Collection[str | Tolerance]
 """How a caller gives tolerances."""
 
 
-def parse_tolerances(tolerance: ToleranceLike) -> Tolerances:
-    """Read tolerances: one text, several, or texts by the pattern of the names. ``@FILE`` is a file with one a line.
+def parse_tolerances(
+    tolerance: ToleranceLike = None, *, rtol: float | None = None, atol: float | None = None, ulp: int | None = None
+) -> Tolerances:
+    """Read tolerances.
 
-    >>> [str(each) for each in parse_tolerances(["ulp<=1", "logits: rtol=1e-3, atol=1e-5"])]
+    >>> [str(each) for each in parse_tolerances({"logits": "rtol=1e-3, atol=1e-5"}, ulp=1)]
     ['ulp<=1', 'logits: rtol=0.001, atol=1e-05']
+
+    Args:
+        tolerance: one text, several, or texts by the pattern of the names; ``@FILE`` is a file with one a line.
+        rtol: the largest difference relative to A, of the tensors that ``tolerance`` does not name.
+        atol: the largest absolute difference of these.
+        ulp: the largest distance of these.
 
     Raises:
         AttributeValueError: for what is no tolerance.
         FileFormatError: for a file that cannot be read.
     """
-    if tolerance is None:
-        return ()
-    if isinstance(tolerance, str | Tolerance):
-        tolerance = (tolerance,)
+    most = {"rtol": sys.float_info.max, "atol": sys.float_info.max, "ulp": _MOST_ULP}
+    for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):
+        if value is not None:
+            check_range(name, value, 0, most[name])
+    relative, absolute = (None if value is None else float(value) for value in (rtol, atol))
+    general = Tolerance(None if ulp is None else int(ulp), relative, absolute)
     if isinstance(tolerance, Mapping):
         tolerance = [f"{pattern}: {text}" for pattern, text in tolerance.items()]
-    return tuple(parsed for one in tolerance for parsed in _parsed(one))
+    elif tolerance is None or isinstance(tolerance, str | Tolerance):
+        tolerance = () if tolerance is None else (tolerance,)
+    elif isinstance(tolerance, Real):
+        hint = "say rtol=, atol= or ulp=, or a text such as 'rtol=1e-3, atol=1e-5'"
+        raise AttributeValueError(
+            "a number alone is no tolerance", operand="tolerance", got=shown(tolerance), hint=hint
+        )
+    elif not isinstance(tolerance, Collection) or getattr(tolerance, "ndim", 1) == 0:
+        raise _refused("a tolerance is a text", type(tolerance).__name__)
+    parsed = (each for one in tolerance for each in _parsed(one))
+    return (*([] if general == Tolerance() else [general]), *parsed)
 
 
 def tolerance_files(texts: Iterable[str]) -> list[str]:
@@ -118,7 +142,7 @@ def parse_tolerance(text: str) -> Tolerance:
     if colon and not pattern.strip():
         raise _refused("there is no name before the colon", repr(text))
     ulp = values.get("ulp")
-    if ulp is not None and not (ulp.isascii() and ulp.isdigit() and len(ulp) < 20 and int(ulp) < 2**63 - 1):
+    if ulp is not None and not (ulp.isascii() and ulp.isdigit() and len(ulp) < 20 and int(ulp) <= _MOST_ULP):
         raise _refused("ulp is a whole number from 0", repr(text))
     rtol, atol = (_number(values[name], text) if name in values else None for name in ("rtol", "atol"))
     return Tolerance(None if ulp is None else int(ulp), rtol, atol, pattern.strip())

@@ -50,6 +50,7 @@ def public(function: _FunctionT) -> _FunctionT:
     The undecorated function is its ``__wrapped__``, for whoever looks for the origin of an error.
     """
     code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations: dict[str, str] = function.__annotations__
     checked = {name: text for name in names if (text := annotations.get(name, "")) and _is_checked(text)}
@@ -59,7 +60,7 @@ def public(function: _FunctionT) -> _FunctionT:
         try:
             if checked:
                 _check_arguments(
-                    checked, {**dict(zip(names, arguments, strict=False)), **keywords}, function.__qualname__
+                    checked, {**dict(zip(positional, arguments, strict=False)), **keywords}, function.__qualname__
                 )
             return function(*arguments, **keywords)
         except EltwiseError as error:
@@ -74,7 +75,8 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
     Raises:
         AttributeValueError: with the range.
     """
-    if not low <= value <= high:
+    number = value if isinstance(value, int) else float(value)  # NumPy's small floats would warn.
+    if not low <= number <= high:
         raise AttributeValueError("out of range", operand=name, got=shown(value, 60), allowed=f"{low} to {high}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
+from eltwise.core.border import check_range, public
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError, counted
@@ -55,6 +56,7 @@ _SLOW = "onnx-reference"
 """The runtime that computes in float64 what the faster one does not have in it."""
 
 
+@public
 def trace(
     model: Source | Model,
     other: Source | Model | None = None,
@@ -62,6 +64,9 @@ def trace(
     runtime: str,
     against: str,
     inputs: Mapping[str, object] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    ulp: int | None = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
     segment: int = SEGMENT,
@@ -85,8 +90,11 @@ def trace(
         against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
             in place of every other float type.
         inputs: for each input, by its name, its array. The others are drawn at random.
-        tolerance: what does not count as a difference, as for ``compare``. By default integers are compared exactly,
-            and floats by the digits of their type.
+        rtol: what does not count as a difference, as for ``compare``. By default integers are compared exactly, and
+            floats by the digits of their type.
+        atol: the same, absolute.
+        ulp: the same, in units of the last place.
+        tolerance: the same for some values, by name.
         seed: of the inputs that are drawn.
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
@@ -98,14 +106,20 @@ def trace(
     Raises:
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
     """
-    tolerances = parse_tolerances(tolerance)
+    for name, number, low, high in (
+        ("seed", seed, 0, 2**63),
+        ("segment", segment, 1, 2**63),
+        ("limit", limit, 0.01, 1e6),
+    ):
+        check_range(name, number, low, high)
+    tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     graph = read(model, reads_weights=False).graph
     second = _second(graph, other, runtime, against)
     names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
     feeds, source = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Host(adapter, limit, shares_memory=True)) for adapter in adapters]
+        hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         traced = read_model(graph, feeds)
         check_patterns(tolerances, traced.producer)
