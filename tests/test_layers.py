@@ -52,7 +52,7 @@ HEAVY = {
     "jax": ("runtimes/", "engine/array_libraries.py"),
     "dask": ("engine/dask_arrays.py",),
     "xarray": ("engine/xarray_objects.py",),
-    "pandas": ("engine/pandas_objects.py",),
+    "pandas": ("engine/pandas_objects.py", "formats/reports.py"),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

@@ -9,9 +9,9 @@
 ``load`` reads a model from an ONNX or OpenVINO file, ``convert`` converts it to another opset or format, ``check``
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
 which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
-that two runtimes compute differently. ``delta`` and ``restore`` store a checkpoint as its difference from another.
-``backend`` is the backend interface of ONNX. Every error that a caller can cause is an ``EltwiseError``; ``errors`` has
-its kinds.
+that two runtimes compute differently, and ``conform`` tests runtimes operator by operator. ``delta`` and ``restore``
+store a checkpoint as its difference from another. ``backend`` is the backend interface of ONNX. Every error that a
+caller can cause is an ``EltwiseError``; ``errors`` has its kinds.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from eltwise.kernels.pool import memory_pool
     from eltwise.kernels.threads import set_num_threads
     from eltwise.model import Model, load, save
+    from eltwise.report.conform import conform
     from eltwise.scale.deltas import delta, restore
     from eltwise.targets.check import check
     from eltwise.targets.repair import repair
@@ -70,6 +71,7 @@ __all__ = [
     "backend",
     "check",
     "compare",
+    "conform",
     "convert",
     "delta",
     "divide",
@@ -113,6 +115,7 @@ _LATE = {
     "convert": "eltwise.conversion",
     "check": "eltwise.targets.check",
     "compare": "eltwise.comparison.compare",
+    "conform": "eltwise.report.conform",
     "repair": "eltwise.targets.repair",
     "delta": "eltwise.scale.deltas",
     "restore": "eltwise.scale.deltas",

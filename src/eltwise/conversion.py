@@ -17,7 +17,7 @@ from eltwise.formats.model_files import files_of
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, read, save
 from eltwise.passes.analysis import Analysis
-from eltwise.passes.report import Change, Comparison, Report
+from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.passes.to_onnx import ToOnnx
 from eltwise.passes.to_openvino import ToOpenVino
 from eltwise.verification import compare
@@ -43,7 +43,7 @@ def convert(
     ir_version: int | None = None,
     weights: bytes | None = None,
     verify: bool = False,
-) -> tuple[Model, Report]:
+) -> tuple[Model, PassReport]:
     """Convert a model to another opset, to the other format, or to another version of it: exactly or not at all.
 
     Args:
@@ -80,7 +80,7 @@ def convert_file(
     verify: bool = False,
     in_place: bool = False,
     progress: Progress = no_progress,
-) -> Report:
+) -> PassReport:
     """Write a model file as another one; the ending of the target says the format.
 
     Args:
@@ -138,7 +138,7 @@ def _converted(
     ir_version: int | None,
     weights: bytes | None,
     verify: bool,
-) -> tuple[Model, Model, Report]:
+) -> tuple[Model, Model, PassReport]:
     """Read a model and convert it; one that is what is requested already comes back itself."""
     _check_versions(requested, opset, ir_version)
     before = read(source, weights, reads_weights=requested != "onnx")
@@ -155,12 +155,12 @@ def _converted(
     return before, after, report
 
 
-def _in_format(before: Model, requested: Format, opset: int | None, ir_version: int | None) -> tuple[Model, Report]:
+def _in_format(before: Model, requested: Format, opset: int | None, ir_version: int | None) -> tuple[Model, PassReport]:
     graph, origin = before.graph, before.graph.origin
     if requested == "openvino":
         version = ir_version or (origin.file_version if origin.domain == requested else IR_VERSIONS[-1])
         target = Origin("openvino", version)
-        unchanged = Report(str(target), str(target), unchanged=True)
+        unchanged = PassReport(str(target), str(target), unchanged=True)
         graph, report = (graph, unchanged) if target == origin else ToOpenVino.convert(graph, target)
     else:
         from eltwise.formats.onnx.header import least_ir_version
@@ -177,7 +177,7 @@ def _in_format(before: Model, requested: Format, opset: int | None, ir_version: 
     return (before if report.unchanged else model_of(graph)), report
 
 
-def write(model: Model, target: Path, report: Report, progress: Progress = no_progress) -> Report:
+def write(model: Model, target: Path, report: PassReport, progress: Progress = no_progress) -> PassReport:
     """Save what a conversion or repair gave, its bytes where it is unchanged, and its external data unread.
 
     Returns:

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 import eltwise
 from eltwise.comparison.arrays import _compared, compare_arrays, compare_tensors
 from eltwise.comparison.hypotheses import Settings
-from eltwise.comparison.report import Report
+from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tolerance import parse_tolerances, tolerance_of
 from eltwise.core.dtypes import FLOAT64, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
@@ -39,7 +39,7 @@ KEYS = {
 }
 
 
-def only(report: Report) -> object:
+def only(report: ComparisonReport) -> object:
     (found,) = report.tensors
     return found
 

@@ -12,13 +12,13 @@ import eltwise
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.heat_map import MOST_COLUMNS, MOST_ROWS
 from eltwise.comparison.page import histogram
-from eltwise.comparison.report import Report
+from eltwise.comparison.report import ComparisonReport
 from support.browser import Page
 
 HOSTILE = '</style><script>window.taken = 1</script><img src=x onerror="window.taken = 1">'
 
 
-def report() -> Report:
+def report() -> ComparisonReport:
     rng = np.random.default_rng(3)
     w, v = rng.standard_normal((2, 40, 30)).astype(np.float32)
     column = v.copy()

@@ -40,7 +40,7 @@ def test_a_name_with_a_line_break_stays_on_one_line(sign: str) -> None:
         assert repr(sign)[1:-1] in str(error)
         both = ManyProblemsError([error, error], where=f"a{sign}b")
         assert len(str(both).splitlines()) == 3
-        assert error.fields()["sentence"] == str(error)
+        assert error.to_dict()["sentence"] == str(error)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_set_of_fields_makes_one_line_that_says_each() -> None:
             sentence = str(error)
             assert all(value in sentence for value in chosen.values())
             assert not any(value in sentence for name, value in FIELDS.items() if name not in names and len(value) > 1)
-            assert error.fields() == {"kind": "EltwiseError", "problem": "it is wrong", **chosen, "sentence": sentence}
+            assert error.to_dict() == {"kind": "EltwiseError", "problem": "it is wrong", **chosen, "sentence": sentence}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not ManyProblemsError])
@@ -81,7 +81,7 @@ def test_every_kind_survives_copying_and_pickling(kind: type[EltwiseError]) -> N
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):  # noqa: S301
         assert type(other) is kind
         assert other is not error
-        assert other.fields() == error.fields()
+        assert other.to_dict() == error.to_dict()
         assert (str(other), other.args) == (str(error), error.args)
 
 
@@ -110,9 +110,9 @@ def test_many_problems_survive_pickling() -> None:
     error = ManyProblemsError([ShapeError("first", node="p"), EltwiseError("second")], where="model.onnx")
     for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):  # noqa: S301
         assert type(other) is ManyProblemsError
-        assert [problem.fields() for problem in other.problems] == [problem.fields() for problem in error.problems]
+        assert [problem.to_dict() for problem in other.problems] == [problem.to_dict() for problem in error.problems]
         assert str(other) == str(error)
-        assert other.fields() == error.fields()
+        assert other.to_dict() == error.to_dict()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Graph, Origin
 from eltwise.oracle import hard_values
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from eltwise.passes.to_onnx import ToOnnx
 from eltwise.passes.to_openvino import ToOpenVino
 from eltwise.runtimes import Answer, Host, Model, Runtime
@@ -123,11 +123,11 @@ def wrong_outputs(got: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> l
     return [name for name in right if not oracle.same_bits(np.asarray(got[name]), right[name])]
 
 
-def convert_graph(graph: Graph, target: Origin) -> tuple[Graph, Report]:
+def convert_graph(graph: Graph, target: Origin) -> tuple[Graph, PassReport]:
     return (ToOpenVino if target.domain == "openvino" else ToOnnx).convert(graph, target)
 
 
-def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, Report]:
+def converted(loaded: eltwise.Model, target: Origin) -> tuple[eltwise.Model, PassReport]:
     """Convert, write, and read again: what a runtime would get."""
     graph, report = convert_graph(loaded.graph, target)
     again = eltwise.load(*written(graph))

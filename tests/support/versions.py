@@ -12,7 +12,7 @@ from onnx import TensorProto, numpy_helper
 import eltwise
 from eltwise.core.dtypes import FLOAT32, ElementType
 from eltwise.formats.onnx.writer import kept_bytes
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from support.conversions import ALL_RUNS, Run
 from support.onnx_models import model, node, value
 
@@ -74,13 +74,13 @@ def _sizes(shape: tuple[int, ...], form: Form, name: str) -> list[int | str | No
     return [None] * len(shape) if form == "unknown" else list(shape)
 
 
-def convert_onnx_bytes(data: bytes, opset: int) -> tuple[bytes, Report]:
+def convert_onnx_bytes(data: bytes, opset: int) -> tuple[bytes, PassReport]:
     """The bytes of a model in another opset."""
     converted, report = eltwise.convert(data, opset=opset)
     return kept_bytes(converted.graph)[0], report
 
 
-def in_opset(made: onnx.ModelProto | bytes, opset: int) -> tuple[onnx.ModelProto, Report]:
+def in_opset(made: onnx.ModelProto | bytes, opset: int) -> tuple[onnx.ModelProto, PassReport]:
     """A model in another opset, by its bytes, which are checked to be a whole and valid model."""
     data = made if isinstance(made, bytes) else made.SerializeToString()
     converted, report = convert_onnx_bytes(data, opset)

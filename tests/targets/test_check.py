@@ -69,10 +69,10 @@ def test_what_does_not_count_is_one_line_and_counts_where_it_is_asked_for() -> N
     assert strict.verdict == "disagree"
     # Casts between the nodes would be dropped there.
     assert not strict.findings[0].is_repairable
-    assert by_rules(model(nodes[:1], inputs, [value("d", [3], kind)], 14), "onnxruntime", "sign").counting == ()
+    assert by_rules(model(nodes[:1], inputs, [value("d", [3], kind)], 14), "onnxruntime", "sign").severe == ()
     for narrow in (TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT8):
         ports = [value(name, [3], narrow) for name in "xyz"]
-        assert by_rules(model(nodes, ports[:2], ports[2:], 14), "onnxruntime", "sign").counting == ()
+        assert by_rules(model(nodes, ports[:2], ports[2:], 14), "onnxruntime", "sign").severe == ()
 
 
 def test_a_zero_that_is_left_out_is_not_severe() -> None:
@@ -83,7 +83,7 @@ def test_a_zero_that_is_left_out_is_not_severe() -> None:
     assert [(found.severity, found.reasons) for found in report.findings] == [
         ("sign of zero or NaN", ("constant_left_out",))
     ]
-    assert report.counting == ()
+    assert report.severe == ()
     assert by_rules(made, "onnxruntime", "sign of zero or NaN").verdict == "disagree"
 
 
@@ -140,7 +140,7 @@ def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
     made = model([node("Normalizer", ["x"], ["z"], "n")], [value("x")], [value("z")], 3, 8)
     made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
     report = eltwise.check(made, "onnxruntime")
-    assert (report.counting, report.checked, dict(report.not_checked)) == ((), 0, {"ai.onnx.ml.Normalizer": 1})
+    assert (report.severe, report.checked, dict(report.not_checked)) == ((), 0, {"ai.onnx.ml.Normalizer": 1})
 
 
 def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,11 +200,11 @@ def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
     assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text
     assert "less severe: sign of zero or NaN at 100 nodes (--severity sign shows them)" in text
     assert "2000 nodes checked: 1100 ok, 900 not ok" in text
-    assert len(report.fields()["findings"]) == 1000  # type: ignore[arg-type]
+    assert len(report.to_dict()["findings"]) == 1000  # type: ignore[arg-type]
 
 
 def test_every_field_of_a_finding_is_told_to_programs() -> None:
-    fields = SEVERE.fields()
+    fields = SEVERE.to_dict()
     assert (fields["severity"], fields["kind"], fields["reasons"], fields["seen"]) == (
         "wrong values",
         "differs",

@@ -75,7 +75,7 @@ def test_options_are_tried_until_one_helps(
     assert (report.verdict, tried(report)) == ("disagree", remedies)
     assert "first: Relu 'c': " in str(report)
     assert str(report).splitlines()[-1] == last
-    assert json.loads(json.dumps(report.fields()))["remedies"][-1]["verdict"] == remedies[-1][1]
+    assert json.loads(json.dumps(report.to_dict()))["remedies"][-1]["verdict"] == remedies[-1][1]
 
 
 def test_an_option_that_is_asked_for_is_what_runs(plant: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from eltwise.core.errors import (
     VerificationError,
 )
 from eltwise.formats.onnx.messages import needed_file_version
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from eltwise.targets import repair as repair_module
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
@@ -32,7 +32,7 @@ from support.target_models import bfloat16_model, bytes_model, integer_ir, legac
 
 
 def is_good(made: object, target: str) -> bool:
-    return not eltwise.check(made, target, run=False).counting  # type: ignore[arg-type]
+    return not eltwise.check(made, target, run=False).severe  # type: ignore[arg-type]
 
 
 def test_only_what_needs_it_is_rewritten_and_once() -> None:
@@ -49,7 +49,7 @@ def test_only_what_needs_it_is_rewritten_and_once() -> None:
     assert eltwise.repair(made.proto(), "onnxruntime")[0].proto() == made.proto()
 
 
-def measured(report: Report) -> list[str]:
+def measured(report: PassReport) -> list[str]:
     """What is assumed beside that the rules are those of the installed runtime."""
     return [line for line in report.assumptions if "is installed here, the rules are of" not in line]
 
@@ -180,7 +180,7 @@ def test_a_model_with_other_operators_only_is_left() -> None:
     assert (same.proto(), report.unchanged) == (made, True)
 
 
-@pytest.mark.parametrize("allow", ["s", "saturation ", [None], ["saturation", 5], [["saturation"]], b"x"])
+@pytest.mark.parametrize("allow", ["s", "saturation ", ["saturation", "s"]])
 def test_what_is_no_fault_is_not_allowed(allow: object) -> None:
     with pytest.raises(AttributeValueError, match=r"no such difference to allow.*allowed: .*saturation"):
         eltwise.repair(integer_ir().xml(), "openvino", allow=allow)  # type: ignore[arg-type]

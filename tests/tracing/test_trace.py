@@ -27,7 +27,7 @@ def status_of(report: TraceReport) -> dict[str, str]:
 def test_equal_runtimes_are_equal() -> None:
     report = eltwise.trace(mixed(), runtime="onnxruntime", against="onnxruntime")
     assert report.is_good
-    assert report.first is None
+    assert report.first_name is None
     assert {node.status for node in report.nodes} == {"equal"}
     report.assert_within()
 
@@ -35,7 +35,7 @@ def test_equal_runtimes_are_equal() -> None:
 @pytest.mark.parametrize("segment", [1, 300, 1 << 28])
 def test_the_node_with_the_fault_is_the_first(segment: int) -> None:
     report = eltwise.trace(named(parsed(CHAIN)), runtime="Wrong", against="onnxruntime", segment=segment)
-    assert report.first == "relu_2"
+    assert report.first_name == "relu_2"
     assert [node.blame for node in report.nodes] == [None, None, "own", "inherited", "inherited"]
     assert [node.own_error == 0 for node in report.nodes[3:]] == [True, True]
     assert report.nodes[2].error_in == 0
@@ -46,7 +46,7 @@ def test_the_node_with_the_fault_is_the_first(segment: int) -> None:
 
 def test_nodes_that_are_wrong_only_together_are_found() -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime="WrongFused", against="onnxruntime", segment=1)
-    assert report.first == "add_2"
+    assert report.first_name == "add_2"
     node = report.nodes[2]
     assert (node.blame, node.message) == ("fused", "wrong together, right one by one: mul_1, add_2")
     assert [node.status for node in report.nodes] == ["equal", "equal", "differs", "equal"]
@@ -55,14 +55,14 @@ def test_nodes_that_are_wrong_only_together_are_found() -> None:
 
 def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
     report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
-    assert report.first == "neg_1"
+    assert report.first_name == "neg_1"
     assert report.nodes[1].blame == "in_graph"
     assert "right alone and wrong in the model" in str(report)
 
 
 def test_openvino_saturates_an_8_bit_difference() -> None:
     report = eltwise.trace(mixed(), runtime="openvino", against="onnxruntime", inputs=IMAGE)
-    assert report.first == "minus_mean"
+    assert report.first_name == "minus_mean"
     assert report.right == ("onnxruntime",)
     node = report.first_node
     assert node is not None

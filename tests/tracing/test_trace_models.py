@@ -41,7 +41,7 @@ def ir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(report: TraceReport) -> tuple[str | None, str | None, object]:
     node = report.first_node
     assert node is not None
-    return report.first, node.cause, report.right
+    return report.first_name, node.cause, report.right
 
 
 @pytest.mark.parametrize("segment", [1, 1 << 28])
@@ -127,11 +127,11 @@ def test_random_nodes_are_said_and_not_blamed(operator: str, first: str | None, 
     model = named(parsed(RANDOM.replace("RELU", operator)))
     runtime = "onnxruntime" if first is None else "Wrong"
     report = eltwise.trace(model, runtime=runtime, against=against)
-    assert report.first == (first if against == "onnxruntime" else None)
+    assert report.first_name == (first if against == "onnxruntime" else None)
     random = {node.name: node for node in report.nodes if "random" in node.message}
     assert set(random) == {"randomnormallike_1", "randomuniform_2", "dropout_5", "bernoulli_7"}
     assert {node.status for node in random.values()} == {"not_compared"}
-    assert report.verdict == ("not_established" if report.first is None else "disagree")
+    assert report.verdict == ("not_established" if report.first_name is None else "disagree")
     assert "not established: output z: it depends on random values" in str(report)
 
 
@@ -238,8 +238,8 @@ def test_only_the_named_types_of_a_report_change_with_the_tolerance() -> None:
     assert loose.is_good
     assert loose.tolerance == "atol=10"
     strict = eltwise.trace(model, runtime="Wrong", against="onnxruntime", tolerance=["atol=10", "c: atol=1e-6"])
-    assert strict.first == "relu_2"
-    assert replace(strict, nodes=()).fields()["first"] == "relu_2"
+    assert strict.first_name == "relu_2"
+    assert replace(strict, nodes=()).to_dict()["first"] == "relu_2"
 
 
 def with_external_data(path: Path) -> Path:
@@ -303,11 +303,11 @@ def test_nodes_that_the_other_model_has_as_one_are_not_told_apart() -> None:
         a = Cast <to = 6> (x) b = Cast <to = 6> (y) c = Sub(a, b) d = Cast <to = 2> (c) z = Cast <to = 1> (d) }"""
     first = """g (uint8[4, 5] x, uint8[4, 5] y) => (float[4, 5] z) { d = Sub(x, y) z = Cast <to = 1> (d) }"""
     report = eltwise.trace(named(parsed(repaired)), parsed(first), runtime="onnxruntime", against="openvino")
-    assert report.first is None
+    assert report.first_name is None
     assert [node.blame for node in report.nodes] == [None, None, None, "not_isolated", "inherited"]
     assert report.nodes[3].message == "not told apart from sub_2, cast_1, cast_0"
     backwards = eltwise.trace(parsed(first), named(parsed(repaired)), runtime="openvino", against="onnxruntime")
-    assert (backwards.first, backwards.right) == ("d", ("onnxruntime",))
+    assert (backwards.first_name, backwards.right) == ("d", ("onnxruntime",))
 
 
 @pytest.mark.parametrize("position", [0, 1])
@@ -330,7 +330,7 @@ def test_a_node_that_only_the_other_model_has_is_named(second: str, words: str) 
     text = "g (float[4, 8] x) => (float[4, 8] z) {{ {0} }}"
     pair = [named(parsed(text.format(body))) for body in ("a = Abs(x) b = Add(a, x) z = Tanh(b)", second)]
     report = eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime")
-    assert (report.is_good, report.first) == (False, None)
+    assert (report.is_good, report.first_name) == (False, None)
     assert f"the other model has several nodes in its place: {words}" in str(report)
 
 

@@ -68,7 +68,7 @@ def test_only_the_planted_node_is_blamed(
         assert report.is_good
     else:
         assert all(planted in re.split(r"\+", name) for name in blamed)
-        assert report.first in (None, *blamed)
+        assert report.first_name in (None, *blamed)
 
 
 @settings(deadline=None)
@@ -114,8 +114,8 @@ def test_most_planted_nodes_are_found(rewrite: int) -> None:
     reports = [trace(seed, "in the first", [rewrite], False, 1 << 26)[0] for seed in range(40)]
     observed = [report for report in reports if not report.is_good]
     assert len(observed) > 20
-    assert sum(report.first is not None for report in observed) / len(observed) > 0.75
-    assert all(report.first or "no node is wrong alone" in str(report) for report in observed)
+    assert sum(report.first_name is not None for report in observed) / len(observed) > 0.75
+    assert all(report.first_name or "no node is wrong alone" in str(report) for report in observed)
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(aga
     others = [model] if against == "another model" else []
     name = "Planted" if others else against
     report = eltwise.trace(model, *others, runtime="WrongFused", against=name, segment=segment)
-    assert (report.verdict, report.first) == ("disagree", "add_2")
+    assert (report.verdict, report.first_name) == ("disagree", "add_2")
     assert report.nodes[2].message == "wrong together, right one by one: mul_1, add_2"
     assert report.blamed is not None
 
@@ -135,7 +135,7 @@ def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
 @pytest.mark.usefixtures("local")
 def test_a_reference_that_is_wrong_only_as_a_whole_is_named() -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime="Planted", against="WrongFused")
-    assert (report.verdict, report.first) == ("disagree", None)
+    assert (report.verdict, report.first_name) == ("disagree", None)
     assert "WrongFused: the whole model gives other results than its parts; wrong together, right one by one: " in (
         str(report)
     )
@@ -181,7 +181,7 @@ def test_a_value_that_leaves_the_range_of_the_narrower_type_is_beyond_the_tolera
     assert report.verdict == "disagree"
     single = eltwise.trace(named(parsed(text.format("float16"))), runtime="onnxruntime", against="float64",
                            inputs={"x": x.astype(np.float16)})  # fmt: skip
-    assert (single.verdict, single.first) == ("disagree", "mul_0")
+    assert (single.verdict, single.first_name) == ("disagree", "mul_0")
     assert single.first_node is not None
     assert (single.first_node.cause, single.right) == ("overflow", None)
     assert "2 of 4 results leave the range of float16 (65504)" in str(single)

@@ -11,7 +11,7 @@ from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.core.errors import AttributeValueError
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
@@ -67,6 +67,7 @@ def conform(
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
+    from eltwise.conformance.run import select
     from eltwise.formats.files import check_outputs
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
@@ -74,7 +75,7 @@ def conform(
     check_outputs(outputs, [] if strict is None else [strict])
     if resume is not None:  # Only its own results may replace it.
         check_outputs([path for path in outputs if path != json], [resume])
-    selection = _selection(runtime, op, types, broadcast, sources)
+    selection = select(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)
         return
@@ -94,35 +95,6 @@ def conform(
     for surprise in surprising:
         printing.note(surprise.text)
     raise Exit(_exit_code(results, is_surprised=bool(surprising), is_named=bool(runtime)))
-
-
-def _selection(
-    runtimes_: Sequence[str], ops: Sequence[str], types: Sequence[str], rules: Sequence[str], sources: Sequence[str]
-) -> Selection:
-    """The tests that are selected; an unknown name is refused with the nearest known one."""
-    from eltwise import runtimes
-    from eltwise.conformance.cases import SOURCE_NAMES
-    from eltwise.conformance.run import Selection
-    from eltwise.core.dtypes import by_name
-    from eltwise.ops import registry
-    from eltwise.runtimes.registry import RULES
-
-    for kind, names, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
-        for name in names:
-            if name not in known:
-                raise unknown_name(kind, name, known)
-    selection = Selection(
-        tuple(map(runtimes.find, dict.fromkeys(runtimes_))) if runtimes_ else runtimes.installed(),
-        tuple(str(registry.find(name)) for name in ops),
-        tuple(by_name(name).name for name in types),
-        tuple(rules),
-        tuple(sources),
-    )
-    if not any(True for _job in selection.jobs()):
-        raise AttributeValueError(
-            "no test matches the selection", hint="`eltwise ops` lists the types and broadcast rules of each operator"
-        )
-    return selection
 
 
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:

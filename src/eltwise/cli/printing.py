@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
 from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from eltwise.passes.report import Report
+    from eltwise.formats.reports import BaseReport
     from eltwise.report.written import Written
     from eltwise.scale.deltas import DeltaReport
-    from eltwise.targets.report import TargetReport
 
 _STDOUT = Path("-")
 _FIRST_VALUES = 8
@@ -116,10 +115,10 @@ def json_text(value: object) -> None:
     lines(to_json(value, indent=2))
 
 
-def report(result: Report | TargetReport | DeltaReport, as_json: bool) -> None:
+def report(result: BaseReport[Any] | DeltaReport, as_json: bool) -> None:
     """Print a report, as text or all of it as JSON."""
     if as_json:
-        json_text(result.fields())
+        json_text(result.to_dict())
     else:
         lines(str(result))
 
@@ -140,7 +139,7 @@ def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -
             raise FileFormatError(problem, where=str(output), hint=hint)
 
 
-def write_report(result: Written, json: Path | None, html: Path | None) -> bool:
+def write_report(result: Written[Any], json: Path | None, html: Path | None) -> bool:
     """Write a report to files; whether one was printed instead, since its file is ``-``."""
     for path, write in ((json, result.to_json), (html, result.to_html)):
         if path == _STDOUT:
@@ -153,7 +152,7 @@ def write_report(result: Written, json: Path | None, html: Path | None) -> bool:
 def error_json(error: EltwiseError) -> None:
     """Print an error as JSON: an object whose ``error`` lists the fields of each problem."""
     problems = error.problems if isinstance(error, ManyProblemsError) else (error,)
-    json_text({"error": [problem.located(where=error.where).fields() for problem in problems]})
+    json_text({"error": [problem.located(where=error.where).to_dict() for problem in problems]})
 
 
 def is_wide() -> bool:

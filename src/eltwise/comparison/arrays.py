@@ -137,7 +137,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
         first=_element(pair, figures.first),
         worst=_element(pair, figures.worst),
         where=text,
-        where_details=tuple(claim.fields() for claim in claims),
+        where_details=tuple(claim.to_dict() for claim in claims),
         heat_map=heat_map(pair, figures),
     )
     if not figures.differing:

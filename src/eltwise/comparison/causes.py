@@ -117,7 +117,7 @@ def _of_region(problem: Problem, claims: Sequence[Claim]) -> Iterator[Hypothesis
                 hypothesis,
                 text=f"on {' and '.join(map(str, claims))}, {hypothesis.text}",
                 predict=_restricted(hypothesis.predict, claims, shape),
-                details=dict(hypothesis.details) | {"where": [claim.fields() for claim in claims]},
+                details=dict(hypothesis.details) | {"where": [claim.to_dict() for claim in claims]},
                 free_bits=hypothesis.free_bits + free,
             )
 

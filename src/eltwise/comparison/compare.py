@@ -11,7 +11,7 @@ from pathlib import Path
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import Settings
 from eltwise.comparison.matching import Copies, match
-from eltwise.comparison.report import Report
+from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public
@@ -36,7 +36,7 @@ def compare(
     tolerance: ToleranceLike = None,
     causes: bool = True,
     progress: Progress = no_progress,
-) -> Report:
+) -> ComparisonReport:
     """Compare two sets of tensors: which differ, where, by how much, and why.
 
     Each side is a path, an array, a mapping of names to arrays, an ``onnx.ModelProto`` or a loaded model. A path is a
@@ -102,7 +102,7 @@ def _in_memory(name: str, value: object, side: str) -> Tensor:
 
 def compare_sets(
     a: TensorSet, b: TensorSet, tolerances: Tolerances = (), causes: bool = True, progress: Progress = no_progress
-) -> Report:
+) -> ComparisonReport:
     """Compare two sets that are opened already; the arguments are those of ``compare``.
 
     What cannot be read on the way is said in ``unreadable``, and the other tensors are compared.
@@ -127,7 +127,7 @@ def compare_sets(
             unreadable.append(str(error))
         meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
     check_unchanged(states)
-    return Report(
+    return ComparisonReport(
         tensors=tuple(reports),
         missing=missing,
         extra=extra,

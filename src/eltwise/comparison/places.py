@@ -64,7 +64,7 @@ class Claim:
             f"{'index' if len(self.numbers) == 1 else 'indices'} {numbers} of axis {self.axis}, which has {self.size}"
         )
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(plain(self))
 

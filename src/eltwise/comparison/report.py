@@ -18,8 +18,8 @@ _MOST_SHOWN = 40
 _MOST_UNREADABLE = 20
 
 
-@dataclass(frozen=True)
-class Report(Written):
+@dataclass(frozen=True, repr=False)
+class ComparisonReport(Written[TensorReport]):
     """What a comparison of two sets of tensors found.
 
     Attributes:
@@ -31,13 +31,16 @@ class Report(Written):
         sources: what A and B are called.
     """
 
+    records_field = "tensors"
+    record_names = ("name", "other_name")
+
     tensors: tuple[TensorReport, ...]
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     tolerances: Tolerances = ()
     sources: tuple[str, str] = ("A", "B")
-    _again: Callable[[Tolerances], Report] | None = field(default=None, repr=False, compare=False)
+    _again: Callable[[Tolerances], ComparisonReport] | None = field(default=None, compare=False)
 
     @property
     def is_good(self) -> bool:
@@ -51,11 +54,8 @@ class Report(Written):
         """The records, the worst one first."""
         return tuple(sorted(self.tensors, key=lambda each: each.badness, reverse=True))
 
-    def __getitem__(self, name: str) -> TensorReport:
-        for each in self.tensors:
-            if name in (each.name, each.other_name):
-                return each
-        raise KeyError(name)
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_again": None}  # The tensors are not copied.
 
     @property
     def summary(self) -> str:
@@ -84,10 +84,10 @@ class Report(Written):
         lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
         return as_lines(lines)
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
         return {
-            "tensors": [each.fields() for each in self.tensors],
+            "tensors": [each.to_dict() for each in self.tensors],
             "missing": list(self.missing),
             "extra": list(self.extra),
             "unreadable": list(self.unreadable),
@@ -123,14 +123,14 @@ class Report(Written):
         Raises:
             AssertionError: with the report as its message.
         """
-        report: Report = self
+        report: ComparisonReport = self
         tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
         if tolerances and tolerances != self.tolerances:
             report = self._measured_again(tolerances)
         if not report.is_good:
             raise AssertionError(str(report))
 
-    def _measured_again(self, tolerances: Tolerances) -> Report:
+    def _measured_again(self, tolerances: Tolerances) -> ComparisonReport:
         if self._again is None:
             hint = "compare the tensors again"
             raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)

@@ -129,7 +129,7 @@ class TensorReport:
         """The name, or both where they differ, on one line."""
         return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
         fields: dict[str, object] = {
             name: asdict(value) if isinstance(value, Element) else value for name, value in vars(self).items()

@@ -17,10 +17,11 @@ import numpy as np
 
 from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
 from eltwise.core.dtypes import TYPES, of_numpy
-from eltwise.core.errors import FileFormatError, unknown_name
-from eltwise.core.escaping import to_json
+from eltwise.core.errors import FileFormatError, counted, unknown_name
+from eltwise.core.escaping import as_lines, to_json
 from eltwise.core.fields import Check, Form, Natural, from_json, one_of, plain
 from eltwise.formats import files
+from eltwise.formats.reports import BaseReport
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
@@ -154,15 +155,29 @@ class TestResult:
         """The names of the fault models of all reasons, each once."""
         return tuple(dict.fromkeys(name for names in self.reasons for name in names))
 
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, TestResult) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values."""
+        fields: dict[str, object] = plain(self)
+        return fields
+
     @property
     def explanation(self) -> str:
         """The reasons as text."""
         return "; ".join(" + ".join(names) for names in self.reasons)
 
 
-@dataclass(frozen=True)
-class Results:
+@dataclass(frozen=True, repr=False)
+class Results(BaseReport[TestResult]):
     """What was found, and where."""
+
+    records_field = "tests"
+    record_names = ("key",)
 
     tests: tuple[TestResult, ...]  # The test results, in the order in which they are shown.
     machine: str = ""  # The processor, in its own words.
@@ -173,6 +188,31 @@ class Results:
     versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
     # The runtimes that could not be started, each with its reason; not written to files.
     not_started: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every test was run, and no runtime computed anything wrong, accepted, hung or crashed."""
+        is_right = all(test.outcome in ("ok", "refused") for test in self.tests)
+        return is_right and not self.interrupted and not self.not_started
+
+    @property
+    def summary(self) -> str:
+        """The result in a line."""
+        counts = Counter(test.outcome for test in self.tests)
+        parts = "".join(f", {counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+        ended = ", interrupted" if self.interrupted else ""
+        return f"{counted(len(self.tests), 'test')}{parts}; {self.extent}, seed {self.seed}{ended}"
+
+    def __str__(self) -> str:
+        wrong = (test for test in self.tests if test.outcome not in ("ok", "refused"))
+        lines = [f"{test.key}: {test.outcome}: {test.explanation or test.message}" for test in wrong]
+        return as_lines([self.summary, *lines, *self.not_started.values()])
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values, as files of results have it."""
+        fields: dict[str, object] = plain(self)
+        del fields["not_started"]
+        return fields
 
     def find(self, key: str) -> TestResult:
         """Find a test result by its key.

@@ -9,19 +9,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from eltwise.conformance.cases import CALL, Case
+from eltwise import runtimes
+from eltwise.conformance.cases import CALL, SOURCE_NAMES, Case
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import Variant, cases_of, variants
 from eltwise.conformance.summary import smaller_cases, summary
-from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.dtypes import ElementType, by_name
+from eltwise.core.errors import AttributeValueError, FileFormatError, UnsupportedError, unknown_name
 from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
+from eltwise.ops import registry
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.host import LIMIT
+from eltwise.runtimes.registry import RULES
 from eltwise.version import VERSION
 
 _MOST_PROCESSES = 4
@@ -92,6 +95,32 @@ def _takes(runtime: Runtime, source: str) -> bool:
     return source in (runtime.only or (source,)) and (runtime.calls if source == CALL else runtime.loads_models)
 
 
+def select(
+    names: Sequence[str], ops: Sequence[str], types: Sequence[str], rules: Sequence[str], sources: Sequence[str]
+) -> Selection:
+    """The tests of some runtimes, operators, types, rules and sources; of each no names mean all that are installed.
+
+    Raises:
+        NameUnknownError: for a name that is not known, with the nearest.
+        AttributeValueError: where no test is of all of them.
+    """
+    for kind, given, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
+        for name in given:
+            if name not in known:
+                raise unknown_name(kind, name, known)
+    selection = Selection(
+        tuple(map(runtimes.find, dict.fromkeys(names))) if names else runtimes.installed(),
+        tuple(str(registry.find(name)) for name in ops),
+        tuple(by_name(name).name for name in types),
+        tuple(rules),
+        tuple(sources),
+    )
+    if not any(True for _job in selection.jobs()):
+        hint = "`eltwise ops` lists the types and broadcast rules of each operator"
+        raise AttributeValueError("no test matches the selection", hint=hint)
+    return selection
+
+
 @dataclass(frozen=True)
 class Settings:
     """How the tests are run."""
@@ -111,10 +140,10 @@ def run_tests(selection: Selection, settings: Settings, progress: Progress, know
         FileFormatError: if the earlier results were made with another version, seed or extent.
     """
     jobs = list(selection.jobs(settings.extent))
-    for name in ("seed", "extent") if known else ():
+    for name in ("seed", "extent") if known is not None else ():
         if getattr(known, name) != getattr(settings, name):
             raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
-    session = _Session(settings, progress, known.tests if known else ())
+    session = _Session(settings, progress, known.tests if known is not None else ())
     session.check_versions(selection.runtimes)
     interrupted = session.run(jobs)
     order = {job.key: index for index, job in enumerate(jobs)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -21,8 +21,8 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "int": (Integral,),
     "float": (Real,),
     "None": (type(None),),
-    "Mapping[str, object]": (Mapping,),
     "Sequence[str]": (Sequence, Set),
+    "Extent": (str,),
     "Format": (str,),
     "Kind": (str,),
     "Progress": (Callable,),
@@ -32,9 +32,9 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 _NAMES = {
     "os.PathLike[str]": "path",
     "Sequence[str]": "several of these",
+    "Extent": "str",
     "Format": "str",
     "Kind": "str",
-    "Mapping[str, object]": "mapping of names to arrays",
     "Progress": "function",
 }
 
@@ -89,10 +89,16 @@ def _check_arguments(checked: Mapping[str, str], arguments: Mapping[str, object]
         _check(arguments[name], checked[name], f"eltwise.{function}", name)
 
 
+def _holds_texts(value: object, parts: Sequence[str]) -> bool:
+    if "Sequence[str]" not in parts or not isinstance(value, Collection):
+        return True
+    return all(isinstance(each, str) for each in value)
+
+
 def _check(value: object, annotation: str, function: str, name: str) -> None:
     parts = annotation.split(" | ")
     kinds = tuple(kind for part in parts for kind in _KINDS[part])
-    if isinstance(value, kinds) and ("bool" in parts or not isinstance(value, bool)):
+    if isinstance(value, kinds) and ("bool" in parts or not isinstance(value, bool)) and _holds_texts(value, parts):
         return
     allowed = ", ".join(_NAMES.get(part, part) for part in parts)
     got = f"{type(value).__name__} {shown(value, 60)}"

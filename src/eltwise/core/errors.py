@@ -54,6 +54,12 @@ class EltwiseError(Exception):
         self.hint = hint
         super().__init__(problem)
 
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, EltwiseError) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.problem)
+
     def located(self, *, where: str = "", operator: str = "", node: str = "", operand: str = "") -> Self:
         """Fill the fields of place that are still empty; the raiser that is nearest to the cause wins."""
         self.where = self.where or where
@@ -76,7 +82,7 @@ class EltwiseError(Exception):
             sentence += f"; {part}" if part else ""
         return on_one_line(sentence)
 
-    def fields(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
         present = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
         return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}

@@ -16,7 +16,7 @@ from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node
 from eltwise.ops.schema import Broadcasting, ElementwiseSchema
 from eltwise.passes.builder import Builder
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Chosen, rewrite
 
 Attributes = tuple[tuple[str, object], ...]
@@ -144,7 +144,7 @@ def _ranks(a: Shape, b: Shape, why: str) -> tuple[int, int]:
     return a.rank, b.rank
 
 
-def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
+def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
     """Rewrite the chosen nodes of an IR that broadcast by ``pdpd`` to broadcast by ``numpy``, with the same bits.
 
     Raises:

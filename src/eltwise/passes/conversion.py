@@ -18,7 +18,7 @@ from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.builder import Builder, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
-from eltwise.passes.report import Change, Report
+from eltwise.passes.report import Change, PassReport
 
 FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 
@@ -37,7 +37,7 @@ class Conversion(Builder):
     moved: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def convert(cls, graph: Graph, target: Origin) -> tuple[Graph, Report]:
+    def convert(cls, graph: Graph, target: Origin) -> tuple[Graph, PassReport]:
         """Convert a graph without problems to the format and version of the target.
 
         Raises:
@@ -51,7 +51,7 @@ class Conversion(Builder):
         converted = conversion._graph(inference.outputs)
         raise_all([*structure_problems(converted), *infer_graph(converted).problems])
         converted = conversion._finished(converted)
-        return converted, Report(
+        return converted, PassReport(
             before=str(graph.origin),
             after=str(target),
             changes=tuple(conversion.changes),

@@ -6,11 +6,8 @@ are rules of our own, every other node goes through onnx's version converter.
 
 from __future__ import annotations
 
-import operator
 from contextlib import suppress
 from dataclasses import replace
-
-import numpy as np
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
@@ -34,7 +31,7 @@ from eltwise.ir.scopes import all_graphs
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import Builder
 from eltwise.passes.onnx_converter import convert_node
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Rewriting
 
 MIRRORED = {
@@ -49,7 +46,7 @@ _FIRST_WITH_OPSETS = 3
 """The first version of ONNX's files that can say an opset."""
 
 
-def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
+def convert_opset(graph: Graph, opset: int) -> tuple[Graph, PassReport]:
     """Convert a valid model to another opset of ONNX's own operators; one that has it already comes back itself.
 
     Raises:
@@ -58,7 +55,7 @@ def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
     opset = check_opset(opset)
     before, after = f"ONNX opset {graph.origin.opset}", f"ONNX opset {opset}"
     if graph.origin.opset == opset:
-        return graph, Report(before, after, unchanged=True)
+        return graph, PassReport(before, after, unchanged=True)
     if not graph.origin.opset:
         raise UnsupportedError("the model imports no opset of ONNX's own operators, so there is none to convert")
     file = graph.message
@@ -68,19 +65,17 @@ def convert_opset(graph: Graph, opset: int) -> tuple[Graph, Report]:
     conversion = _Conversion(graph, opset)
     converted = conversion.converted()
     root = conversion.rewriting.root
-    return converted, Report(before, after, tuple(root.changes), assumptions=tuple(dict.fromkeys(root.assumptions)))
+    return converted, PassReport(before, after, tuple(root.changes), assumptions=tuple(dict.fromkeys(root.assumptions)))
 
 
-def check_opset(opset: object) -> int:
-    """Refuse what is no opset that is known here; any kind of integer will do, NumPy's too.
+def check_opset(opset: int) -> int:
+    """An opset that is known here, as a Python integer.
 
     Raises:
         AttributeValueError: naming the opsets that are.
     """
-    with suppress(TypeError):
-        number = 0 if isinstance(opset, bool | np.bool) else operator.index(opset)  # type: ignore[arg-type]
-        if 1 <= number <= newest_opset():
-            return number
+    if 1 <= opset <= newest_opset():
+        return int(opset)
     raise AttributeValueError("there is no such opset", got=shown(opset), allowed=f"1 to {newest_opset()}")
 
 

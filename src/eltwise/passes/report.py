@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.fields import plain
+from eltwise.formats.reports import BaseReport
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,13 @@ class Change:
         became = f" became {', '.join(self.after)}" if self.after else ""
         return on_one_line(site + became + (f": {self.reason}" if self.reason else ""))
 
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {**vars(self), "after": list(self.after)}
 
-@dataclass(frozen=True)
-class Report:
+
+@dataclass(frozen=True, repr=False)
+class PassReport(BaseReport[Change]):
     """What a pass did.
 
     Attributes:
@@ -72,6 +77,9 @@ class Report:
         unchanged: whether nothing had to change, so that the model is the same byte for byte.
         comparison: what was compared before and after; None without verification.
     """
+
+    records_field = "changes"
+    record_names = ("node",)
 
     before: str
     after: str
@@ -91,6 +99,11 @@ class Report:
         return as_lines(lines)
 
     @property
+    def is_good(self) -> bool:
+        """Whether the new model needs no assumption to mean the same."""
+        return not self.assumptions
+
+    @property
     def is_verified(self) -> bool:
         """Whether both models were run and at least one element was compared."""
         return self.comparison is not None and self.comparison.is_proof
@@ -100,7 +113,7 @@ class Report:
         """What was compared before and after, or why nothing was; empty without verification."""
         return "" if self.comparison is None else str(self.comparison)
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
         return {**plain(replace(self, comparison=None)), **verification_fields(self.comparison)}
 

@@ -12,7 +12,7 @@ from eltwise.ir.scopes import Names, annotated
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.analysis import all_scopes
 from eltwise.passes.builder import Builder
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 
 Chosen = Callable[[Node], bool]
 """Selects the nodes that a pass rewrites."""
@@ -21,7 +21,7 @@ RewriteNode = Callable[[Builder, Node], bool]
 """Adds what a node becomes and notes the change; or gives False for a node that stays."""
 
 
-def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
+def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, PassReport]:
     """Rewrite nodes of a graph, and of the graphs in its nodes, without changing its format, version and ports.
 
     The graph has no problems and may hold foreign operators; it comes back itself where every node stays.
@@ -35,9 +35,9 @@ def rewrite(graph: Graph, rewrite_node: RewriteNode) -> tuple[Graph, Report]:
     raise_all([error for _node, error in rewriting.failures])
     version = str(graph.origin)
     if rewritten is graph:
-        return graph, Report(version, version, unchanged=True)
+        return graph, PassReport(version, version, unchanged=True)
     raise_all([*structure_problems(rewritten), *infer_graph(rewritten).problems])
-    return rewritten, Report(
+    return rewritten, PassReport(
         version, version, tuple(rewriting.root.changes), assumptions=tuple(rewriting.root.assumptions)
     )
 

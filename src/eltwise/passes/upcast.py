@@ -19,7 +19,7 @@ from eltwise.ops.expression import Expression
 from eltwise.ops.primitives import Interval
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.builder import Builder
-from eltwise.passes.report import Report
+from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Chosen, rewrite
 
 
@@ -50,7 +50,7 @@ def _is_exact_in(expression: Expression, narrow: ElementType, wide: ElementType)
     return True
 
 
-def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, Report]:
+def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
     """Compute the chosen element-wise nodes whose type is known in the type that ``exact_upcast`` gives for them.
 
     Raises:

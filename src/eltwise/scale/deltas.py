@@ -59,7 +59,7 @@ class DeltaReport:
     tuned_bytes: int
     delta_bytes: int
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """The numbers, for programs that read them."""
         return {**self.delta.counts(), "tuned_bytes": self.tuned_bytes, "delta_bytes": self.delta_bytes}
 

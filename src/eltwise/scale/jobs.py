@@ -83,7 +83,7 @@ class Outcome:
     damaged: int = 0
     changed: tuple[str, ...] = ()
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
         return dict(plain(self))
 

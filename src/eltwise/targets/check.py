@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
@@ -16,6 +16,7 @@ from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Deployed, Inputs, deploy
 from eltwise.targets.findings import by_rules, not_read
 from eltwise.targets.plan import read_model, runtimes_on, version_note
+from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import Remedy, TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, level, severity_named, shipped_rules
@@ -28,7 +29,9 @@ _OPTIONS = {"onnxruntime": ("optimization=basic", "optimization=disabled"), "ope
 """The options of each target with which a model may compute the same, the fastest first."""
 
 
-@public
+@overload
+def check(source: Source | Model, target: None = None, *, weights: bytes | None = None) -> ProblemsReport: ...
+@overload
 def check(
     source: Source | Model,
     target: str,
@@ -39,8 +42,20 @@ def check(
     inputs: Mapping[str, object] | None = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
-) -> TargetReport:
-    """Tell whether a model loads on a runtime and computes the same there.
+) -> TargetReport: ...
+@public
+def check(
+    source: Source | Model,
+    target: str | None = None,
+    *,
+    weights: bytes | None = None,
+    run: bool = True,
+    severity: str = DEFAULT_SEVERITY,
+    inputs: Mapping[str, object] | None = None,
+    tolerance: ToleranceLike = None,
+    seed: int = 0,
+) -> TargetReport | ProblemsReport:
+    """Tell whether a model loads on a runtime and computes the same there, or without a runtime, what is wrong with it.
 
     If the runtime is installed, it is run on the model, in a process of its own, and measured rules explain what
     differs. The results are compared with the exact ones, bit for bit, or, where eltwise does not run all operators,
@@ -66,7 +81,9 @@ def check(
     Raises:
         EltwiseError: if there is no such target, or no model to read.
     """
-    name, settings = split(target) if isinstance(target, str) else (target, ())
+    if target is None:
+        return problems_of(source, weights)
+    name, settings = split(target)
     runtimes_of = runtimes_on(name)
     least = severity_named(severity)
     model = read_model(source, weights)
@@ -108,7 +125,7 @@ def _tried(report: TargetReport, model: Model, inputs: Inputs) -> Iterator[Remed
 
 def _candidates(report: TargetReport, model: Model) -> Iterator[tuple[str, str, Model]]:
     """What may help: its name, the target with options, and the model that it is given."""
-    if any(finding.is_repairable for finding in report.counting) and (repaired := _repaired(report, model)):
+    if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
         yield f"eltwise repair --target {report.target}", report.target, repaired
     for option in _OPTIONS.get(report.target, ()):
         yield f"{report.target}:{option}", f"{report.target}:{option}", model

@@ -53,7 +53,7 @@ class Deployed:
             return "disagree"
         if self.observed.is_compared:
             return "agree"
-        return self.trace.verdict if self.trace else "not_established"
+        return self.trace.verdict if self.trace is not None else "not_established"
 
     @property
     def error(self) -> float | None:

@@ -26,7 +26,7 @@ from eltwise.model import Model
 from eltwise.passes.align_broadcast import align_broadcast
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.opset import convert_opset
-from eltwise.passes.report import Change, Report
+from eltwise.passes.report import Change, PassReport
 from eltwise.passes.upcast import upcast
 from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import BY_NAME
@@ -70,7 +70,7 @@ def repair(
     weights: bytes | None = None,
     verify: bool = False,
     severity: str = DEFAULT_SEVERITY,
-) -> tuple[Model, Report]:
+) -> tuple[Model, PassReport]:
     """Make a model right for a runtime, by what was measured of it.
 
     What can be made exact is; what is less severe than ``severity`` is left as it is; what is not is refused.
@@ -121,7 +121,7 @@ def repair_file(
     severity: str = DEFAULT_SEVERITY,
     in_place: bool = False,
     progress: Progress = no_progress,
-) -> Report:
+) -> PassReport:
     """Write a model file that is right for a runtime.
 
     Args:
@@ -152,7 +152,9 @@ def repair_file(
     return write(model, out, report, progress)
 
 
-def _verified(model: Model, graph: Graph, target: str, report: Report, runtime: Runtime, least: Severity) -> Report:
+def _verified(
+    model: Model, graph: Graph, target: str, report: PassReport, runtime: Runtime, least: Severity
+) -> PassReport:
     """Run the repaired graph there and the original here; the report with what came of it."""
     observed = observe(runtime, model, graph)
     for finding in observed.findings:
@@ -171,7 +173,7 @@ def _allowed_names(allow: str | Sequence[str], rules: RuleSet) -> tuple[str, ...
     names = (allow,) if isinstance(allow, str) else tuple(allow)
     known = list(dict.fromkeys(rule.fault for rule in rules.rules if rule.fault not in REFUSALS))
     for name in names:
-        if not isinstance(name, str) or name not in known:
+        if name not in known:
             message = "there is no such difference to allow"
             raise AttributeValueError(message, operand="allow", got=shown(name), allowed=", ".join(known))
     return names
@@ -188,7 +190,7 @@ def _refusal(finding: Finding, runtime: str) -> UnsupportedError:
     )
 
 
-def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> tuple[Graph, Report]:
+def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> tuple[Graph, PassReport]:
     """The model in versions that the runtime loads, with nodes rewritten until none is left that must be.
 
     Raises:
@@ -220,10 +222,10 @@ def _raise_refusals(analysis: Analysis, target: str, rules: RuleSet, least: Seve
     raise_all([*analysis.invalidities, *refused, *(unread(analysis) if counting else ())])
 
 
-def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, Report]:
+def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, PassReport]:
     """The model with the opset and the file version that the runtime is to get."""
     origin = graph.origin
-    report = Report(str(origin), str(origin), unchanged=True)
+    report = PassReport(str(origin), str(origin), unchanged=True)
     if versions.file_version != origin.file_version:
         graph = replace(graph, origin=replace(origin, file_version=versions.file_version))
         reason = f"nothing in the model needs more than {versions.file_version}"
@@ -249,8 +251,8 @@ def _left(graph: Graph, rules: RuleSet, allowed: Collection[str], least: Severit
         yield f"left as it is: {severity} at {counted(count, 'node')} ({faults})"
 
 
-def _joined(first: Report, second: Report) -> Report:
-    return Report(
+def _joined(first: PassReport, second: PassReport) -> PassReport:
+    return PassReport(
         first.before,
         second.after,
         (*first.changes, *second.changes),

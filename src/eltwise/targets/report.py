@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 from eltwise.tracing.records import Verdict
@@ -62,7 +63,7 @@ class Finding:
         message = "" if self.reasons else self.message
         return (self.severity, self.subject, self.element_type, self.kind, self.reasons, message, self.helps)
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         plain = {name: value for name, value in vars(self).items() if not name.startswith("is_")}
         return {**plain, "reasons": list(self.reasons), "repairable": self.is_repairable, "seen": self.is_seen}
@@ -91,8 +92,8 @@ class Remedy:
         return f"with {self.name} it does not either{by}"
 
 
-@dataclass(frozen=True)
-class TargetReport:
+@dataclass(frozen=True, repr=False)
+class TargetReport(BaseReport[Finding]):
     """Whether a model loads on a runtime, and means the same there.
 
     Attributes:
@@ -111,6 +112,9 @@ class TargetReport:
         severity: the least severity that counts.
     """
 
+    records_field = "findings"
+    record_names = ("node", "subject")
+
     target: str
     version: str
     note: str = ""
@@ -126,7 +130,7 @@ class TargetReport:
     severity: Severity = DEFAULT_SEVERITY
 
     @property
-    def counting(self) -> tuple[Finding, ...]:
+    def severe(self) -> tuple[Finding, ...]:
         """The findings that count: severe enough, and not refuted by running the model."""
         return tuple(finding for finding in self.findings if self._counts(finding) and finding.is_seen is not False)
 
@@ -137,18 +141,18 @@ class TargetReport:
         ``agree`` if it was run and its outputs compared, and nothing was found that counts; ``disagree`` if something
         was; otherwise ``not_established``, as where only rules were asked.
         """
-        if self.counting:
+        if self.severe:
             return "disagree"
         if self.is_compared:
             return "agree"
-        return self.trace.verdict if self.trace else "not_established"
+        return self.trace.verdict if self.trace is not None else "not_established"
 
     @property
     def _is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
-        if any(finding.kind != "differs" for finding in self.counting):
+        if any(finding.kind != "differs" for finding in self.severe):
             return True
-        outputs = {output.status for output in self.trace.outputs} if self.trace else set()
+        outputs = {output.status for output in self.trace.outputs} if self.trace is not None else set[str]()
         return self.verdict == "disagree" and "failed" in outputs
 
     @property
@@ -156,8 +160,14 @@ class TargetReport:
         """Whether the model was run there, its outputs compared, and nothing found that counts."""
         return self.verdict == "agree"
 
+    @property
+    def summary(self) -> str:
+        """The result in a line."""
+        result = _NOT_RUN if self._is_refused else _VERDICTS[self.verdict]
+        return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {result}"
+
     def __str__(self) -> str:
-        groups = _grouped(self.counting)
+        groups = _grouped(self.severe)
         lines = [_sentence(group) for group in groups[:_MOST_GROUPS]]
         if len(groups) > _MOST_GROUPS:
             nodes = sum(map(len, groups[_MOST_GROUPS:]))
@@ -170,7 +180,7 @@ class TargetReport:
         if self.trace is None:
             lines += verification_lines(self.comparison)
         if self.version:
-            wrong = len({finding.node for finding in self.counting if finding.node})
+            wrong = len({finding.node for finding in self.severe if finding.node})
             standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
             lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked{standing}")
         return as_lines([*lines, *self._of_outputs()])
@@ -178,7 +188,7 @@ class TargetReport:
     def _of_outputs(self) -> Iterator[str]:
         """What came of the whole model, and at last whether it computes the same and what to do."""
         if self.trace is not None:
-            yield from self.trace.comparison() if self.verdict == "agree" else self.trace.summary()
+            yield from self.trace.comparison() if self.verdict == "agree" else self.trace.sentences()
         yield f"{self.target}: {_NOT_RUN if self._is_refused else _VERDICTS[self.verdict]}"
         yield from map(str, self.remedies)
         if self.remedies and self.remedies[-1].verdict != "agree":
@@ -207,12 +217,12 @@ class TargetReport:
         if self.beside_others and not self.comparison:
             yield f"measured without what is around them: {counted(self.beside_others, 'node')} beside other operators"
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
-        plain["trace"] = None if self.trace is None else self.trace.fields()
+        plain["trace"] = None if self.trace is None else self.trace.to_dict()
         plain["remedies"] = [vars(remedy) for remedy in self.remedies]
-        findings = [finding.fields() for finding in self.findings]
+        findings = [finding.to_dict() for finding in self.findings]
         lists = {
             "verdict": self.verdict,
             "not_checked": dict(self.not_checked),

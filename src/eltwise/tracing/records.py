@@ -59,7 +59,7 @@ class TracedNode:
     def __str__(self) -> str:
         return on_one_line(f"{self.op_type} {self.name!r}")
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
 
@@ -97,7 +97,7 @@ class CauseGroup:
         text = f": {self.explanation}" if self.explanation and len(self.nodes) == 1 else ""
         return on_one_line(f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most{text}")
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return {**vars(self), "nodes": list(self.nodes)}
 
@@ -149,7 +149,7 @@ class TracedOutput:
     relative: float | None = None
     message: str = ""
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
 

@@ -23,14 +23,14 @@ _MOST_NOISY = 12
 _COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 
 
-@dataclass(frozen=True)
-class TraceReport(Written):
+@dataclass(frozen=True, repr=False)
+class TraceReport(Written[TracedNode]):
     """The result of a trace; ``str`` gives it in words.
 
     Attributes:
         nodes: the nodes in topological order.
         outputs: the outputs of the whole model, on which the verdict rests.
-        first: the name of the first node that is wrong by itself, or changed; None if there is none.
+        first_name: the name of the first node that is wrong by itself, or changed; None if there is none.
         runtime: the runtime that was tested, with its version.
         against: the reference, with its version.
         inputs: where the inputs come from.
@@ -42,16 +42,18 @@ class TraceReport(Written):
         is_pair: whether two models were compared.
     """
 
+    records_field = "nodes"
+
     nodes: tuple[TracedNode, ...]
     outputs: tuple[TracedOutput, ...]
-    first: str | None
+    first_name: str | None
     runtime: str
     against: str
     inputs: str = ""
     tolerance: str = ""
     right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
-    blamed: Isolated | None = field(default=None, repr=False, compare=False)
+    blamed: Isolated | None = field(default=None, compare=False)
     adapter: str = ""
     is_pair: bool = False
 
@@ -75,7 +77,7 @@ class TraceReport(Written):
     @property
     def first_node(self) -> TracedNode | None:
         """The first node that is wrong by itself."""
-        nodes = (node for node in self.nodes if node.name == self.first and node.blame not in (None, "inherited"))
+        nodes = (node for node in self.nodes if node.name == self.first_name and node.blame not in (None, "inherited"))
         return next(nodes, None)
 
     @property
@@ -83,14 +85,14 @@ class TraceReport(Written):
         """The nodes that are wrong themselves by operator and cause, in the order of the first of each."""
         return grouped(self.nodes)
 
-    def fields(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as plain values, as ``--json`` writes it."""
         return {
             "verdict": self.verdict,
-            "outputs": [output.fields() for output in self.outputs],
-            "first": self.first,
-            "causes": [cause.fields() for cause in self.causes],
-            "nodes": [node.fields() for node in self.nodes],
+            "outputs": [output.to_dict() for output in self.outputs],
+            "first": self.first_name,
+            "causes": [cause.to_dict() for cause in self.causes],
+            "nodes": [node.to_dict() for node in self.nodes],
             "runtime": self.runtime,
             "against": self.against,
             "inputs": self.inputs,
@@ -131,7 +133,7 @@ class TraceReport(Written):
             (blamed.expected, self.against) if blamed.exact is None else (blamed.exact, "the specification")
         )
         lines = [
-            f"{self.runtime}: {self.first_node or self.first}, on {self.inputs}.",
+            f"{self.runtime}: {self.first_node or self.first_name}, on {self.inputs}.",
             f"The output is {blamed.value!r}; {names}.",
             f"Expected is what {gives} gives.",
         ]
@@ -140,14 +142,14 @@ class TraceReport(Written):
         return write_case({model: program.data} | weights | files, Path(folder))
 
     def __str__(self) -> str:
-        return as_lines([*self.summary(), *self._table(), *self._noisiest(), *self.notes]).rstrip("\n")
+        return as_lines([*self.sentences(), *self._table(), *self._noisiest(), *self.notes]).rstrip("\n")
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
         facts = [("tested", self.runtime), ("reference", self.against)]
         facts += [("inputs", self.inputs), ("tolerance", self.tolerance)]
         lines = [*self._outputs(), *self._findings()]
-        return f"{self.first or 'nothing'}: {self.runtime}", content(lines, facts, self.notes, self.nodes)
+        return f"{self.first_name or 'nothing'}: {self.runtime}", content(lines, facts, self.notes, self.nodes)
 
     def comparison(self) -> list[str]:
         """What was compared, and what came of the outputs, in sentences."""
@@ -157,7 +159,7 @@ class TraceReport(Written):
             f"inputs: {self.inputs}; tolerance: {self.tolerance}",
         ]
 
-    def summary(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The same with the first node that is wrong."""
         return [*self.comparison(), *self._findings()]
 

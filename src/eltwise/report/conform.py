@@ -1,0 +1,72 @@
+"""``eltwise.conform``: test runtimes against the specifications, with a report that has a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eltwise.conformance.results import EXTENTS, Extent, Results
+from eltwise.conformance.run import Settings, run_tests, select
+from eltwise.core.border import check_range, public
+from eltwise.core.errors import unknown_name
+from eltwise.core.progress import Progress, no_progress
+from eltwise.formats import files
+from eltwise.report.page import page
+from eltwise.runtimes.host import LIMIT
+
+
+@dataclass(frozen=True, repr=False)
+class ConformanceReport(Results):
+    """What runtimes compute right and wrong, test by test; the attributes are those of the results."""
+
+    @public
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The results as one page that needs nothing else, written to a file if one is named."""
+        text = page(self)
+        if path is not None:
+            files.write_text(Path(path), text)
+        return text
+
+
+@public
+def conform(
+    runtimes: str | Sequence[str] = (),
+    *,
+    ops: str | Sequence[str] = (),
+    types: str | Sequence[str] = (),
+    broadcast: str | Sequence[str] = (),
+    sources: str | Sequence[str] = (),
+    extent: Extent = "usual",
+    seed: int = 0,
+    limit: float = LIMIT,
+    progress: Progress = no_progress,
+) -> ConformanceReport:
+    """Test runtimes on operator versions, compare the results bit for bit, and explain what differs.
+
+    Args:
+        runtimes: the names of runtimes, also with options; by default all that are installed.
+        ops: operator versions such as ``"Sub-14"``; by default all.
+        types: element types such as ``"uint8"``; by default all.
+        broadcast: broadcast rules: ``"legacy"``, ``"numpy"``, ``"none"`` or ``"pdpd"``; by default all.
+        sources: how operands reach the operator, such as ``"static"``; by default all.
+        extent: how much is tested: ``"quick"`` takes a minute for one runtime, then ``"usual"`` and ``"thorough"``.
+        seed: of the random values.
+        limit: how many seconds one answer of a runtime may take.
+        progress: receives how many tests are done, and the one that is next.
+
+    Returns:
+        The report, with a record for each test.
+
+    Raises:
+        EltwiseError: for names that are not known, and where no test is of all of them.
+    """
+    if extent not in EXTENTS:
+        raise unknown_name("extent", extent, EXTENTS)
+    check_range("seed", seed, 0, 2**63)
+    check_range("limit", limit, 0.01, 1e6)
+    given = (runtimes, ops, types, broadcast, sources)
+    selection = select(*((each,) if isinstance(each, str) else each for each in given))
+    results = run_tests(selection, Settings(extent, seed, float(limit)), progress)
+    return ConformanceReport(**vars(results))

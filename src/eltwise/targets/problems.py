@@ -1,0 +1,109 @@
+"""What is wrong with a model by itself, whatever runs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, counted
+from eltwise.core.escaping import as_lines
+from eltwise.formats.reports import BaseReport
+from eltwise.model import Model, read
+from eltwise.ops import registry
+from eltwise.passes.unintended import unintended_constants, unintended_nodes
+
+if TYPE_CHECKING:
+    from eltwise.formats.registry import Source
+
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True, repr=False)
+class ProblemsReport(BaseReport[EltwiseError]):
+    """What was found of a model.
+
+    Attributes:
+        problems: what is wrong with it.
+        assumptions: what must hold for a run, a sentence each.
+        nodes: how many nodes were read.
+        not_checked: the operators that eltwise does not run, with the number of their nodes.
+        not_read: what could not be read as a node, with how often.
+        name: the file's name; empty for a model that is not from a file.
+    """
+
+    records_field = "problems"
+    record_names = ("node", "operand")
+
+    problems: tuple[EltwiseError, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    nodes: int = 0
+    not_checked: Mapping[str, int] = field(default_factory=dict)
+    not_read: Mapping[str, int] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    @property
+    def summary(self) -> str:
+        """The result in a line."""
+        text = f"{counted(len(self.problems), 'problem')}, {counted(self.nodes, 'node')} read"
+        return f"{self.name}: {text}" if self.name else text
+
+    def __str__(self) -> str:
+        lines: list[object] = [line for problem in self.problems for line in str(problem).split("\n")]
+        lines += [f"assumed: {assumption}" for assumption in self.assumptions]
+        return as_lines([*lines, *self._lines_of_not_checked(), self.summary])
+
+    def _lines_of_not_checked(self) -> list[str]:
+        """One line of the operators that eltwise does not run."""
+        names = list(self.not_checked or self.not_read)
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        what = f"{counted(sum(self.not_checked.values()), 'node')} of operators that eltwise does not run"
+        listed = f"({', '.join(names[:_MOST_NAMED])}{more})"
+        return [f"not checked: {what if self.not_checked else 'in part'} {listed}"] if names else []
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {
+            "problems": [problem.to_dict() for problem in self.problems],
+            "assumptions": list(self.assumptions),
+            "not_checked": dict(self.not_checked or self.not_read),
+        }
+
+
+def problems_of(source: Source | Model, weights: bytes | None = None) -> ProblemsReport:
+    """Read a model and find its problems; see ``eltwise.check``."""
+    try:
+        analysis = read(source, weights).analysis
+    except GraphError as error:
+        return ProblemsReport((error,))  # Parts that cannot be put in order are a finding, not a broken file.
+    except ManyProblemsError as error:
+        return ProblemsReport(error.problems)
+    graph = analysis.graph
+    # What eltwise does not run is no problem of the model.
+    not_read = Counter(problem.problem for problem in analysis.problems if isinstance(problem, UnsupportedError))
+    problems = [problem for problem in analysis.problems if not isinstance(problem, UnsupportedError)]
+    foreign = [node.schema for node in graph.nodes if node.is_foreign]
+    # One that eltwise runs and could not read is a problem of the model.
+    names = [one.versioned_name for one in foreign if not registry.resolve(one.domain, one.name, graph.origin.opset)]
+    if not_read and not foreign:
+        # Values that only layers make which were not read are missing in the graph.
+        problems = [problem for problem in problems if not isinstance(problem, GraphError)]
+    if not problems and foreign:
+        problems = [problem.located(where=analysis.name) for problem in analysis.invalidities]
+    if not problems:
+        unintended = (*unintended_nodes(graph), *unintended_constants(graph))
+        problems = [problem.located(where=analysis.name) for problem in unintended]
+    return ProblemsReport(
+        tuple(problems),
+        tuple(analysis.inference.assumptions),
+        len(graph.nodes),
+        dict(Counter(names).most_common()),
+        {} if foreign else dict(not_read),
+        analysis.name,
+    )
