@@ -123,6 +123,22 @@ def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(aga
 
 
 @pytest.mark.usefixtures("local")
+@pytest.mark.parametrize("against", ["Planted", "float64", "WrongFused"])
+@pytest.mark.parametrize("segment", [1, 400, 1 << 26])
+@pytest.mark.parametrize("places", [2, 5])
+def test_nodes_that_are_wrong_together_in_several_places_are_found(against: str, segment: int, places: int) -> None:
+    """No part of the values makes the outputs right when it is given out, as long as other places are wrong."""
+    nodes = [f"a{n} = Tanh(v{n}) p{n} = Mul(a{n}, y) v{n + 1} = Add(p{n}, v{n})" for n in range(places)]
+    text = f"g (float[4, 5] v0, float[4, 5] y) => (float[4, 5] v{places}) {{ {' '.join(nodes)} }}"
+    report = eltwise.trace(named(parsed(text)), runtime="WrongFused", against=against, segment=segment)
+    node = report.first_node
+    assert report.verdict == "disagree"
+    assert node is not None
+    assert (node.blame, node.op_type) == ("fused", "Add")
+    assert node.message.startswith("wrong together, right one by one: mul_")
+
+
+@pytest.mark.usefixtures("local")
 @pytest.mark.parametrize("fault", ["WrongFused", "WrongAsAWhole"])
 def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime=fault, against=fault)

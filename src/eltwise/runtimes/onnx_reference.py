@@ -10,6 +10,9 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+_TRAINS = range(7, 14)
+"""The opsets in which it computes every BatchNormalization as in training, as in onnx 1.23.2."""
+
 
 class OnnxReference:
     """One evaluator a model; it has one thread."""
@@ -22,9 +25,17 @@ class OnnxReference:
         return version("onnx")
 
     def load(self, data: bytes, weights: bytes = b"") -> Evaluator:
-        """Make an evaluator."""
+        """Make an evaluator.
+
+        Raises:
+            NotImplementedError: for a model of which it is known to compute other values than it should.
+        """
         del weights
-        return Evaluator(ReferenceEvaluator(onnx.load_from_string(data)))
+        model = onnx.load_from_string(data)
+        opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
+        if opset in _TRAINS and any(node.op_type == "BatchNormalization" for node in model.graph.node):
+            raise NotImplementedError(f"it computes BatchNormalization of opset {opset} as in training")
+        return Evaluator(ReferenceEvaluator(model))
 
 
 class Evaluator:

@@ -6,17 +6,18 @@ values that must be given out to make the outputs right shows which nodes these 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.model import size_of
-from eltwise.tracing.runner import Runner, Values, copied
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.search import smallest
+from eltwise.tracing.segments import next_segment
 
 _LARGEST_GROUP = 32
 """So many nodes around a value are run as a model of their own."""
@@ -37,8 +38,41 @@ class Fused:
     isolated: Isolated | None
 
 
+@dataclass(frozen=True)
+class _Tail:
+    """A model from one of its nodes on, on the values that it has where all before are run in segments.
+
+    Attributes:
+        runner: the model.
+        start: the number of the node.
+        feeds: the values that it reads.
+        outputs: its right outputs.
+        tolerances: what does not count as a difference.
+    """
+
+    runner: Runner
+    start: int
+    feeds: Values
+    outputs: Values
+    tolerances: Tolerances
+
+    def run(self, names: Sequence[str]) -> Outcome:
+        """Run it as one model, with these values and its outputs given out."""
+        numbers = range(self.start, len(self.runner.model.nodes))
+        return self.runner.run(numbers, self.feeds, list(dict.fromkeys([*self.outputs, *names])))
+
+    def is_right(self, values: Sequence[str] = ()) -> bool:
+        """Whether its outputs are right if some values are given out."""
+        outcome = self.run(values)
+        worst = worst_value(self.outputs, outcome.values, self.outputs, self.tolerances)
+        return not outcome.message and (worst is None or not worst[0].is_beyond)
+
+
 def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Tolerances, most_bytes: int) -> Fused | None:
     """Find the nodes of a model that are wrong together.
+
+    The model is cut where it is right from there on, and wrong from a segment earlier on: what is wrong together lies
+    in that segment, of which all values can be given out.
 
     Args:
         runner: the model, whose outputs are wrong if it is run as a whole.
@@ -50,68 +84,87 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
     Returns:
         None if giving out values does not make the outputs right.
     """
-
-    def is_right(values: Sequence[str]) -> bool:
-        outcome = runner.run(range(len(runner.model.nodes)), feeds, list(dict.fromkeys([*outputs, *values])))
-        worst = worst_value(outputs, outcome.values, outputs, tolerances)
-        return not outcome.message and worst is not None and not worst[0].is_beyond
-
-    for candidates in _chunks(runner, most_bytes):
-        values = smallest(candidates, is_right)
-        if values:
-            return _group(runner, feeds, outputs, tolerances, values)
-    return None
-
-
-def _chunks(runner: Runner, most_bytes: int) -> list[list[str]]:
-    """The values between nodes, in groups of about so many bytes."""
-    model, chunks, filled = runner.model, [list[str]()], 0
-    for value in model.producer:
-        if not model.is_tensor(value) or model.last_reader[value] == len(model.nodes):
-            continue
-        size = size_of(model.types.get(value)) or 0
-        if chunks[-1] and filled + size > most_bytes:
-            chunks.append([])
-            filled = 0
-        chunks[-1].append(value)
-        filled += size
-    return chunks
+    model, segments = runner.model, list(_segments(runner.model, most_bytes))
+    low, high = 0, len(segments)
+    tail = _Tail(runner, 0, feeds, outputs, tolerances)
+    while high - low > 1:
+        middle = (low + high) // 2
+        later = _tail_from(tail, segments[:middle])
+        if later is None:
+            return None
+        if later.is_right():
+            high = middle
+        else:
+            low = middle
+    last = _tail_from(tail, segments[:low])
+    if last is None:
+        return None
+    candidates = [
+        value
+        for value in model.made_by(segments[low])
+        if model.is_tensor(value) and model.last_reader[value] < len(model.nodes)
+    ]
+    values = smallest(candidates, last.is_right)
+    return _group(last, values) if values else None
 
 
-def _group(runner: Runner, feeds: Values, outputs: Values, tolerances: Tolerances, values: Sequence[str]) -> Fused:
+def _segments(model: TracedModel, most_bytes: int) -> Iterator[list[int]]:
+    """The nodes of a model in segments of so many bytes of values."""
+    start = 0
+    while start < len(model.nodes):
+        units = next_segment(model, start, most_bytes)
+        yield [number for unit in units for number in unit]
+        start = units[-1].stop
+
+
+def _tail_from(whole: _Tail, before: Sequence[Sequence[int]]) -> _Tail | None:
+    """A model from behind some segments on; None where one of these cannot be run."""
+    model, values, start = whole.runner.model, dict(whole.feeds), 0
+    for numbers in before:
+        outcome = whole.runner.run(numbers, values)
+        if outcome.message:
+            return None
+        start = numbers[-1] + 1
+        values |= copied(outcome.values)
+        values = {name: array for name, array in values.items() if model.last_reader.get(name, -1) >= start}
+    later = {*model.made_by(range(start, len(model.nodes)))}
+    outputs = {name: array for name, array in whole.outputs.items() if name in later}
+    return replace(whole, start=start, feeds=values, outputs=outputs)
+
+
+def _group(tail: _Tail, values: Sequence[str]) -> Fused:
     """The fewest nodes around some values that are wrong as a model of their own."""
-    numbers = {number for value in values for number in _neighbors(runner, value)}
+    model = tail.runner.model
+    numbers = {number for value in values for number in _neighbors(tail, value)}
     core = tuple(sorted(numbers))
     while len(numbers) <= _LARGEST_GROUP:
-        isolated = _wrong_within(runner, feeds, list(outputs), tolerances, sorted(numbers))
+        isolated = _wrong_within(tail, sorted(numbers))
         if isolated is not None:
             return Fused(isolated.numbers, tuple(values), isolated)
-        names = {name for number in numbers for name in (*runner.model.reads[number], *runner.model.made[number])}
-        wider = numbers.union(*(_neighbors(runner, name) for name in names))
+        names = {name for number in numbers for name in (*model.reads[number], *model.made[number])}
+        wider = numbers.union(*(_neighbors(tail, name) for name in names))
         if wider == numbers:
             break
         numbers = wider
     return Fused(core, tuple(values), None)
 
 
-def _wrong_within(
-    runner: Runner, feeds: Values, outputs: Sequence[str], tolerances: Tolerances, numbers: Sequence[int]
-) -> Isolated | None:
+def _wrong_within(tail: _Tail, numbers: Sequence[int]) -> Isolated | None:
     """The fewest of some nodes that are wrong as a model of their own, on what they are given in the whole model."""
-    model = runner.model
-    values = [value for value in (*model.read_by(numbers), *model.made_by(numbers)) if value not in feeds]
-    names = [value for value in dict.fromkeys([*outputs, *values]) if model.is_tensor(value)]
-    outcome = runner.run(range(len(model.nodes)), feeds, names)
-    right = feeds | copied(outcome.values)
-    fewest = smallest(numbers, lambda group: _isolate(runner, group, right, tolerances) is not None)
-    return _isolate(runner, fewest, right, tolerances) if fewest else None
+    runner, model = tail.runner, tail.runner.model
+    names = [value for value in (*model.read_by(numbers), *model.made_by(numbers)) if value not in tail.feeds]
+    outcome = tail.run([value for value in dict.fromkeys(names) if model.is_tensor(value)])
+    right = tail.feeds | copied(outcome.values)
+    fewest = smallest(numbers, lambda group: _isolate(runner, group, right, tail.tolerances) is not None)
+    return _isolate(runner, fewest, right, tail.tolerances) if fewest else None
 
 
-def _neighbors(runner: Runner, value: str) -> list[int]:
-    """The node that makes a value, and those that read it."""
-    model = runner.model
+def _neighbors(tail: _Tail, value: str) -> list[int]:
+    """The node of a tail that makes a value, and those that read it."""
+    model = tail.runner.model
     producer = [model.producer[value]] if value in model.producer else []
-    return producer + [number for number, names in enumerate(model.reads) if value in names]
+    readers = (number for number, names in enumerate(model.reads) if value in names)
+    return [number for number in (*producer, *readers) if number >= tail.start]
 
 
 def _isolate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eltwise import runtimes
@@ -17,6 +18,7 @@ from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import registry
 from eltwise.formats.onnx.float64 import in_float64
 from eltwise.ir.graph import Graph
+from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.passes.unintended import unintended_nodes
@@ -145,11 +147,18 @@ def _reference(
     if against != FLOAT64:
         is_exact = against == EXACT
         return Runner(against, hosts[1], model, is_exact=is_exact, is_deployed=not is_exact), values
+    # Inference knows operators that give float32 whatever they read, as DequantizeLinear; here they do not.
+    model = replace(model, types={name: _widened(declared) for name, declared in model.types.items()})
     slower = Runner(_SLOW, hosts[2], model, float_type=FLOAT64_TYPE)
     narrow = Runner(against, hosts[1], tested.model, float_type=FLOAT32)
     fallbacks = (slower, narrow)
     runner = Runner(against, hosts[1], model, is_deployed=False, float_type=FLOAT64_TYPE, fallbacks=fallbacks)
     return runner, values
+
+
+def _widened(declared: TensorType) -> TensorType:
+    is_narrow = declared.element_type is not None and declared.element_type.kind == "float"
+    return declared._replace(element_type=FLOAT64_TYPE) if is_narrow else declared
 
 
 def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:

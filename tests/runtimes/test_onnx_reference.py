@@ -1,0 +1,60 @@
+"""ONNX's ReferenceEvaluator is not taken at its word: what it computes otherwise than it should is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import eltwise
+from eltwise.runtimes.onnx_reference import OnnxReference
+from support.traced_models import parsed
+
+OPSETS = range(7, 20)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_batch_normalization_is_that_of_inference_or_refused(opset: int) -> None:
+    generator = np.random.default_rng(opset)
+    x = generator.standard_normal((2, 3, 4))
+    scale, bias, mean = generator.standard_normal((3, 3, 1))
+    variance = generator.random((3, 1)) + 0.5
+    inputs = [x, *(array.reshape(3) for array in (scale, bias, mean, variance))]
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, array.shape)
+        for name, array in zip("xsbmv", inputs, strict=True)
+    ]
+    node = helper.make_node("BatchNormalization", list("xsbmv"), ["z"])
+    graph = helper.make_graph([node], "g", ports, [helper.make_tensor_value_info("z", TensorProto.DOUBLE, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    try:
+        loaded = OnnxReference().load(model.SerializeToString())
+    except NotImplementedError:
+        assert opset < 14
+        return
+    (result,) = loaded.arrays(loaded.bind(inputs)())
+    np.testing.assert_allclose(result, scale * (x - mean) / np.sqrt(variance + 1e-5) + bias, rtol=1e-9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 15])
+def test_a_float64_reference_of_normalized_quantized_values_blames_no_right_node(opset: int) -> None:
+    """DequantizeLinear gives float32 whatever it reads, so that BatchNormalization was given two types."""
+    model = parsed("""g (float[2, 3, 4] x) => (float[2, 3, 4] z) {
+        scale = Constant <value = float {0.05}> () zero = Constant <value = int8 {3}> ()
+        s = Constant <value_floats = [1.5, 0.5, 2.0]> () b = Constant <value_floats = [0.1, 0.2, 0.3]> ()
+        m = Constant <value_floats = [0.5, -0.5, 1.0]> () v = Constant <value_floats = [1.5, 0.25, 4.0]> ()
+        q = QuantizeLinear(x, scale, zero)
+        d = DequantizeLinear(q, scale, zero)
+        z = BatchNormalization(d, s, b, m, v)
+    }""")
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value_floats":
+            array = np.array(node.attribute[0].floats, np.float32)
+            node.attribute[0].CopyFrom(helper.make_attribute("value", onnx_tensor(array)))
+    model.opset_import[0].version = opset
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", tolerance="rtol=1e-4, atol=1e-5")
+    assert (report.verdict, report.first_name) == ("agree", None)
+
+
+def onnx_tensor(array: np.ndarray) -> TensorProto:
+    return helper.make_tensor("value", TensorProto.FLOAT, array.shape, array.tobytes(), raw=True)
