@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -9,12 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from eltwise.cli import COMMANDS, app
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -185,6 +188,47 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["run", "Sub-14", "a.npy", "b.npy"], ["more arguments", "a.npy b.npy", "`eltwise apply`", "--input NAME=FILE"]),
     (["delta", "a", "b", "-o", "c", "--level", "99"], ["--level", "99", "1<=x<=19"]),
 ]
+
+
+def required() -> list[tuple[str, str]]:
+    commands = {name: app.get_command(click.Context(app), name) for name in COMMANDS}
+    return [(name, each.name or "") for name, one in commands.items() if one for each in one.params if each.required]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_command_cannot_do_without_is_required(command: str) -> None:
+    """A parameter has a default, or is required, or its function takes None."""
+    parser = app.get_command(click.Context(app), command)
+    assert parser is not None
+    assert parser.callback is not None
+    annotations = {name: str(each.annotation) for name, each in inspect.signature(parser.callback).parameters.items()}
+    for parameter in parser.params:
+        value = parameter.get_default(click.Context(parser))
+        has_value = isinstance(value, bool | int | float | str | tuple) or getattr(parameter, "multiple", False)
+        has_value |= parameter.required or parameter.nargs == -1
+        assert has_value or annotations.get(parameter.name or "", "None").endswith("None"), parameter.name
+
+
+@pytest.mark.parametrize(("command", "missing"), required())
+def test_a_required_parameter_that_is_left_out_is_named(
+    command: str, missing: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read from the parser, so that none is forgotten; an argument before others is missed at the end of the line."""
+    monkeypatch.chdir(tmp_path)
+    parser = app.get_command(click.Context(app), command)
+    assert parser is not None
+    needed = [each for each in parser.params if each.required]
+    arguments = list[str]()
+    for parameter in needed:
+        if parameter.name != missing:
+            arguments += [parameter.opts[0], "x"] if isinstance(parameter, click.Option) else ["x"]
+    (left_out,) = [each for each in needed if each.name == missing]
+    if isinstance(left_out, click.Argument):
+        left_out = [each for each in needed if isinstance(each, click.Argument)][-1]
+    code, out, err = cli(command, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"Missing {left_out.param_type_name} {left_out.get_error_hint(click.Context(parser))}" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD)

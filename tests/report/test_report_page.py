@@ -71,6 +71,20 @@ def test_every_cell_is_in_the_page_with_all_that_is_known_of_it(text: str, resul
         assert (shown.get("example") is None) == (test.example is None)
 
 
+@pytest.mark.parametrize(("variable", "place"), [("results", ()), ("test", ("tests", 0)), ("finding", ("findings", 0))])
+def test_scripts_read_only_what_the_page_holds(variable: str, place: tuple[str | int, ...], text: str) -> None:
+    """Another field is undefined to a script, and shown as that; what may be missing is asked for first."""
+    record: Any = embedded(text)
+    for step in place:
+        record = record[step]
+    scripts = "".join(path.read_text() for path in (Path(legend.__file__).parent / "assets").glob("*.js"))
+    read = re.findall(rf"(?:if \(|\b){variable}\.(\w+)", scripts)
+    optional = set(re.findall(rf"(?:if \(|= ){variable}\.(\w+)(?:\)| \?)", scripts))
+    assert len(read) >= 4
+    assert set(read) - optional <= record.keys()
+    assert optional <= {name for test in embedded(text)["tests"] for name in test}
+
+
 def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(text: str, results: Results) -> None:
     tags = Reader(text).tags
     assert tags.count("script") == 2
