@@ -111,10 +111,10 @@ class OpenFile:
 
 
 class MemoryFile(OpenFile):
-    """The content of a file that is in memory; ``name`` is what errors call it."""
+    """The content of a file that is in memory; ``path`` is what errors call it."""
 
-    def __init__(self, content: files.Buffer, name: str) -> None:
-        self.path, self.state = Path(name), ""
+    def __init__(self, content: files.Buffer, path: Path) -> None:
+        self.path, self.state = path, ""
         self._content = np.frombuffer(content, np.uint8)
         self.size = self._content.size
 

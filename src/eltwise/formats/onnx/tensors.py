@@ -45,6 +45,8 @@ _FIELD_OF = {
 _ENTRIES_EACH = {"COMPLEX64": 2, "COMPLEX128": 2}
 _PACKING_UNKNOWN = ("FLOAT6E2M3", "FLOAT6E3M2")
 
+_DATA = Path("the data")
+
 _MOST_POSITIONS = 1 << 16
 """The most positions of a sparse tensor that are looked at one by one."""
 
@@ -72,7 +74,7 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
             return Tensor(_from_field(proto, field, element_type, element_count(sizes)).reshape(sizes), element_type)
         if field == "external_data":
             data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes))).data
-        return Tensor(range_of(element_type, sizes, MemoryFile(data, "the data"), 0).array, element_type)
+        return Tensor(range_of(element_type, sizes, MemoryFile(data, _DATA), 0).array, element_type)
     except EltwiseError as error:
         raise error.located(operand=operand) from None
 

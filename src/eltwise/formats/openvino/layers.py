@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:
         problem, hint = "the constant is in the weights, and there are none", "expected a .bin beside the .xml"
         raise FileFormatError(problem, got=f"{size} bytes", hint=hint)
     try:
-        source = range_of(element_type, sizes, weights or MemoryFile(b"", "no .bin"), offset)
+        source = range_of(element_type, sizes, weights or MemoryFile(b"", Path("no .bin")), offset)
     except EltwiseError as error:
         operands = "attributes offset and size" if isinstance(error, FileFormatError) else "attribute shape"
         raise error.located(operand=operands) from None

@@ -51,7 +51,7 @@ class IrFile:
         """The .bin."""
         if isinstance(self.weights, Path):
             return OpenFile(self.weights)
-        return None if self.weights is None else MemoryFile(self.weights, "the .bin")
+        return None if self.weights is None else MemoryFile(self.weights, Path("the .bin"))
 
 
 def read_openvino(xml: bytes, weights: bytes | None) -> Reading:
