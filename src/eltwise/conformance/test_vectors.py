@@ -22,7 +22,7 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.core.progress import Progress
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
-from eltwise.ir.graph import Tensor
+from eltwise.formats.tensor_files import pb_bytes
 from eltwise.version import VERSION
 
 MANIFEST = "manifest.json"
@@ -86,7 +86,7 @@ def _files(
         data = f"{folder}/test_data_set_0"
         names = {name: f"{data}/input_{number}.pb" for number, name in enumerate(model.inputs)}
         names |= {name: f"{data}/output_{number}.pb" for number, name in enumerate(outputs)}
-        contents |= {names[name]: _tensor_bytes(name, array) for name, array in (model.inputs | outputs).items()}
+        contents |= {names[name]: pb_bytes(name, array) for name, array in (model.inputs | outputs).items()}
     else:
         contents = {f"{folder}/model.xml": model.data, f"{folder}/model.bin": model.weights}
         names = {name: f"{folder}/{name}.npy" for name in model.inputs | outputs}
@@ -101,10 +101,3 @@ def _files(
         "outputs": {name: names[name] for name in outputs},
     }
     return contents, entry | ({"why": case.refusal()} if expected is None else {})
-
-
-def _tensor_bytes(name: str, array: np.ndarray) -> bytes:
-    from eltwise.formats.onnx.tensors import write_tensor
-
-    written: bytes = write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString(deterministic=True)
-    return written

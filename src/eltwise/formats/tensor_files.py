@@ -104,13 +104,14 @@ def write_tensor_files(results: Mapping[str, np.ndarray], targets: Mapping[str, 
             archives.setdefault(files.unfollowed(file.path), {})[file.key or name] = array
         else:
             files.write_atomically(
-                file.path, [npy.npy_bytes(array) if file.ending == ".npy" else _pb_bytes(name, array)]
+                file.path, [npy.npy_bytes(array) if file.ending == ".npy" else pb_bytes(name, array)]
             )
     for path, arrays in archives.items():
         files.write_atomically(path, [npy.npz_bytes(arrays)])
 
 
-def _pb_bytes(name: str, array: np.ndarray) -> bytes:
+def pb_bytes(name: str, array: np.ndarray) -> bytes:
+    """The content of a .pb file, which holds a TensorProto."""
     from eltwise.formats.onnx.tensors import write_tensor
 
-    return bytes(write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString())
+    return bytes(write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString(deterministic=True))
