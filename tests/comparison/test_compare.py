@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.comparison.arrays import _compared, compare_arrays, compare_tensors
-from eltwise.comparison.hypotheses import Settings
+from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tolerance import parse_tolerances, tolerance_of
 from eltwise.core.dtypes import FLOAT64, TYPES, ElementType
@@ -342,11 +342,11 @@ def test_what_was_found_before_a_file_turned_bad_is_kept(monkeypatch: pytest.Mon
     monkeypatch.setattr("eltwise.comparison.pairs._CHUNK_BYTES_IN_MEMORY", 1 << 23)
     b = np.where(np.arange(1 << 22) == 7, -2.0, 1.0)
     with pytest.raises(FileFormatError, match="of the 2,097,152 elements before it 1 differ"):
-        compare_tensors(*failing(b, is_cut=True), Settings())
+        compare_tensors(*failing(b, is_cut=True), ComparisonSettings())
 
 
 def test_figures_are_kept_when_a_file_turns_bad_while_causes_are_looked_for() -> None:
-    found = compare_tensors(*failing(np.arange(1 << 22) / -7, is_cut=False), Settings())
+    found = compare_tensors(*failing(np.arange(1 << 22) / -7, is_cut=False), ComparisonSettings())
     assert (found.differing, found.cause) == (1 << 22, "unexplained")
     assert "the file ended while it was read" in found.explanation
 
@@ -411,6 +411,6 @@ def test_the_report_on_no_elements_is_that_of_every_other_tensor(
     chosen = tolerance_of(parse_tolerances(tolerance), "w")
     for shape in ((0,), (2, 0, 3)):
         tensor = of_array("w", np.zeros(shape, element_type.storage))
-        report = compare_tensors(tensor, tensor, Settings(chosen))
-        assert report == _compared(tensor, tensor, Settings(chosen))
+        report = compare_tensors(tensor, tensor, ComparisonSettings(chosen))
+        assert report == _compared(tensor, tensor, ComparisonSettings(chosen))
         assert report.status == "equal"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
-from eltwise.conformance.run import Selection, Settings, run_tests
+from eltwise.conformance.run import RunSettings, Selection, run_tests
 from eltwise.core.dtypes import BY_NAME
 from eltwise.faults.alignments import is_alignment
 from eltwise.faults.catalog import COMBINATIONS, faults_of
@@ -87,7 +87,7 @@ def test_the_runtime_still_shows_its_findings(name: str) -> None:
             continue
         _runtime, op, dtype, rule, source = finding["test"].split("/")
         selection = Selection((runtime,), (op,), (dtype,), (rule,), (source,))
-        (test,) = run_tests(selection, Settings("quick"), lambda *_: None).tests
+        (test,) = run_tests(selection, RunSettings("quick"), lambda *_: None).tests
         wanted = {finding["fault"], RENAMED.get(finding["fault"])}
         if test.outcome != finding["outcome"] or (finding["fault"] and not wanted & set(test.faults)):
             missing.append((finding["finding"], finding["test"], test.outcome, test.explanation))

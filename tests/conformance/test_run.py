@@ -11,7 +11,7 @@ import pytest
 from eltwise import runtimes
 from eltwise.conformance.cases import SOURCE_NAMES, Case
 from eltwise.conformance.results import Results, TestResult, read_results, results_text
-from eltwise.conformance.run import Selection, Settings, run_tests
+from eltwise.conformance.run import RunSettings, Selection, run_tests
 from eltwise.conformance.suite import cases_of, variants
 from eltwise.core.errors import FileFormatError
 from eltwise.ops.registry import ELEMENTWISE
@@ -29,7 +29,7 @@ def run(
     known = {runtime.name for runtime in runtimes.RUNTIMES}
     runtime = runtimes.find(function if function in known else f"{PLANTED}:{function}")
     selection = Selection((runtime,), (op,), (type_,), (rule,) if rule else ())
-    results = run_tests(selection, Settings("quick", 0, limit, 1), quiet)
+    results = run_tests(selection, RunSettings("quick", 0, limit, 1), quiet)
     assert results.not_started == {}
     assert not results.interrupted
     return list(results.tests)
@@ -126,12 +126,12 @@ def test_another_file_is_another_version(tmp_path: Path) -> None:
     text += "def run(op, a, b, **attributes):\n    return a - b * Options().scale\n"
     file.write_text(text)
     selection = Selection((runtimes.find(f"{file}:run"),), ("Sub-7",), ("int32",), (), ("call",))
-    known = run_tests(selection, Settings("quick", processes=1), quiet)
+    known = run_tests(selection, RunSettings("quick", processes=1), quiet)
     assert known.tests[0].outcome == "accepted"  # It broadcasts and subtracts whatever it gets.
-    assert run_tests(selection, Settings("quick", processes=1), quiet, known).tests == known.tests
+    assert run_tests(selection, RunSettings("quick", processes=1), quiet, known).tests == known.tests
     file.write_text(text.replace("= 1", "= 2"))
     with pytest.raises(FileFormatError, match="another version of"):
-        run_tests(selection, Settings("quick", processes=1), quiet, known)
+        run_tests(selection, RunSettings("quick", processes=1), quiet, known)
 
 
 def test_a_crash_that_comes_later_is_blamed_on_what_caused_it() -> None:
@@ -183,14 +183,14 @@ def test_other_runtimes_agree_with_the_reference(name: str, ops: tuple[str, ...]
         pytest.skip(f"{name} is not installed; the extra 'runtimes' has it")
     types = ("float32", "float64", "int32", "int64") if name != "openvino" else ("float32", "int32")
     rules = ("none",) if name == "openvino" else ("numpy",)
-    results = run_tests(Selection((runtime,), ops, types, rules, (source,)), Settings("quick"), quiet)
+    results = run_tests(Selection((runtime,), ops, types, rules, (source,)), RunSettings("quick"), quiet)
     assert len(results.tests) >= 6
     assert [(test.key, test.message) for test in results.tests if test.outcome != "ok"] == []
 
 
 def test_a_run_goes_on_from_what_is_known(tmp_path: Path) -> None:
     runtime = runtimes.find(f"{PLANTED}:exact")
-    settings = Settings("quick", 3, processes=1)
+    settings = RunSettings("quick", 3, processes=1)
     file = tmp_path / "results.json"
     first = run_tests(Selection((runtime,), ("Sub-7",), ("int32",)), settings, quiet)
     file.write_text(results_text(first), encoding="utf-8")
@@ -200,7 +200,7 @@ def test_a_run_goes_on_from_what_is_known(tmp_path: Path) -> None:
     second = run_tests(more, settings, lambda _done, _count, text: seen.append(text), known)
     assert [text.split("/")[-3] for text in seen] == ["int64"]
     assert [test.dtype for test in second.tests] == ["int32", "int64"]
-    for words, others in (("another seed", Settings("quick", 4)), ("another extent", Settings("thorough", 3))):
+    for words, others in (("another seed", RunSettings("quick", 4)), ("another extent", RunSettings("thorough", 3))):
         with pytest.raises(FileFormatError, match=words):
             run_tests(more, others, quiet, known)
 

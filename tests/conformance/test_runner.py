@@ -11,7 +11,7 @@ from eltwise.conformance import run as conformance_run
 from eltwise.conformance.cases import SOURCES, Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.results import OUTCOMES
-from eltwise.conformance.run import Job, Selection, Settings, run_tests
+from eltwise.conformance.run import Job, RunSettings, Selection, run_tests
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.suite import cases_of, variants
 from eltwise.runtimes import Answer, Host, find
@@ -95,7 +95,7 @@ def test_runtimes_give_the_same_in_one_model_as_in_many(name: str, monkeypatch: 
     found = []
     for together in (512, 1):
         monkeypatch.setitem(conformance_run._MOST_TOGETHER, "quick", together)
-        tests = run_tests(selection, Settings("quick"), lambda *_: None).tests
+        tests = run_tests(selection, RunSettings("quick"), lambda *_: None).tests
         # What is wrong beside other nodes only cannot be seen in many models.
         beside = "affected_by_other_nodes"
         found.append({test.key: {test.outcome, *test.faults} - {beside} for test in tests if beside not in test.faults})

@@ -24,7 +24,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.tensors import of_array
 from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall
-from eltwise.scale.jobs import Outcome, Resources
+from eltwise.scale.jobs import JobOutcome, Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.zarr_target import ZarrTarget
 from support.onnx_models import model, node, value
@@ -139,7 +139,7 @@ def test_what_is_not_elementwise_runs_as_a_whole_where_it_fits(network: Path, op
 def test_a_model_that_changed_begins_anew(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, target = {"a": str(network / "a.zarr"), "b": str(network / "b.zarr")}, network / "z.zarr"
 
-    def job() -> Outcome:
+    def job() -> JobOutcome:
         return run_files(str(network / "m.onnx"), inputs, {"z": str(target)}, Resources())["z"]
 
     with monkeypatch.context() as patched:

@@ -13,7 +13,7 @@ from eltwise.cli.progress import progress_of_bytes
 from eltwise.core.errors import AttributeValueError, counted
 
 if TYPE_CHECKING:
-    from eltwise.scale.jobs import Outcome, Resources
+    from eltwise.scale.jobs import JobOutcome, Resources
 
 _LARGE = 64 << 20
 """Files of more bytes are worked on in blocks, whatever their format."""
@@ -46,7 +46,7 @@ def resources_of(limits: Limits) -> Iterator[Resources]:
         yield Resources(parse_bytes(limits.memory), limits.scheduler, progress, limits.wait, printing.note)
 
 
-def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:
+def print_outcomes(outcomes: Mapping[str, JobOutcome]) -> None:
     """Say for each output whether something was done before."""
     for output, outcome in outcomes.items():
         if outcome.is_complete:

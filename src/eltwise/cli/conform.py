@@ -81,12 +81,12 @@ def conform(
         return
     from eltwise.conformance.expected_failures import read_expected, surprises
     from eltwise.conformance.results import read_results
-    from eltwise.conformance.run import Settings, run_tests
+    from eltwise.conformance.run import RunSettings, run_tests
 
     known = None if resume is None else read_results(resume)
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
     with progress_of_many() as progress:
-        results = run_tests(selection, Settings(extent, seed, limit), progress, known)
+        results = run_tests(selection, RunSettings(extent, seed, limit), progress, known)
     _write(results, json, html, document, write_expected)
     _show(results)
     for reason in results.not_started.values():

@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.comparison.causes import UNEXPLAINED, find_cause
 from eltwise.comparison.heat_map import heat_map
-from eltwise.comparison.hypotheses import Cause, Settings
+from eltwise.comparison.hypotheses import Cause, ComparisonSettings
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.places import Claim, where
@@ -49,11 +49,11 @@ def compare_arrays(
         The record; a tensor that differs has the cause, ``unexplained`` where no hypothesis predicts it.
     """
     chosen = tolerance_of(parse_tolerances(tolerance), name)
-    settings = Settings(chosen, causes, operation=operation, operands=tuple(operands))
+    settings = ComparisonSettings(chosen, causes, operation=operation, operands=tuple(operands))
     return compare_tensors(of_array(name, a), of_array(name, b), settings)
 
 
-def compare_tensors(a: Tensor, b: Tensor, settings: Settings) -> TensorReport:
+def compare_tensors(a: Tensor, b: Tensor, settings: ComparisonSettings) -> TensorReport:
     """Compare two tensors, which may be larger than memory."""
     if a.element_type is b.element_type and a.shape == b.shape and not a.size:
         of_pair = {"name": a.name, "other_name": b.name, "shape": a.shape, "other_shape": b.shape}
@@ -62,7 +62,7 @@ def compare_tensors(a: Tensor, b: Tensor, settings: Settings) -> TensorReport:
         return _compared(a, b, settings)
 
 
-def _compared(a: Tensor, b: Tensor, settings: Settings) -> TensorReport:
+def _compared(a: Tensor, b: Tensor, settings: ComparisonSettings) -> TensorReport:
     element_type = common_type(a.element_type, b.element_type)
     report = TensorReport(
         name=a.name,
@@ -94,7 +94,7 @@ def _of_no_elements(element_type: ElementType) -> dict[str, Any]:
     """The fields of the report on two tensors without elements, of which checkpoints can have very many."""
     nothing = of_array("", np.zeros(0, storage_of(element_type)))
     report = TensorReport("", "", "equal", element_type.name, element_type.name, (0,), (0,))
-    fields = dict(vars(_measured(report, Pair(nothing, nothing, element_type), Settings())))
+    fields = dict(vars(_measured(report, Pair(nothing, nothing, element_type), ComparisonSettings())))
     del fields["tolerance"]
     return fields
 
@@ -109,7 +109,7 @@ def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
     )
 
 
-def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorReport:
+def _measured(report: TensorReport, pair: Pair, settings: ComparisonSettings) -> TensorReport:
     tolerance = settings.tolerance
     figures = scan(pair, tolerance or Tolerance(), settings.meter)
     counts = figures.counts
@@ -146,7 +146,7 @@ def _measured(report: TensorReport, pair: Pair, settings: Settings) -> TensorRep
     return _with_cause(measured, _cause(pair, figures, settings, claims)) if settings.causes else measured
 
 
-def _cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim]) -> Cause:
+def _cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claims: Sequence[Claim]) -> Cause:
     """The cause; where a file turns bad while it is looked for, the figures are kept."""
     try:
         return find_cause(pair, figures, settings, claims)

@@ -25,12 +25,12 @@ from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
     MOST_OF,
     Cause,
+    ComparisonSettings,
     Generate,
     Hypothesis,
     Predict,
     Problem,
     Sample,
-    Settings,
     agrees,
     evidence,
     is_enough,
@@ -67,7 +67,7 @@ REVERSIBLE: tuple[Generate, ...] = (
 """Those that lose something, so that A may be what B became: they are tried the other way round, too."""
 
 
-def find_cause(pair: Pair, figures: Figures, settings: Settings, claims: Sequence[Claim] = ()) -> Cause:
+def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claims: Sequence[Claim] = ()) -> Cause:
     """Find what predicts the differences of a pair.
 
     Args:

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from eltwise.comparison.arrays import compare_tensors
-from eltwise.comparison.hypotheses import Settings
+from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.matching import Copies, match
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
@@ -117,7 +117,7 @@ def compare_sets(
     meter, copies = Meter(sum(sizes), progress), Copies(a)
     unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
     reports = list[TensorReport]()
-    settings_of = cache(lambda tolerance: Settings(tolerance, causes, meter, copies))
+    settings_of = cache(lambda tolerance: ComparisonSettings(tolerance, causes, meter, copies))
     for (one, other), size in zip(pairs, sizes, strict=True):
         meter.text, end = one.name, meter.done + size
         settings = settings_of(tolerance_of(tolerances, one.name, other.name))

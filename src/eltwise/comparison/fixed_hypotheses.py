@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import LEAST_BITS_OF_INTEGERS, Hypothesis, Problem, Settings
+from eltwise.comparison.hypotheses import LEAST_BITS_OF_INTEGERS, ComparisonSettings, Hypothesis, Problem
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.record import Fault
 from eltwise.faults.values import values_of
 
 
-def of_operation(problem: Problem, settings: Settings) -> Iterator[Hypothesis]:
+def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hypothesis]:
     """The faults of the operation, of which A is the exact result; they need no evidence beside all elements."""
     operation = settings.operation
     if operation is None or problem.element_type is not operation.result_type or not problem.has_one_shape:

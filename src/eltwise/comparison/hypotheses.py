@@ -51,7 +51,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """How tensors are compared, and what is known of them beside their elements.
 
     Attributes:

@@ -122,7 +122,7 @@ def select(
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """How the tests are run."""
 
     extent: Extent = "usual"  # How much is tested.
@@ -131,7 +131,7 @@ class Settings:
     processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
 
 
-def run_tests(selection: Selection, settings: Settings, progress: Progress, known: Results | None = None) -> Results:
+def run_tests(selection: Selection, settings: RunSettings, progress: Progress, known: Results | None = None) -> Results:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
     What is in the known results is not run again; several threads call ``progress``, one at a time.
@@ -168,7 +168,7 @@ def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: Settings, progress: Progress, known: Sequence[TestResult]) -> None:
+    def __init__(self, settings: RunSettings, progress: Progress, known: Sequence[TestResult]) -> None:
         self.tests = {test.key: test for test in known}
         self.not_started: dict[str, str] = {}
         self._settings = settings

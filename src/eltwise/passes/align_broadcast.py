@@ -15,7 +15,7 @@ from eltwise.core.errors import ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node
 from eltwise.ops.schema import Broadcasting, ElementwiseSchema
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Chosen, rewrite
 
@@ -153,7 +153,7 @@ def align_broadcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
     return rewrite(graph, lambda builder, node: _rewritten(builder, node, chosen))
 
 
-def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
+def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema) or node.schema.broadcasting != "auto_broadcast":
         return False
     if node.bound.rule.name != "pdpd" or not chosen(node):

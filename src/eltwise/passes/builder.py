@@ -22,7 +22,7 @@ _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
 
 
 @dataclass
-class Builder:
+class GraphBuilder:
     """A graph that is being made from another one.
 
     Attributes:

@@ -15,7 +15,7 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.builder import Builder, has_index_operand
+from eltwise.passes.builder import GraphBuilder, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, PassReport
@@ -27,7 +27,7 @@ Reason = str
 
 
 @dataclass
-class Conversion(Builder):
+class Conversion(GraphBuilder):
     """A graph of another format that is being made; what the format of the result decides is in the subclasses.
 
     Attributes:

@@ -16,7 +16,7 @@ from eltwise.ops.expression import expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import Domain, ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 
 NEAR_MISSES: dict[tuple[Domain, str], str] = {
     ("ai.onnx", "floor_divide"): "Div truncates the quotients of signed integers, and this operator rounds them down",
@@ -31,7 +31,7 @@ _Part = tuple[str, dict[str, object], tuple[int, ...], str]
 the results of the parts before, and what it computes."""
 
 
-def convert_elementwise(builder: Builder, node: Node) -> None:
+def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     """Add what an element-wise node is in the target's format.
 
     Raises:
@@ -62,7 +62,7 @@ def convert_elementwise(builder: Builder, node: Node) -> None:
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
 
 
-def _parts(builder: Builder, node: Node, element_type: ElementType | None) -> list[_Part]:
+def _parts(builder: GraphBuilder, node: Node, element_type: ElementType | None) -> list[_Part]:
     """The operator that computes the same as a node, or one for each step of its expression."""
     domain, function, count = builder.target.domain, node.bound.function, len(node.inputs)
     whole = equal_operator(domain, function, element_type)
@@ -104,7 +104,7 @@ def _is_same(function: str, other: str, element_type: ElementType | None) -> boo
     return mine is not None and mine == others
 
 
-def _alignment(builder: Builder, node: Node, operator: str) -> Alignment:
+def _alignment(builder: GraphBuilder, node: Node, operator: str) -> Alignment:
     """How the target's operator aligns the operands."""
     schema = builder.schema(operator)
     if not isinstance(schema, ElementwiseSchema):

@@ -22,14 +22,14 @@ from eltwise.formats.onnx.types import declare
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
 
 
-def convert_node(builder: Builder, original: Node, read: ReadNode) -> tuple[list[Node], str]:
+def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple[list[Node], str]:
     """What a node becomes in the target's opset, and why; new constants are added to the graph that is built.
 
     Raises:
@@ -60,7 +60,7 @@ def convert_node(builder: Builder, original: Node, read: ReadNode) -> tuple[list
     return [node], "; ".join(reasons)
 
 
-def _by_converter(builder: Builder, original: Node, source: int, opset: int, read: ReadNode) -> list[Node]:
+def _by_converter(builder: GraphBuilder, original: Node, source: int, opset: int, read: ReadNode) -> list[Node]:
     """Convert a node by onnx's converter.
 
     Raises:
@@ -130,7 +130,7 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
     return model, {number: name for name, number in numbered.items()}
 
 
-def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], builder: Builder) -> list[NodeProto]:
+def _with_names(node: NodeProto, graph: GraphProto, named: dict[str, str], builder: GraphBuilder) -> list[NodeProto]:
     """Take the nodes of the converted graph, with new names for new values, and with all that was not to change."""
     nodes = [proto for proto in graph.node if proto.op_type != "Constant" or proto.output[0] == "value_1"]
     for proto in nodes:

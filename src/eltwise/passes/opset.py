@@ -29,7 +29,7 @@ from eltwise.formats.onnx.schemas import (
 from eltwise.ir.graph import Function, Graph, Node
 from eltwise.ir.scopes import all_graphs
 from eltwise.passes.align_broadcast import Alignment, align
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.onnx_converter import convert_node
 from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Rewriting
@@ -114,7 +114,7 @@ class _Conversion:
             return function
         return replace(function, body=self._body(function.body))
 
-    def _rewrite(self, builder: Builder, node: Node) -> bool:
+    def _rewrite(self, builder: GraphBuilder, node: Node) -> bool:
         name, source = node.schema.name, builder.source.origin.opset
         if not is_onnx(node, self._called):
             return False
@@ -142,7 +142,7 @@ class _Conversion:
             builder.changed(node, first, reason)
         return True
 
-    def _align(self, builder: Builder, node: Node) -> tuple[list[Node], str]:
+    def _align(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
         """Convert a node that broadcasts as NumPy on one side of opset 7 only."""
         rule = read_rule(node) if builder.source.origin.opset < FIRST_NUMPY else Rule("numpy")
         alignment, is_turned = _alignment(rule, node, *(builder.scope.shape(value) for value in node.inputs))
@@ -177,7 +177,7 @@ def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, b
         raise
 
 
-def _is_for_channels(builder: Builder, node: Node) -> bool:
+def _is_for_channels(builder: GraphBuilder, node: Node) -> bool:
     """Whether a node is a PRelu of an opset up to 6 with a number for each channel, as the published models have it."""
     if node.schema.name != "PRelu" or builder.source.origin.opset >= FIRST_NUMPY:
         return False

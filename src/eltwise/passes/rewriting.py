@@ -11,13 +11,13 @@ from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.scopes import Names, annotated
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.analysis import all_scopes
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.report import PassReport
 
 Chosen = Callable[[Node], bool]
 """Selects the nodes that a pass rewrites."""
 
-RewriteNode = Callable[[Builder, Node], bool]
+RewriteNode = Callable[[GraphBuilder, Node], bool]
 """Adds what a node becomes and notes the change; or gives False for a node that stays."""
 
 
@@ -54,7 +54,7 @@ class Rewriting:
         self._rewrite_node = rewrite_node
         self._scopes = {id(scope.graph): scope for scope in all_scopes(graph)}
         names = Names(graph)
-        self.root = Builder(graph, graph.origin, self._scopes[id(graph)], names, names)
+        self.root = GraphBuilder(graph, graph.origin, self._scopes[id(graph)], names, names)
         self.failures: list[tuple[Node, EltwiseError]] = []
 
     def rewritten(self, graph: Graph, origin: Origin) -> Graph:
@@ -89,7 +89,7 @@ class Rewriting:
             declared=tuple(entry for entry in graph.declared if entry[0] not in unread | reshaped),
         )
 
-    def _remove_unread(self, builder: Builder, failed: set[int]) -> set[str]:
+    def _remove_unread(self, builder: GraphBuilder, failed: set[int]) -> set[str]:
         """Take out the constants and changes of shape that are no longer read, with what they alone read.
 
         What only nodes read that could not be rewritten, by their ids, goes too: it is no reason of its own.

@@ -18,7 +18,7 @@ from eltwise.ir.graph import Graph, Node
 from eltwise.ops.expression import Expression
 from eltwise.ops.primitives import Interval
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.passes.builder import Builder
+from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Chosen, rewrite
 
@@ -59,7 +59,7 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
     return rewrite(graph, lambda builder, node: _rewritten(builder, node, chosen))
 
 
-def _rewritten(builder: Builder, node: Node, chosen: Chosen) -> bool:
+def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema):
         return False
     narrow = next(

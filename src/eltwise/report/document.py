@@ -10,7 +10,7 @@ from pathlib import Path
 from eltwise.conformance.results import OUTCOMES, Results, TestResult
 from eltwise.formats import files
 from eltwise.report import legend
-from eltwise.report.findings import Finding, findings
+from eltwise.report.findings import RuntimeFinding, findings
 
 _HEAD = """# Conformance
 
@@ -65,7 +65,7 @@ def document(results: Results, source: str = "results.json") -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _index(results: Results, all_findings: list[Finding]) -> Iterator[str]:
+def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str]:
     """A table for each runtime, with a line for each of its findings."""
     for runtime, version in legend.runtimes_of(results.tests).items():
         lines = ["| finding | outcome | effect | operators | tests |", "|---|---|---|---|---|"]
@@ -80,7 +80,7 @@ def _index(results: Results, all_findings: list[Finding]) -> Iterator[str]:
         yield "\n".join(lines) if len(lines) > 2 else "No findings."
 
 
-def _counts(results: Results, all_findings: list[Finding]) -> list[str]:
+def _counts(results: Results, all_findings: list[RuntimeFinding]) -> list[str]:
     """How many tests of each runtime have which outcome, and the numbers of its findings."""
     lines = [f"| runtime | {' | '.join(OUTCOMES)} | findings |", f"|---|{'---|' * len(OUTCOMES)}---|"]
     for runtime in legend.runtimes_of(results.tests):
@@ -115,7 +115,7 @@ def _mark(tests: list[TestResult]) -> str:
     return mark if len({test.outcome for test in tests}) == 1 else f"{mark}\\*"
 
 
-def _finding(number: int, finding: Finding, source: str) -> str:
+def _finding(number: int, finding: RuntimeFinding, source: str) -> str:
     test = finding.example
     rows = [
         ("outcome", f"{finding.outcome}: {legend.SIGNS[finding.outcome].meaning}"),

@@ -25,7 +25,7 @@ OfOperator = dict[tuple[str, str], list[TestResult]]
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuntimeFinding:
     """One fault of one runtime."""
 
     outcome: Outcome  # The outcome.
@@ -48,7 +48,7 @@ class Finding:
         return where[0].upper() + where[1:], self.smallest
 
 
-def findings(results: Results) -> list[Finding]:
+def findings(results: Results) -> list[RuntimeFinding]:
     """Gather the tests that fail: by runtime as in the results, the worst first, the most frequent first."""
     groups: dict[tuple[str, Outcome, str], list[TestResult]] = {}
     for test in results.tests:
@@ -75,7 +75,7 @@ def _faults(test: TestResult) -> tuple[str, ...]:
     return ("".join(takewhile(lambda sign: not (sign.isdigit() or sign in "'\"[("), message)),)
 
 
-def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Finding:
+def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> RuntimeFinding:
     needs_beside = fault == AFFECTED_BY_OTHER_NODES
     best = min(
         tests,
@@ -89,7 +89,7 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Fi
     comparable = _comparable(tests, of_operator)
     count = counted(len(comparable), "test")
     does = _does(fault, best.outcome)
-    return Finding(
+    return RuntimeFinding(
         best.outcome,
         title=f"{best.runtime}: {does}",
         effect=text_of(fault, _operation(best)) if best.outcome == "differs" else does,

@@ -164,16 +164,16 @@ class Numexpr:
         """The version."""
         return version("numexpr")
 
-    def compile(self, op: str, steps: Sequence[Step], attributes: dict[str, object]) -> Expression:
+    def compile(self, op: str, steps: Sequence[Step], attributes: dict[str, object]) -> LibraryExpression:
         """Write the expression."""
         del op, attributes
         missing = [name for name, _read in steps if name not in _TEXTS]
         if missing:
             raise NotImplementedError(f"numexpr has no function {missing[0]}")
-        return Expression(self.library.evaluate, [(_TEXTS[name], read) for name, read in steps])
+        return LibraryExpression(self.library.evaluate, [(_TEXTS[name], read) for name, read in steps])
 
 
-class Expression:
+class LibraryExpression:
     """A computation that is ready."""
 
     def __init__(self, evaluate: Callable[..., Any], steps: Sequence[Step]) -> None:

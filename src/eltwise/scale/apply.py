@@ -27,7 +27,7 @@ from eltwise.ops.schema import Operation
 from eltwise.scale.blocks import Application, BlockComputation
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
-from eltwise.scale.jobs import Count, Done, Outcome, Part, Resources, Target, follow, in_order, threads_for
+from eltwise.scale.jobs import Count, Done, JobOutcome, JobPart, JobTarget, Resources, follow, in_order, threads_for
 from eltwise.scale.journal import Entry, JobIdentity, Journal, remove_journal
 from eltwise.scale.sources import Sources, absolute, local, open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget, complete_array, zarr_grid, zarr_target
@@ -39,7 +39,7 @@ def apply_files(
     output: str,
     resources: Resources | None = None,
     raw_type: ElementType | None = None,
-) -> Outcome:
+) -> JobOutcome:
     """Apply an operator to .npy files, zarr stores or checkpoints, block by block.
 
     A job that was ended goes on where it was: what is done of it is in the folder ``.NAME.eltwise`` beside the output.
@@ -59,7 +59,7 @@ def apply_files(
     return compute_files(Application(operator_.operation), sources, output, resources or Resources())
 
 
-def compute_files(computation: BlockComputation, sources: Sources, output: str, resources: Resources) -> Outcome:
+def compute_files(computation: BlockComputation, sources: Sources, output: str, resources: Resources) -> JobOutcome:
     """Compute a result of opened operands, block by block; see ``apply_files``."""
     output = local(output)
     parts = _parts(computation, sources, output)
@@ -71,7 +71,7 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
     count = lost_by(computation) if sources.is_named else None
     states = [computation.states(), *sources.states()]
     identity = _identity(computation, sources, parts, states)
-    outcome = Outcome(
+    outcome = JobOutcome(
         blocks=sum(len(part.grid) for part in parts),
         elements=sum(prod(part.call.shape) for part in parts),
         bytes=sum(part.call.bytes for part in parts),
@@ -101,7 +101,7 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
 
 
 def _identity(
-    computation: BlockComputation, sources: Sources, parts: Sequence[Part], states: Sequence[States]
+    computation: BlockComputation, sources: Sources, parts: Sequence[JobPart], states: Sequence[States]
 ) -> JobIdentity:
     """What the job is: what is computed of which operands, in which blocks, and in which state its files are."""
     steps = [part.grid.step for part in parts]
@@ -123,18 +123,18 @@ def _ending(journal: Journal) -> Iterator[None]:
         raise
 
 
-def _in_threads(parts: Sequence[Part], target: Target, count: Count | None, threads: int) -> Iterator[Done]:
+def _in_threads(parts: Sequence[JobPart], target: JobTarget, count: Count | None, threads: int) -> Iterator[Done]:
     """Compute blocks in this process."""
     before = dict(target.journal.done)
 
-    def work(part: Part, index: int) -> Done:
+    def work(part: JobPart, index: int) -> Done:
         return _noted(part.compute(index, target, count, before.get(part.first + index)), target)
 
     return in_order((partial(work, part, index) for part in parts for index in range(len(part.grid))), threads)
 
 
 def _on_cluster(
-    client: Any, computation: BlockComputation, sources: Sources, part: Part, target: Target, resources: Resources
+    client: Any, computation: BlockComputation, sources: Sources, part: JobPart, target: JobTarget, resources: Resources
 ) -> Iterator[Done]:
     """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
     assert isinstance(target, ZarrTarget)
@@ -144,14 +144,14 @@ def _on_cluster(
     return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes, resources))
 
 
-def _noted(done: Done, target: Target) -> Done:
+def _noted(done: Done, target: JobTarget) -> Done:
     """Note in the journal that a block is done, once its elements are written."""
     if done.entry is not None and not done.is_old:
         target.journal.add(done.number, done.entry)
     return done
 
 
-def _checksums(part: Part, target: ZarrBlocks, threads: int) -> Iterator[int | None]:
+def _checksums(part: JobPart, target: ZarrBlocks, threads: int) -> Iterator[int | None]:
     return in_order((partial(target.checksum, part, index) for index in range(len(part.grid))), threads)
 
 
@@ -159,20 +159,20 @@ def _is_zarr(output: str) -> bool:
     return is_url(output) or Path(output).suffix.lower() == ".zarr"
 
 
-def _parts(computation: BlockComputation, sources: Sources, output: str) -> list[Part]:
+def _parts(computation: BlockComputation, sources: Sources, output: str) -> list[JobPart]:
     """The tensors of a result; a zarr store holds one."""
     parts, first = [], 0
     is_zarr, is_named = _is_zarr(output), sources.is_named
     for name, call in sources.calls(computation):
         grid = zarr_grid(call) if is_zarr else call.flat_grid()
-        parts.append(Part(name if is_named else "", call, grid, first))
+        parts.append(JobPart(name if is_named else "", call, grid, first))
         first += len(grid)
     return parts
 
 
 def _target(
-    sources: Sources, parts: Sequence[Part], output: str, identity: JobIdentity, client: Any
-) -> AbstractContextManager[Target]:
+    sources: Sources, parts: Sequence[JobPart], output: str, identity: JobIdentity, client: Any
+) -> AbstractContextManager[JobTarget]:
     if _is_zarr(output):
         return zarr_target(output, parts[0], identity, client)
     return file_target(Path(output), parts, sources.metadata(), identity)
@@ -188,7 +188,7 @@ def compute_chunk(
 
 
 @lru_cache(maxsize=4)
-def _opened(computation: BlockComputation, sources: Sources, output: str, store: str) -> tuple[Part, ZarrBlocks]:
+def _opened(computation: BlockComputation, sources: Sources, output: str, store: str) -> tuple[JobPart, ZarrBlocks]:
     (part,) = _parts(computation, sources, output)
     return part, ZarrBlocks.opened(output, store)
 

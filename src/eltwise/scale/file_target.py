@@ -15,14 +15,14 @@ from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import dtype_of, header_of
 from eltwise.scale.checksum import crc32c
-from eltwise.scale.jobs import Part
+from eltwise.scale.jobs import JobPart
 from eltwise.scale.journal import JobIdentity, Journal, open_journal
 
 _BLOCK = 512
 """Bytes in which systems count the room that a file takes."""
 
 
-def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> bytes:
+def _header(path: Path, parts: Sequence[JobPart], metadata: dict[str, str]) -> bytes:
     """What precedes the elements of results in a file."""
     if path.suffix.lower() == ".npy":
         (part,) = parts
@@ -34,7 +34,7 @@ def _header(path: Path, parts: Sequence[Part], metadata: dict[str, str]) -> byte
 
 @contextmanager
 def file_target(
-    path: Path, parts: Sequence[Part], metadata: dict[str, str], identity: JobIdentity
+    path: Path, parts: Sequence[JobPart], metadata: dict[str, str], identity: JobIdentity
 ) -> Iterator[FileTarget]:
     """Open a file to be written, or the one that the same job has begun.
 
@@ -50,10 +50,10 @@ def file_target(
 
 
 class FileTarget:
-    """The file while it is written; see ``Target``."""
+    """The file while it is written; see ``JobTarget``."""
 
     def __init__(
-        self, path: Path, parts: Sequence[Part], metadata: dict[str, str], folder: Staging, journal: Journal
+        self, path: Path, parts: Sequence[JobPart], metadata: dict[str, str], folder: Staging, journal: Journal
     ) -> None:
         self._header = _header(path, parts, metadata)
         self.path, self.journal, self._folder, self._lock = path, journal, folder, Lock()
@@ -81,19 +81,19 @@ class FileTarget:
         if self.journal.done:
             self._reader = OpenFile(Path(self._folder.of(files.STAGED)))
 
-    def write(self, part: Part, index: int, block: np.ndarray) -> None:
-        """Write a block; see ``Target``."""
+    def write(self, part: JobPart, index: int, block: np.ndarray) -> None:
+        """Write a block; see ``JobTarget``."""
         try:
             self._write(self._offset(part, index), block.reshape(-1).view(np.uint8).data)
         except OSError as error:
             raise files.unwritable(self.path, error).located(operand=part.grid.name(index)) from None
 
-    def checksum(self, part: Part, index: int) -> int:
-        """The CRC-32C of a block as it is in the file; see ``Target``."""
+    def checksum(self, part: JobPart, index: int) -> int:
+        """The CRC-32C of a block as it is in the file; see ``JobTarget``."""
         assert self._reader is not None
         return crc32c(self._reader.bytes_at(self._offset(part, index), part.bytes_of(index)))
 
-    def _offset(self, part: Part, index: int) -> int:
+    def _offset(self, part: JobPart, index: int) -> int:
         begin = tuple(each.start for each in part.grid[index])
         start = int(np.ravel_multi_index(begin, part.grid.shape)) if begin else 0
         return self._offsets[part.name] + start * part.call.result_type.storage.itemsize

@@ -59,7 +59,7 @@ class Resources:
 
 
 @dataclass
-class Outcome:
+class JobOutcome:
     """What was done.
 
     Attributes:
@@ -91,7 +91,7 @@ class Outcome:
 class Blocks(Protocol):
     """Where blocks are written."""
 
-    def write(self, part: Part, index: int, block: np.ndarray) -> None:
+    def write(self, part: JobPart, index: int, block: np.ndarray) -> None:
         """Write a block, which is in C order.
 
         Raises:
@@ -99,11 +99,11 @@ class Blocks(Protocol):
             OSError: the same.
         """
 
-    def checksum(self, part: Part, index: int) -> int | None:
+    def checksum(self, part: JobPart, index: int) -> int | None:
         """The CRC-32C of a block as it is there; None where it cannot be read."""
 
 
-class Target(Blocks, Protocol):
+class JobTarget(Blocks, Protocol):
     """Where a result is written.
 
     Attributes:
@@ -137,7 +137,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Part:
+class JobPart:
     """A tensor of a result.
 
     Attributes:
@@ -202,7 +202,7 @@ def _chunk_bytes(tensor: Tensor) -> int:
     return 0
 
 
-def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: Resources) -> None:
+def follow(done: Iterator[Done], journal: Journal, outcome: JobOutcome, resources: Resources) -> None:
     """Wait for blocks, and report the progress.
 
     Raises:
@@ -226,7 +226,7 @@ def follow(done: Iterator[Done], journal: Journal, outcome: Outcome, resources: 
         raise failures[0]
 
 
-def threads_for(memory: int, parts: Iterable[Part], where: str) -> int:
+def threads_for(memory: int, parts: Iterable[JobPart], where: str) -> int:
     """How many blocks can be worked on at a time.
 
     Raises:

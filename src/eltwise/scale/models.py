@@ -16,7 +16,7 @@ from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall, as_operand
-from eltwise.scale.jobs import Outcome, Resources
+from eltwise.scale.jobs import JobOutcome, Resources
 from eltwise.scale.sources import Sources, absolute, open_sources
 
 
@@ -71,7 +71,7 @@ def run_files(
     outputs: Mapping[str, str],
     resources: Resources,
     loaded: Model | None = None,
-) -> dict[str, Outcome]:
+) -> dict[str, JobOutcome]:
     """Run a model on .npy files, zarr stores or checkpoints, and write outputs, one after the other.
 
     An element-wise output is computed block by block, and resumed where it was ended, as by ``apply_files``. A model
@@ -116,7 +116,7 @@ def _run_whole(
     outputs: Mapping[str, str],
     resources: Resources,
     reason: UnsupportedError,
-) -> dict[str, Outcome]:
+) -> dict[str, JobOutcome]:
     """Run a model on whole arrays."""
     size = sum(tensor.size * tensor.storage.itemsize for each in sources.sets for tensor in each.values())
     if resources.scheduler is not None or sources.is_named:

@@ -20,7 +20,7 @@ from eltwise.formats.file_states import check_unchanged
 from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
-from eltwise.scale.jobs import Part, Resources, in_order, threads_for
+from eltwise.scale.jobs import JobPart, Resources, in_order, threads_for
 from eltwise.scale.sources import Sources, open_sources
 from eltwise.scale.zarr_target import zarr_grid
 
@@ -32,7 +32,7 @@ class _Job:
     """A reduction of the tensors of one name."""
 
     reducing: Reducing
-    part: Part
+    part: JobPart
     axes: tuple[int, ...]
 
     @property
@@ -139,7 +139,7 @@ def reduce_files(
     return {name: np.asarray(value)[()] for name, value in results.items()}
 
 
-def _reported(partials: Iterator[Found], resources: Resources, done: int, count: int, part: Part) -> Iterator[Found]:
+def _reported(partials: Iterator[Found], resources: Resources, done: int, count: int, part: JobPart) -> Iterator[Found]:
     for number, each in enumerate(partials, start=1):
         resources.progress(done + number * part.block_bytes, count, part.name)
         yield each
@@ -155,7 +155,7 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
             axes = normalized_axes(axis, len(call.shape))
         except EltwiseError as error:
             raise error.located(where=sources.texts[0]) from None
-        jobs[name] = _Job(on_blocks, Part(name, call, zarr_grid(call)), axes)
+        jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes)
     return jobs
 
 

@@ -23,7 +23,7 @@ from eltwise.ir.tensors import Tensor
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.cluster import claimed
-from eltwise.scale.jobs import Part
+from eltwise.scale.jobs import JobPart
 from eltwise.scale.journal import JobIdentity, Journal, checksum_of, open_journal, open_remote_journal
 
 MARK = "eltwise"
@@ -45,7 +45,7 @@ def zarr_grid(call: BlockCall) -> Grid:
 
 
 @contextmanager
-def zarr_target(text: str, part: Part, identity: JobIdentity, client: Any) -> Iterator[ZarrTarget]:
+def zarr_target(text: str, part: JobPart, identity: JobIdentity, client: Any) -> Iterator[ZarrTarget]:
     """Make an array to be written, or open the one that the same job has begun; no other process may write it.
 
     Args:
@@ -95,8 +95,8 @@ class ZarrBlocks:
         attribute = dict(self.array.attrs).get(MARK)
         return dict(attribute) if isinstance(attribute, dict) else {}
 
-    def write(self, part: Part, index: int, block: np.ndarray) -> None:
-        """Write a block; see ``Target``."""
+    def write(self, part: JobPart, index: int, block: np.ndarray) -> None:
+        """Write a block; see ``JobTarget``."""
         try:
             self.array[part.grid[index]] = block
         except OSError as error:
@@ -105,8 +105,8 @@ class ZarrBlocks:
         except Exception as error:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
             raise unreadable_store(self.text, error).located(operand=part.grid.name(index)) from None
 
-    def checksum(self, part: Part, index: int) -> int | None:
-        """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``Target``."""
+    def checksum(self, part: JobPart, index: int) -> int | None:
+        """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``JobTarget``."""
         try:
             values = self._reader.box(part.grid[index])
         except EltwiseError:
@@ -137,7 +137,7 @@ class ZarrBlocks:
 
 
 class ZarrTarget(ZarrBlocks):
-    """The array while it is written; see ``Target``.
+    """The array while it is written; see ``JobTarget``.
 
     Args:
         text: the path or URL that the result gets.
@@ -182,7 +182,7 @@ def complete_array(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     return present if present is not None and present.mark.get("complete") is True else None
 
 
-def _staged(text: str, part: Part, journal: Journal, folder: Staging) -> ZarrTarget:
+def _staged(text: str, part: JobPart, journal: Journal, folder: Staging) -> ZarrTarget:
     """The array in the folder of a job, which is made where no block of it is done."""
     store = folder.of(files.STAGED)
     folder.check_folder(files.STAGED)
@@ -196,7 +196,7 @@ def _staged(text: str, part: Part, journal: Journal, folder: Staging) -> ZarrTar
     return ZarrTarget(text, store, array, journal, folder)
 
 
-def _begun(store: str, part: Part, identity: JobIdentity) -> Any:
+def _begun(store: str, part: JobPart, identity: JobIdentity) -> Any:
     """The array that this job has begun; None where it is gone or is another one."""
     sum(_sizes_of_plain_files(store))
     try:
@@ -260,7 +260,7 @@ def _changed(text: str, job: str, identity: JobIdentity) -> tuple[str, ...]:
         raise FileFormatError(problem, where=text, hint=hint) from None
 
 
-def _made(text: str, store: str, part: Part, identity: JobIdentity) -> Any:
+def _made(text: str, store: str, part: JobPart, identity: JobIdentity) -> Any:
     """Make the array in a store, for the result at a path or URL."""
     zarr, call = library(text), part.call
     model = model_of(call)
