@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -99,6 +100,22 @@ def test_unrelated_sparse_or_few_valued_tensors_have_no_cause(kind: type, seed: 
         a, b = values.astype(kind)
         found = compare_arrays(a, b)
         assert found.cause in CHANCE, (number, found.explanation)
+
+
+@pytest.mark.parametrize("factor", [2, 3, -2, -8, 1024, 0.25, 0.1, -0.5, 3.7, 2.0**-20, 1 / 255])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int16, np.int64])
+def test_the_sentence_says_the_factor_of_the_details(kind: type, factor: float, seed: int) -> None:
+    if np.dtype(kind).kind == "i" and factor != int(factor):
+        pytest.skip("integers have whole factors")
+    rng = rng_of(seed, kind, factor)
+    a = (rng.standard_normal((40, 50)) * 9).astype(kind)
+    found = compare_arrays(a, a * np.dtype(kind).type(factor))
+    said = re.search(r"is A times (2\^)?([^\s;]+)", found.explanation)
+    assert said, found.explanation
+    number = 2.0 ** int(said[2]) if said[1] else float(said[2])
+    assert number == pytest.approx(found.explanation_details["factor"], rel=1e-6)
+    assert number == pytest.approx(factor, rel=1e-3)
+    assert bool(said[1]) == (np.dtype(kind).kind == "f" and factor > 0 and np.log2(factor) % 1 == 0)
 
 
 @pytest.mark.parametrize("size", [20, 300])
