@@ -20,6 +20,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
+from eltwise.formats import registry
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
@@ -87,12 +88,12 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
 
 def _of_model(source: object, side: str) -> TensorSet | None:
     """The constants of an ``onnx.ModelProto`` or a loaded model; None for what is neither."""
-    from eltwise.formats.onnx.reader import is_model_proto, read_model_proto
+    from eltwise.formats.onnx.reader import is_model_proto
     from eltwise.model import Model
 
-    if is_model_proto(source):
-        return constants_of(read_model_proto(source, None, side, reads_weights=False).graph, side)
-    return constants_of(source.graph, side) if isinstance(source, Model) else None
+    if isinstance(source, Model):
+        return constants_of(source.graph, side)
+    return constants_of(registry.read(source, reads_weights=False).graph, side) if is_model_proto(source) else None
 
 
 def _in_memory(name: str, value: object, side: str) -> Tensor:

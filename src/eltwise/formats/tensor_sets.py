@@ -18,7 +18,7 @@ from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats import files, npy
+from eltwise.formats import files, npy, registry
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.ir.graph import Graph
@@ -239,10 +239,7 @@ def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
 
 
 def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
-    from eltwise.formats.onnx.reader import read_onnx
-
-    reading = read_onnx(files.read_message(path), path.parent, path.name, reads_weights=False)
-    return constants_of(reading.graph, str(path))
+    return constants_of(registry.read(path, reads_weights=False).graph, str(path))
 
 
 def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
