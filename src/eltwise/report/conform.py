@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eltwise.conformance.results import EXTENTS, Extent, Results
-from eltwise.conformance.run import Settings, run_tests, select
+from eltwise.conformance.run import RunSettings, run_tests, select
 from eltwise.core.border import check_range, public
 from eltwise.core.errors import unknown_name
 from eltwise.core.progress import Progress, no_progress
@@ -68,5 +68,5 @@ def conform(
     check_range("limit", limit, 0.01, 1e6)
     given = (runtimes, ops, types, broadcast, sources)
     selection = select(*((each,) if isinstance(each, str) else each for each in given))
-    results = run_tests(selection, Settings(extent, seed, float(limit)), progress)
+    results = run_tests(selection, RunSettings(extent, seed, float(limit)), progress)
     return ConformanceReport(**vars(results))
