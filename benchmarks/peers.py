@@ -58,6 +58,11 @@ def own(workload: Workload, tensors: Tensors, _threads: int) -> Contestant:
         feeds: dict[str, object] = {f"x{number}": array for number, array in enumerate(tensors.operands)}
         return Contestant("eltwise", lambda: model.run(feeds), lambda results: np.asarray(results["result"]))
     function, operands = getattr(eltwise, workload.function), tensors.operands
+    if workload.is_reduction:
+        return Contestant("eltwise", partial(function, *operands, workload.axes))
+    if workload.call in ("scalar", "number"):
+        scalars = [each if each.ndim else each[()] if workload.call == "scalar" else each.item() for each in operands]
+        return Contestant("eltwise", partial(function, *scalars))
     if workload.call == "allocate":
         return Contestant("eltwise", partial(function, *operands))
     return Contestant("eltwise", partial(function, *operands, out=tensors.out))
@@ -67,6 +72,8 @@ def peer(name: str) -> Prepare:
     """Prepare a library through its adapter: with the result's memory bound if it can be."""
 
     def prepare(workload: Workload, tensors: Tensors, threads: int) -> Contestant:
+        if workload.is_reduction:
+            return _reduction(name, workload, tensors, threads)
         if name in _LOADS_MODELS and not tensors.are_contiguous:
             raise Refusal("takes only contiguous arrays")
         if workload.call == "model" and len(workload.expression.steps) == 1 and name not in _LOADS_MODELS:
@@ -90,6 +97,31 @@ def peer(name: str) -> Prepare:
         return Contestant(name, run, lambda result: np.asarray(loaded.arrays(result)[0]))
 
     return prepare
+
+
+def _reduction(name: str, workload: Workload, tensors: Tensors, threads: int) -> Contestant:
+    """Prepare NumPy or PyTorch for a reduction: the elements, and then their mean or maximum."""
+    if name not in ("numpy", "torch"):
+        raise Refusal("reductions are measured beside NumPy and PyTorch")
+    library: Any = import_module(name)
+    operands: list[Any] = list(tensors.operands)
+    is_largest, is_square = workload.function.startswith("max"), "squared" in workload.function
+    reduce = library.amax if is_largest else library.mean
+    keyword = {"axis" if name == "numpy" else "dim": workload.axes}
+    try:
+        if name == "torch":
+            library.set_num_threads(threads)
+            operands = [library.from_numpy(each) for each in operands]
+            keyword = {"dim": workload.axes or tuple(range(operands[0].ndim))}
+
+        def run() -> Any:
+            found = library.subtract(*operands)
+            return reduce(library.multiply(found, found) if is_square else library.abs(found), **keyword)
+
+        run()
+    except Exception as error:  # noqa: BLE001 - a library refuses with errors of its own kinds
+        raise Refusal(str(error).splitlines()[0][:120]) from None
+    return Contestant(name, run)
 
 
 @cache

@@ -78,7 +78,7 @@ def cells(row: Row, unit: float) -> tuple[str, ...]:
     best = row.best_peer
     return (
         str(row.workload),
-        str(row.workload.expression),
+        row.workload.written,
         row.workload.element_type.name,
         _time(row.seconds.get(OWN), unit),
         best,

@@ -10,15 +10,16 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, TYPES, ElementType
 from eltwise.engine.functions import FUNCTIONS
-from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 
 Sizes = tuple[int, ...]
 
-Call = Literal["out", "allocate", "model"]
-"""Into an existing result, with a result that the call allocates, or as a loaded model."""
+Call = Literal["out", "allocate", "scalar", "number", "model"]
+"""Into an existing result, with a result that the call allocates, also of a NumPy scalar or a Python number, or as a
+loaded model."""
 
-Group = Literal["large", "middle", "small", "model", "chain"]
+Group = Literal["large", "middle", "small", "model", "chain", "division", "reduction"]
 """Workloads with one goal: see ``GOALS``."""
 
 MemoryOrder = Literal["contiguous", "transposed", "sliced"]
@@ -27,6 +28,13 @@ MemoryOrder = Literal["contiguous", "transposed", "sliced"]
 _DIFFERENCES = (Step("subtract", (0, 1)), Step("subtract", (2, 3)), Step("subtract", (4, 5)))
 _CHAIN = ("subtract", "multiply", "add", "maximum", "subtract", "minimum", "multiply", "add", "subtract", "maximum")
 _STEPS = tuple(Step(name, (2 + number if number else 0, (number + 1) % 3)) for number, name in enumerate(_CHAIN))
+_REDUCED = {
+    "mean_squared_difference": COMPOSITES["squared_difference"],
+    "mean_absolute_difference": COMPOSITES["absolute_difference"],
+    "max_absolute_difference": COMPOSITES["absolute_difference"],
+}
+"""What the public functions that reduce reduce."""
+
 _MODELS = {"nested": Expression(4, _DIFFERENCES), "chain": Expression(3, _STEPS)}
 
 
@@ -42,6 +50,7 @@ class Workload:
         call: how it is called.
         order: how the first operand lies in memory.
         group: which goal it has.
+        axes: those that a reduction reduces; None for all.
     """
 
     name: str
@@ -51,6 +60,7 @@ class Workload:
     call: Call = "out"
     order: MemoryOrder = "contiguous"
     group: Group = "large"
+    axes: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         """Its name, with what tells it from others of its group."""
@@ -66,7 +76,20 @@ class Workload:
     @property
     def expression(self) -> Expression:
         """What is computed."""
-        return _MODELS.get(self.function) or expression_of(self.function, len(self.shapes))
+        if self.function == "divide" and self.element_type.kind == "signed":
+            return expression_of("floor_divide")
+        known = _MODELS.get(self.function) or _REDUCED.get(self.function)
+        return known or expression_of(self.function, len(self.shapes))
+
+    @property
+    def written(self) -> str:
+        """What is computed, as on paper."""
+        return f"{self.function.partition('_')[0]} of {self.expression}" if self.is_reduction else str(self.expression)
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the elements are reduced."""
+        return self.function in _REDUCED
 
     def steps(self, library: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The steps by the names of an array library.
@@ -81,17 +104,18 @@ class Workload:
 
     @property
     def result_type(self) -> ElementType:
-        """The element type of the result."""
+        """The element type of the elements."""
         return self.expression.result_type(self.element_type)
 
     @property
     def has_limit(self) -> bool:
         """Whether the loop of the memory limit fits: it moves as many bytes of each large operand as of the result."""
-        return self.result_type.storage.itemsize == self.element_type.storage.itemsize
+        is_alike = self.result_type.storage.itemsize == self.element_type.storage.itemsize
+        return is_alike and not self.is_reduction
 
     @property
     def result_shape(self) -> Sizes:
-        """The shape of the result."""
+        """The shape of the result; of a reduction that of the elements."""
         return np.broadcast_shapes(*self.shapes)
 
     @property
@@ -107,6 +131,8 @@ GOALS: dict[Group, tuple[str, float]] = {
     "small": ("at most half the time of the best other library", 2.0),
     "model": ("up to 1,000 elements a quarter of the time of onnxruntime's run, above never slower", 4.0),
     "chain": ("a third of the time of the best other library", 3.0),
+    "division": ("of integers: never slower than the best other library", 1.0),
+    "reduction": ("never slower than the best other library, whose sums are not exact", 1.0),
 }
 """What each group is to reach, in words and as the least ratio of a row."""
 
@@ -165,7 +191,7 @@ def workloads(quick: bool) -> tuple[Workload, ...]:
     ]
     found += SIZES
     found.append(Workload("16 elements", INT32, ((16,),) * 2, call="allocate", group="small"))
-    return tuple(found if quick else dict.fromkeys((*found, *_small(), *_middle())))
+    return tuple(found if quick else dict.fromkeys((*found, *_small(), *_middle(), *_divisions(), *_reductions())))
 
 
 def _small() -> list[Workload]:
@@ -176,7 +202,42 @@ def _small() -> list[Workload]:
         shapes = ((16,),) * PRIMITIVES[name].arity
         found.append(Workload("small, 16 elements", FLOAT32, shapes, name, **kinds))
     found.append(Workload("small, 16 elements", FLOAT32, ((16,),) * 2, "squared_difference", **kinds))
+    calls: tuple[tuple[str, Call], ...] = (("array of rank 0", "allocate"), ("scalar", "scalar"), ("number", "number"))
+    for name, call in calls:
+        found.append(Workload(f"small, 16 elements, {name}", FLOAT32, ((16,), ()), call=call, group="small"))
     return found
+
+
+def _divisions() -> list[Workload]:
+    """Quotients of integers, by as many divisors."""
+    return [
+        Workload(f"quotients of {count:,}", each, ((count,),) * 2, "divide", "allocate", group="division")
+        for count in (16, 1_000, *_MIDDLE_SIZES)
+        for each in (INT8, INT32, INT64)
+    ]
+
+
+def _reductions() -> list[Workload]:
+    """Reductions of all elements, along axes, and of rows of several lengths."""
+    cases: list[tuple[Sizes, tuple[int, ...] | None]] = [
+        *(((count,), None) for count in (16, 1_000, *_MIDDLE_SIZES)),
+        *((shape, (axis,)) for shape in ((40, 25), (100, 100), (1_000, 1_000)) for axis in (0, 1)),
+        *(((250_000, 4), (1,)), ((16_384, 64), (1,)), ((64, 128, 128), (0, 2))),
+    ]
+    return [
+        Workload(
+            f"{'x'.join(map(str, shape))} {'all' if axes is None else ','.join(map(str, axes))}",
+            each,
+            (shape, shape),
+            function,
+            "allocate",
+            group="reduction",
+            axes=axes,
+        )
+        for function in ("mean_squared_difference", "max_absolute_difference")
+        for each in (FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, INT32)
+        for shape, axes in cases
+    ]
 
 
 def _middle() -> list[Workload]:

@@ -20,7 +20,7 @@ from benchmarks.picture import picture
 from benchmarks.run import BENCHMARKS
 from benchmarks.size_picture import size_picture
 from benchmarks.tables import markdown
-from benchmarks.tensors import Tensors, difference, expected_result, make_tensors
+from benchmarks.tensors import Tensors, difference, expected_result, make_tensors, remark
 from benchmarks.timing import in_turns, ratio
 from benchmarks.workloads import SIZES, Workload, workloads
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
@@ -39,7 +39,18 @@ def test_eltwise_is_exact_on_every_workload(workload: Workload, seed: int) -> No
     tensors = make_tensors(small, seed)
     contestant = own(small, tensors, 2)
     tensors.poison()
-    assert difference(contestant.fetch(contestant.run()), expected_result(small, tensors)) == ""
+    assert remark(small, contestant.fetch(contestant.run()), expected_result(small, tensors), 1e-14) == ""
+
+
+def test_a_wrong_reduction_is_found(seed: int) -> None:
+    workload = next(each for each in workloads(quick=False) if each.is_reduction and each.axes == (0,))
+    tensors = make_tensors(workload, seed)
+    expected = expected_result(workload, tensors)
+    wrong = expected.copy()
+    wrong[3] *= 1 + 1e-9
+    assert remark(workload, expected, expected, 1e-12) == ""
+    assert remark(workload, wrong, expected, 1e-12) == "a result is off by 1e-09 of it"
+    assert remark(workload, wrong[:1], expected, 1) == "got [1], expected [25]"
 
 
 def test_workloads_are_distinct_and_fit_into_memory() -> None:
