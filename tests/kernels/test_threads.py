@@ -60,9 +60,9 @@ def test_several_callers_at_once_get_their_own_results() -> None:
 def two_threads() -> Iterator[None]:
     eltwise.set_num_threads(2)
     threads.start_workers()
-    threads.THREAD_POOL.rests = 0
+    threads.THREAD_POOL.debt = 0
     yield
-    threads.THREAD_POOL.rests = 0
+    threads.THREAD_POOL.debt = 0
     eltwise.set_num_threads(2)
 
 
@@ -102,7 +102,7 @@ def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
         assert len(ran) == 6 * turn
         assert time.process_time() - before < 0.04
         time.sleep(0.002)  # The worker is asleep when the next call comes.
-        threads.THREAD_POOL.rests = 0
+        threads.THREAD_POOL.debt = 0
 
 
 @pytest.mark.skipif(processors() < 2 or not affinity_functions(), reason="no processor to choose")
@@ -114,29 +114,55 @@ def test_a_worker_is_woken_on_another_processor_than_its_callers_and_may_use_all
         while not worker.asleep:
             time.sleep(0.001)
         os.sched_setaffinity(worker.thread, [min(os.sched_getaffinity(0))])
-        threads.THREAD_POOL.rests = 0
+        threads.THREAD_POOL.debt = 0
         shared.run()
         assert os.sched_getaffinity(worker.thread) == os.sched_getaffinity(0)
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_after_a_worker_kept_its_caller_waiting_calls_are_not_shared_for_a_while() -> None:
-    ran: list[str] = []
+def slow_worker(ran: list[str], seconds: float) -> threads.Pieces:
+    """Eight pieces that take so long each, and 0.2 seconds in a worker."""
 
     def kernel(_arguments: int, _first: int, _last: int) -> None:
         name = threading.current_thread().name
         ran.append(name)
-        time.sleep(0.2 if name == "eltwise" else 0.005)
+        time.sleep(0.2 if name == "eltwise" else seconds)
 
-    shared = pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8)
+    return pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_a_late_worker_costs_is_a_debt_that_small_calls_pay_alone() -> None:
+    ran: list[str] = []
     while "eltwise" not in ran:
-        shared.run()
+        slow_worker(ran, 0.005).run()
+    most = threads.THREAD_POOL.most_debt
+    assert 0 < threads.THREAD_POOL.debt <= most
     ran.clear()
-    shared.run()
-    assert ran == ["MainThread"] * 8
-    threads.THREAD_POOL.rests = 1
-    shared.run()
-    shared.run()
+    shared, threads.THREAD_POOL.debt = slow_worker(ran, 0.0001), 1000 * most
+    for turn in range(1, 4):
+        before = threads.THREAD_POOL.debt
+        shared.run()
+        assert ran == ["MainThread"] * 8 * turn
+        assert 0 < threads.THREAD_POOL.debt < before
+    for _turn in range(1000):
+        if "eltwise" in ran:
+            break
+        threads.THREAD_POOL.debt = 1
+        shared.run()
+    assert "eltwise" in ran
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_is_left_of_a_large_call_is_shared_in_spite_of_a_debt() -> None:
+    threads.start_workers()
+    for _turn in range(5):
+        ran: list[str] = []
+        threads.THREAD_POOL.debt = threads.THREAD_POOL.most_debt
+        slow_worker(ran, 0.02).run()
+        assert len(ran) == 8
+        assert ran[0] == "MainThread"
+        if "eltwise" in ran:
+            break
     assert "eltwise" in ran
 
 

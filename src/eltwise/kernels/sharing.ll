@@ -6,8 +6,7 @@ entry:
   %published = getelementptr i8, ptr %pool, i64 $at_pieces$
   %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
   %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
-  %rests_place = getelementptr i8, ptr %pool, i64 $at_rests$
-  %last_rests_place = getelementptr i8, ptr %pool, i64 $at_last_rests$
+  %debt_place = getelementptr i8, ptr %pool, i64 $at_debt$
   %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
   %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
   %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
@@ -22,34 +21,73 @@ entry:
   br i1 %is_worker, label %work, label %share
 
 share:
-  %rests = load atomic i64, ptr %rests_place monotonic, align 8
-  %is_resting = icmp ne i64 %rests, 0
-  br i1 %is_resting, label %rest, label %try
+  %debt = load atomic i64, ptr %debt_place monotonic, align 8
+  %is_in_debt = icmp sgt i64 %debt, 0
+  br i1 %is_in_debt, label %rest, label %try
 
+; Pay the debt by computing alone, which costs about half of the time that it takes; and share what is left of a call
+; from which more is won than the debt.
 rest:
-  %fewer_rests = sub i64 %rests, 1
-  store atomic i64 %fewer_rests, ptr %rests_place monotonic, align 8
-  br label %alone
+  %rest_start = call i64 @ticks()
+  br label %rest_piece
+
+rest_piece:
+  %resting = phi i64 [ 0, %rest ], [ %rested, %rest_on ]
+  call void @compute_piece(ptr %pieces, i64 %resting)
+  %rested = add i64 %resting, 1
+  %rest_now = call i64 @ticks()
+  %rest_time = sub i64 %rest_now, %rest_start
+  %paid = lshr i64 %rest_time, 1
+  %debt_left = sub i64 %debt, %paid
+  %to_do = sub i64 %number, %rested
+  %is_rested = icmp eq i64 %to_do, 0
+  br i1 %is_rested, label %pay, label %rest_on
+
+rest_on:
+  %per_piece = udiv i64 %paid, %rested
+  %won = mul i64 %per_piece, %to_do
+  %is_more = icmp sgt i64 %won, %debt_left
+  %is_one = icmp eq i64 %to_do, 1
+  %is_not_one = xor i1 %is_one, true
+  %is_worth_it = and i1 %is_more, %is_not_one
+  br i1 %is_worth_it, label %share_rest, label %rest_piece
+
+pay:
+  %is_paid = icmp slt i64 %debt_left, 0
+  %new_debt = select i1 %is_paid, i64 0, i64 %debt_left
+  store atomic i64 %new_debt, ptr %debt_place monotonic, align 8
+  br label %end
+
+share_rest:
+  %rest_is_paid = icmp slt i64 %debt_left, 0
+  %rest_debt = select i1 %rest_is_paid, i64 0, i64 %debt_left
+  store atomic i64 %rest_debt, ptr %debt_place monotonic, align 8
+  %rest_offset = mul i64 %rested, $piece_bytes$
+  %rest_pieces = getelementptr i8, ptr %pieces, i64 %rest_offset
+  br label %try
 
 try:
+  %shared = phi ptr [ %pieces, %share ], [ %rest_pieces, %share_rest ]
+  %count = phi i64 [ %number, %share ], [ %to_do, %share_rest ]
   %free = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
   %is_ours = extractvalue { i64, i1 } %free, 1
   br i1 %is_ours, label %publish, label %alone
 
 alone:
-  %index = phi i64 [ 0, %rest ], [ 0, %try ], [ %following, %alone ]
-  call void @compute_piece(ptr %pieces, i64 %index)
+  %index = phi i64 [ 0, %try ], [ %following, %alone ]
+  call void @compute_piece(ptr %shared, i64 %index)
   %following = add i64 %index, 1
-  %more = icmp ult i64 %following, %number
+  %more = icmp ult i64 %following, %count
   br i1 %more, label %alone, label %end
 
 publish:
-  store ptr %pieces, ptr %published, align 8
+  %start = call i64 @ticks()
+  store ptr %shared, ptr %published, align 8
   store atomic i64 0, ptr %done monotonic, align 8
-  %new_ticket = shl i64 %number, 40
+  %new_ticket = shl i64 %count, 40
   store atomic i64 %new_ticket, ptr %pool seq_cst, align 8
   %workers = load atomic i64, ptr %workers_place monotonic, align 8
-  %others = sub i64 %number, 1
+  %others = sub i64 %count, 1
   %are_few = icmp ult i64 %workers, %others
   %wanted = select i1 %are_few, i64 %workers, i64 %others
   br label %wake
@@ -93,56 +131,68 @@ take:
   br i1 %took, label %take, label %wait
 
 wait:
+  %own_end = call i64 @ticks()
+  %own_time = sub i64 %own_end, %start
+  br label %wait_more
+
+wait_more:
+  %slept_once = phi i1 [ false, %wait ], [ true, %sleep_now ]
   %spins = load i64, ptr %spins_place, align 8
   br label %spin
 
 spin:
-  %spun = phi i64 [ 0, %wait ], [ %spun_more, %spin_on ]
+  %spun = phi i64 [ 0, %wait_more ], [ %spun_more, %spin_on ]
   %count_done = load atomic i64, ptr %done acquire, align 8
-  %is_done = icmp eq i64 %count_done, %number
+  %is_done = icmp eq i64 %count_done, %count
   br i1 %is_done, label %leave_awake, label %spin_on
 
 leave_awake:
-  store atomic i64 0, ptr %last_rests_place monotonic, align 8
-  br label %leave
+  br i1 %slept_once, label %lost, label %leave
 
 spin_on:
   $pause$
   %spun_more = add i64 %spun, 1
   %spins_left = icmp ult i64 %spun_more, %spins
-  br i1 %spins_left, label %spin, label %check_share
-
-check_share:
-  %quarter = lshr i64 %number, 2
-  %is_none = icmp eq i64 %quarter, 0
-  %small_share = select i1 %is_none, i64 1, i64 %quarter
-  %much = sub i64 %number, %small_share
-  %kept_waiting = icmp uge i64 %own, %much
-  br i1 %kept_waiting, label %give_up, label %sleep
-
-give_up:
-  %last_rests = load atomic i64, ptr %last_rests_place monotonic, align 8
-  %doubled = shl i64 %last_rests, 1
-  %more_rests = or i64 %doubled, 1
-  %new_rests = and i64 %more_rests, $most_rests$
-  store atomic i64 %new_rests, ptr %last_rests_place monotonic, align 8
-  store atomic i64 %new_rests, ptr %rests_place monotonic, align 8
-  br label %sleep
+  br i1 %spins_left, label %spin, label %sleep
 
 sleep:
   %ignored = atomicrmw xchg ptr %waiting, i64 1 seq_cst
   %count_then = load atomic i64, ptr %done seq_cst, align 8
-  %is_done_then = icmp eq i64 %count_then, %number
+  %is_done_then = icmp eq i64 %count_then, %count
   br i1 %is_done_then, label %take_back, label %sleep_now
 
 take_back:
   %was_waiting = atomicrmw xchg ptr %waiting, i64 0 seq_cst
   %nobody_wakes_us = icmp eq i64 %was_waiting, 1
-  br i1 %nobody_wakes_us, label %leave, label %sleep_now
+  br i1 %nobody_wakes_us, label %lost, label %sleep_now
 
 sleep_now:
   %slept = call i32 %acquire(ptr %finished, i32 1)
-  br label %wait
+  br label %wait_more
+
+; What the call took longer than its caller alone would have: that and the debt from before, up to a limit.
+lost:
+  %did_none = icmp eq i64 %own, 0
+  br i1 %did_none, label %leave, label %weigh
+
+weigh:
+  %end_time = call i64 @ticks()
+  %whole_time = sub i64 %end_time, %start
+  %time_of_piece = udiv i64 %own_time, %own
+  %alone_time = mul i64 %time_of_piece, %count
+  %loss = sub i64 %whole_time, %alone_time
+  %is_loss = icmp sgt i64 %loss, 0
+  br i1 %is_loss, label %owe, label %leave
+
+owe:
+  %limit_place = getelementptr i8, ptr %pool, i64 $at_most_debt$
+  %limit = load i64, ptr %limit_place, align 8
+  %debt_before = load atomic i64, ptr %debt_place monotonic, align 8
+  %sum = add i64 %debt_before, %loss
+  %is_over = icmp ugt i64 %sum, %limit
+  %debt_now = select i1 %is_over, i64 %limit, i64 %sum
+  store atomic i64 %debt_now, ptr %debt_place monotonic, align 8
+  br label %leave
 
 leave:
   store atomic i64 0, ptr %busy release, align 8
@@ -180,7 +230,12 @@ assist:
 tired:
   %ends = load i64, ptr %ends_place, align 8
   %returns = icmp eq i64 %ends, 1
-  br i1 %returns, label %end, label %fall_asleep
+  br i1 %returns, label %report, label %fall_asleep
+
+report:
+  %report_time = call i64 @ticks()
+  store i64 %report_time, ptr %debt_place, align 8
+  br label %end
 
 fall_asleep:
   %ignored_too = atomicrmw xchg ptr %own_state, i64 1 seq_cst
@@ -197,6 +252,13 @@ asleep:
   %callers = load atomic i64, ptr %processor_place monotonic, align 8
   call void @allow_processor(ptr %pool, i64 0, i64 %callers, i64 -1)
   br label %idle
+}
+
+; The time, in a unit of the processor's; 0 where it is not known.
+define internal i64 @ticks() nounwind {
+entry:
+  %now = $ticks$
+  ret i64 %now
 }
 
 define internal i64 @processor(ptr %pool) nounwind {

@@ -6,6 +6,11 @@ Linux often wakes a thread on the processor of the one who wakes it, where it wa
 it, and again each time. So the caller forbids a worker its own processor before it wakes it, and the worker allows it
 again.
 
+On a busy machine a thread that has taken a piece may not run for milliseconds, and keeps the caller waiting. What such
+a call takes longer than its caller alone would have is a debt. As long as there is one, callers compute alone, which
+pays half of the time that it takes; but what is left of a call is shared where more is won by that than the debt. So
+calls of 10 µs wait for no worker for a while, and one of 10 ms loses little.
+
 The ticket holds three numbers: how many pieces the caller has taken, from the front; how many the workers have, from
 the back; and how many pieces there are. So a thread often gets the pieces whose data are in its cache from the call
 before. A thread takes a piece by adding to its number. From then on the call cannot end before that piece is done, so
@@ -19,10 +24,6 @@ import os
 from ctypes import c_char, c_int64, c_void_p
 
 MOST_WORKERS = 255
-
-_MOST_RESTS = 63
-"""After a call whose workers did at most a quarter and then kept it waiting, the next one is computed by its caller
-alone; after further ones in a row 3, 7 and at most so many."""
 
 _MOST_PROCESSORS = 1024
 """The processors that a set of Linux's C library holds; with more the system refuses it, and nothing is moved."""
@@ -65,11 +66,10 @@ class ThreadPool(ctypes.Structure):
         finished: the lock by which it sleeps.
         workers: how many threads may help.
         is_ready: 0 where threads have to be started first.
-        rests: so many calls are not shared, because workers kept the caller waiting: on a busy machine a thread that
-            has taken a piece may not run for milliseconds.
-        last_rests: how many the last time; 0 after a call that was not kept waiting.
+        debt: the time, in ticks of the processor, that shared calls took longer than unshared ones would have.
+        most_debt: as much as it may become.
         spins: how often a thread looks again before it sleeps.
-        ends: 1 for threads that return instead of sleeping.
+        ends: 1 for threads that return instead of sleeping, with the time as the debt.
         acquire: ``PyThread_acquire_lock``.
         release: ``PyThread_release_lock``.
         processor: where the caller was when it woke workers.
@@ -95,8 +95,8 @@ class ThreadPool(ctypes.Structure):
         ("ends", c_int64),
         ("acquire", c_void_p),
         ("release", c_void_p),
-        ("rests", c_int64),
-        ("last_rests", c_int64),
+        ("debt", c_int64),
+        ("most_debt", c_int64),
         ("processor", c_int64),
         ("processor_of", c_void_p),
         ("allowed", c_void_p),
@@ -105,7 +105,7 @@ class ThreadPool(ctypes.Structure):
     )
 
 
-def sharing_text(pause: str) -> str:
+def sharing_text(pause: str, ticks: str) -> str:
     """Write the LLVM module by which threads share work.
 
     Its function ``kernel(pool, pieces, count)`` computes so many pieces together with the workers; with null for the
@@ -113,14 +113,16 @@ def sharing_text(pause: str) -> str:
 
     Args:
         pause: the intrinsic that a spinning thread calls, with its type, or empty.
+        ticks: the intrinsic that gives the time as an i64, or empty; then no call is in debt.
     """
     names = {f"at_{name}": str(getattr(ThreadPool, name).offset) for name, *_rest in ThreadPool._fields_}
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
     names["at_thread"] = str(Worker.thread.offset)
-    names["most_rests"] = str(_MOST_RESTS)
+    names["piece_bytes"] = str(ctypes.sizeof(Piece))
     names["most_processors"] = str(_MOST_PROCESSORS)
     names |= {"set_words": str(_MOST_PROCESSORS // 64), "set_bytes": str(_MOST_PROCESSORS // 8)}
     names["pause"] = f"call {pause}" if pause else ""
+    names["ticks"] = f"call i64 {ticks}" if ticks else "add i64 0, 0"
     with open(os.path.splitext(__file__)[0] + ".ll", encoding="utf-8") as file:  # noqa: PTH122, PTH123 - fast to load
         text = file.read()
     for name, value in names.items():

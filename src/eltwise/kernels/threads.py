@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SPINNING_SECONDS = 50e-6
 """How long a thread waits awake for the next call."""
 
+_MOST_DEBT_SECONDS = 20e-3
 _TRIED_SPINS = 1000
 _MOST = 9999
 _POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
@@ -120,7 +121,8 @@ def sharing_function() -> Any:
     from eltwise.kernels import jit
 
     pauses = {is_x86(): "void @llvm.x86.sse2.pause()", is_arm64(): "void @llvm.aarch64.hint(i32 1)"}
-    return jit.compiled(sharing_text, pauses.get(True, ""))
+    ticks = {is_x86(): "@llvm.readcyclecounter()", is_arm64(): "@llvm.readsteadycounter()"}
+    return jit.compiled(sharing_text, pauses.get(True, ""), ticks.get(True, ""))
 
 
 def start_workers() -> None:
@@ -154,7 +156,7 @@ def _set_up(pool: ThreadPool) -> None:
     for name, function in zip(("processor_of", "allowed", "allow"), affinity_functions(), strict=False):
         setattr(pool, name, function_address(function))
     _new_lock(pool, "finished")
-    pool.spins = _spins()
+    pool.spins, pool.most_debt = _measured()
 
 
 def _new_lock(owner: ctypes.Structure, field: str) -> None:
@@ -167,15 +169,20 @@ def _new_lock(owner: ctypes.Structure, field: str) -> None:
 
 
 @cache
-def _spins() -> int:
-    """How often a thread looks for work in the time for which it waits awake: how long a pause takes differs much."""
-    trial = ThreadPool(ends=1, spins=_TRIED_SPINS)
-    best = 1.0
+def _measured() -> tuple[int, int]:
+    """How often a thread looks for work in the time for which it waits awake, and how many ticks the most debt has.
+
+    How long a pause and a tick take differs much.
+    """
+    trial, turns = ThreadPool(ends=1, spins=_TRIED_SPINS), []
     for _turn in range(5):
         start = time.perf_counter()
         sharing_function()(ctypes.addressof(trial), 0, 0)
-        best = min(best, time.perf_counter() - start)
-    return max(1, int(_SPINNING_SECONDS / best * _TRIED_SPINS))
+        turns.append((time.perf_counter() - start, start, trial.debt))
+    best = min(seconds for seconds, _start, _ticks in turns)
+    (_first, begin, ticks_then), *_others, (_last, end, ticks_now) = turns
+    ticks = (ticks_now - ticks_then) / (end - begin)
+    return max(1, int(_SPINNING_SECONDS / best * _TRIED_SPINS)), max(0, int(_MOST_DEBT_SECONDS * ticks))
 
 
 def run_together(work: Sequence[Callable[[], object]], threads: int | None = None) -> None:
