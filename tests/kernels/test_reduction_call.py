@@ -210,3 +210,24 @@ def test_wide_divisors_are_bounded_and_not_exact(monkeypatch: pytest.MonkeyPatch
     result = at_once(reducing_of("mean-squared-difference"), values, np.float32(0), axes=(1,))
     squares = eltwise.multiply(values, values).tolist()
     assert result is None or result.tolist() == [float(sum(map(Fraction, row)) / 37) for row in squares]
+
+
+@pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize("target", [FLOAT16, BFLOAT16, FLOAT32], ids=str)
+def test_results_of_smaller_types_are_rounded_once(target: ElementType, seed: int) -> None:
+    """Also next to what lies midway between two numbers of the type, where a float64 is that number itself."""
+    generator, last = np.random.default_rng(seed), 2.0 ** (1 - target.digits)
+    whole = 1 + generator.integers(0, 1 << (target.digits - 1), 300) * last
+    for step in (0.0, 2.0**-80, -(2.0**-80), 2.0**-60):
+        parts = np.stack([whole, np.full(300, last / 2), np.full(300, step)], axis=1)
+        result = eltwise.reduce("sum", "Max-13", parts, axis=1, dtype=target.name)
+        assert result.dtype == target.storage
+        nearest = [(Fraction(each[0]), Fraction(each[0]) + Fraction(last)) for each in parts.tolist()]
+        for (low, high), row, got in zip(nearest, parts.tolist(), result.astype(float).tolist(), strict=True):
+            exact = sum(map(Fraction, row))
+            is_even = (low / Fraction(last)) % 2 == 0
+            expected = low if exact < (low + high) / 2 or (exact == (low + high) / 2 and is_even) else high
+            assert got == expected
+    huge = np.array([3e38, 3e38, -1e300])
+    assert eltwise.reduce("sum", "Max-13", huge, dtype="float32") == -math.inf
+    assert eltwise.mean_squared_difference(np.float32([1, 2]), np.float32(0), dtype="float32").dtype == np.float32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ from eltwise.engine.arrays import Axis
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing
 from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction
-from eltwise.ops.schema import Computable
+from eltwise.ops.schema import Computable, Operation
 
 
 def _dtype(dtype: object) -> ElementType | None:
@@ -102,8 +102,18 @@ def reduce(
             got=", ".join(attributes),
             hint=f"bind them first: eltwise.operator({written})",
         )
-    chosen = operator_ if isinstance(operator_, Operator) else operator(operator_)
-    return run(Reducing(_reduction(reduction), chosen.operation, _dtype(dtype)), operands, axis)
+    operation = operator_.operation if isinstance(operator_, Operator) else _operation(operator_)
+    return run(Reducing(_reduction(reduction), operation, _dtype(dtype)), operands, axis)
+
+
+def _operation(name: object) -> Operation:
+    """An operator version without attributes."""
+    return _known_operation(name) if isinstance(name, str) else operator(name).operation  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)
+def _known_operation(name: str) -> Operation:
+    return operator(name).operation
 
 
 SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {

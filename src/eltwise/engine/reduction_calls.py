@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis, kind_of
 from eltwise.engine.call import Calls, Prepared
 from eltwise.engine.call_cache import key_of
 from eltwise.engine.reducing import Reducing, normalized_axes
+from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.plan import Plan
@@ -110,9 +112,16 @@ def _new_function(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
             of_count[count] = ReductionCalls(source.computation(count), reducing, axis)
         return of_count[count]
 
+    is_narrow = reducing.dtype in (FLOAT32, FLOAT16, BFLOAT16)
+    wide = function_of(replace(reducing, dtype=FLOAT64), axis) if is_narrow else None
+
     def function(*operands: object) -> Any:
         calls = calls_of(len(operands))
         try:
+            if wide is not None and reducing.dtype is not None and not any(kind_of(operand) for operand in operands):
+                result = narrowed(np.asarray(wide(*operands)), reducing.dtype)
+                if result is not None:
+                    return result[()]
             prepared = calls.cache.get(key_of(operands))
             if prepared is not None and float_mode.is_default():
                 return prepared.run(*operands)[()]

@@ -55,6 +55,23 @@ def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndar
     return np.asarray(quietly(found.astype, element_type.storage, copy=False))
 
 
+def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
+    """Round what was rounded to float64 to a smaller float type; None where that might differ from rounding once.
+
+    It differs only where a float64 lies midway between two numbers of the type, since those are float64, too.
+    """
+    return quietly(_narrowed, values, element_type) if values.dtype == np.float64 else None
+
+
+def _narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
+    result = np.asarray(values.astype(element_type.storage))
+    nearest = result.astype(np.float64)
+    outwards = np.nextafter(result, np.copysign(np.inf, values - nearest).astype(element_type.storage))
+    is_midway = (values == nearest / 2 + outwards.astype(np.float64) / 2) & (values != nearest)
+    is_too_large = np.isinf(nearest) & np.isfinite(values)
+    return None if (is_midway | is_too_large).any() else result
+
+
 def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> list[float]:
     """Every sum over the divisor, by Python's integers."""
     denominator = divisor << max(-sums.exponent, 0)
