@@ -29,6 +29,9 @@ from eltwise.kernels.threads import num_threads
 
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 _MOST_STRIDES = 64
+_FEW = 1 << 16
+"""Sums of fewer floats lie midway between two results often enough that threads compute them twice as exactly."""
+
 EXACT_DIVISOR, _SLACK = 1 << 26, 2.0**-74
 """A divisor of more than 26 bits leaves a remainder of which so much of the quotient may be lost."""
 
@@ -106,6 +109,7 @@ class ReductionCall:
         result_bytes = result_type.storage.itemsize
         name = _EXTREMES.get(reduction, reduction)
         self._carried = Carried(name, elements.result_type, elements.is_squared, result_bytes)
+        self._carried_in_parts = self._carried._replace(is_double=self._carried.is_float_sum and self._count < _FEW)
         self._work: dict[Hashable, _Whole | _Parts] = {}
 
     def __call__(self, *operands: np.ndarray) -> np.ndarray | None:
@@ -130,11 +134,11 @@ class ReductionCall:
         work = Work(recipe, threads)
         if work.parts[0].geometry == recipe.parts(1)[0].geometry:
             return _Whole(work)
-        return _Parts(Work(self._recipe(operands, is_part=True), threads), self._carried, recipe)
+        return _Parts(Work(self._recipe(operands, is_part=True), threads), self._carried_in_parts, recipe)
 
     def _recipe(self, operands: Sequence[np.ndarray], *, is_part: bool) -> ReductionRecipe:
         elements, plan, target = self._elements, self._elements.plan, jit.target()
-        element_type, carried = elements.element_type, self._carried
+        element_type, carried = elements.element_type, self._carried_in_parts if is_part else self._carried
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
         result_bytes = carried.word_bytes if is_part else carried.result_bytes
         width = element_type.storage.itemsize

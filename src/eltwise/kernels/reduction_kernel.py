@@ -19,7 +19,8 @@ from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.structure import CACHE_LINE, Structure
 
 _ROWS = 8
-"""So many rows of a vector of columns are added before those of the next one beside it."""
+"""So many rows of a vector of columns are added before those of the next one beside it; so many rows ahead it is asked
+for."""
 
 WORDS = 3
 """What an output carries takes at most so many words of eight bytes."""
@@ -35,12 +36,14 @@ class Carried(NamedTuple):
         element_type: what the bits of elements are taken for.
         is_squared: whether the squares of elements, which are unsigned integers, are added up.
         result_bytes: the size of a result.
+        is_double: whether sums of floats are the ones that are certain nearly always from the start.
     """
 
     reduction: str
     element_type: ElementType
     is_squared: bool
     result_bytes: int
+    is_double: bool = False
 
     @property
     def word_bytes(self) -> int:
@@ -59,7 +62,7 @@ class Carried(NamedTuple):
         if self.reduction in ("minimum", "maximum"):
             return Extreme(code, self.element_type, self.reduction)
         if self.is_float_sum:
-            return FloatSum(code, self.element_type, is_double=is_double)
+            return FloatSum(code, self.element_type, is_double=is_double or self.is_double)
         is_mean = self.reduction == "mean"
         return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
 
@@ -214,7 +217,7 @@ class _Writer:
             return
 
         def again() -> None:
-            if not carried.is_float_sum:
+            if not carried.is_float_sum or carried.is_double:
                 code.do(f"store i64 1, ptr {self._status}, align 8")
                 return
             other = carried.accumulator(code, is_double=True)
@@ -308,6 +311,7 @@ class _Writer:
 
         def bits(index: str) -> str:
             own = self.code.all_moved(places, index, loop.steps)
+            self._prefetch(self.code.all_moved(own, str(_ROWS), loop.steps))
             return self._elements(own, Loop("", self._steps), "0", lanes)
 
         return self._added(accumulator, lanes, values, ("0", loop.size, 1), bits)

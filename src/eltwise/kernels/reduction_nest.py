@@ -67,7 +67,7 @@ class ReductionNest(NamedTuple):
 
     def splits(self, count: int) -> list[Split]:
         """Cut the work into about so many parts: by outputs where there are enough groups, else by what is reduced."""
-        if count == 1 or self.groups >= count:
+        if count == 1 or 2 * self.groups >= count:
             return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
         number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
         loop, found = self.reduced[number], []
