@@ -32,11 +32,11 @@ def test_the_example_of_the_brief() -> None:
 def test_the_attributes_choose_the_rule(auto_broadcast: str, axis: int, right: bool) -> None:
     if right:
         expected = A - COLUMN[:, None]
-        assert (eltwise.subtract(A, COLUMN, auto_broadcast, axis) == expected).all()  # type: ignore[call-overload]
-        assert (eltwise.squared_difference(A, COLUMN, auto_broadcast, axis) == expected**2).all()  # type: ignore[call-overload]
+        assert (eltwise.subtract(A, COLUMN, auto_broadcast=auto_broadcast, axis=axis) == expected).all()  # type: ignore[call-overload]
+        assert (eltwise.squared_difference(A, COLUMN, auto_broadcast=auto_broadcast, axis=axis) == expected**2).all()  # type: ignore[call-overload]
     else:
         with pytest.raises(ShapeError):
-            eltwise.subtract(A, COLUMN, auto_broadcast, axis)  # type: ignore[call-overload]
+            eltwise.subtract(A, COLUMN, auto_broadcast=auto_broadcast, axis=axis)  # type: ignore[call-overload]
 
 
 NOT_ALLOWED = "this value is not allowed, got"
@@ -59,7 +59,7 @@ NOT_ALLOWED = "this value is not allowed, got"
     ],
 )
 def test_attribute_values_that_are_not_allowed(attributes: dict[str, Any], sentence: str) -> None:
-    eltwise.subtract(A, A, "pdpd", 0)
+    eltwise.subtract(A, A, auto_broadcast="pdpd", axis=0)
     eltwise.operator("Subtract-1", auto_broadcast="pdpd", axis=1)
     for call in (
         lambda: eltwise.subtract(A, A, **attributes),

@@ -229,8 +229,12 @@ def test_a_dimension_lies_where_axis_says_whatever_its_size(sizes: tuple[int, ..
     a = xr.DataArray(np.ones(sizes, np.float32), dims=("first", "second", "third"))
     for size in {1, sizes[axis]}:
         b = xr.DataArray(np.ones(size, np.float32), dims=a.dims[axis])
-        assert eltwise.subtract(a, b, "pdpd", axis).dims == a.dims
-        assert eltwise.subtract(a.chunk(), b, "pdpd", axis).compute().equals(eltwise.subtract(a, b, "pdpd", axis))
+        assert eltwise.subtract(a, b, auto_broadcast="pdpd", axis=axis).dims == a.dims
+        assert (
+            eltwise.subtract(a.chunk(), b, auto_broadcast="pdpd", axis=axis)
+            .compute()
+            .equals(eltwise.subtract(a, b, auto_broadcast="pdpd", axis=axis))
+        )
 
 
 @pytest.mark.parametrize("is_lazy", [False, True])

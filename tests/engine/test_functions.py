@@ -53,5 +53,5 @@ def test_quotients_of_integers_are_rounded_as_asked() -> None:
     a, b = np.array([7, -7, 6], np.int8), np.array([-2, 2, 3], np.int8)
     assert eltwise.divide(a, b).tolist() == [-4, -4, 2]
     assert eltwise.divide(a, b, floor=False).tolist() == [-3, -3, 2]
-    assert eltwise.divide(a, b, "none", floor=False).tolist() == [-3, -3, 2]
+    assert eltwise.divide(a, b, auto_broadcast="none", floor=False).tolist() == [-3, -3, 2]
     assert eltwise.divide(np.array([7], np.float32), np.array([-2], np.float32)).tolist() == [-3.5]

@@ -54,11 +54,13 @@ def public(function: _FunctionT) -> _FunctionT:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     annotations: dict[str, str] = function.__annotations__
     checked = {name: text for name in names if (text := annotations.get(name, "")) and _is_checked(text)}
+    # So many arguments by position need no check: calls on arrays are short.
+    unchecked = next((number for number, name in enumerate(positional) if name in checked), len(positional))
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            if checked:
+            if checked and (keywords or len(arguments) > unchecked):
                 _check_arguments(
                     checked, {**dict(zip(positional, arguments, strict=False)), **keywords}, function.__qualname__
                 )

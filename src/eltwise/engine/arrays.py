@@ -61,6 +61,8 @@ Axis: TypeAlias = int | str | Sequence[int | str] | None
 Compute: TypeAlias = Callable[[Sequence[object], Axis], Any]
 """Computes a result of operands, and of the axes that it reduces."""
 
+_LONGEST_NUMBER = 30
+
 NOT_IN_DLPACK = (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 """The types that NumPy does not exchange by DLPack, so that PyTorch's tensors are exchanged as the bits of integers."""
 
@@ -222,8 +224,14 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         f"{element_type.name} does not hold this number exactly",
         operand=operand,
         got=text if len(text) < 60 else f"{text[:57]}...",
-        hint="round it first, so that what is computed with is seen",
+        hint=f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}",
     )
+
+
+def _rounded(element_type: ElementType, text: str) -> str:
+    """The Python text that rounds a number to an element type."""
+    library = "ml_dtypes" if element_type.storage.isbuiltin != 1 else "numpy"
+    return f"{library}.{element_type.name}({text if len(text) < _LONGEST_NUMBER else 'x'})"
 
 
 def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:

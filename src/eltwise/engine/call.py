@@ -57,7 +57,7 @@ class Calls:
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
         self.cache = CallCache[Prepared]()
-        self.records = Records(len(computation.operands))
+        self.records = Records(len(computation.operands), gives_scalars=True)
         self.function: Callable[..., np.ndarray] | None = None
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
@@ -68,7 +68,7 @@ class Calls:
             out: where the result goes: an array of the result's type and shape, which may overlap the operands.
 
         Returns:
-            ``out``, or a new array.
+            ``out``, or a new array; a scalar where all operands have rank 0.
 
         Raises:
             EltwiseError: for operands, shapes or types that the computation does not allow.
@@ -165,7 +165,8 @@ class Calls:
             divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, element_type, plan))
         call = (expression, element_type, plan, (has_swapped, *swapped), divisors)
         run, recipe_of = dispatch.prepare(*call), dispatch.recipe_finder(*call)
-        return Prepared(dispatch.recorded(run, element_type, plan, self.records, recipe_of), element_type, plan)
+        run = dispatch.recorded(run, element_type, plan, self.records, recipe_of)
+        return Prepared(run if plan.shape else _scalar(run, len(operands)), element_type, plan)
 
     def _checks_divisor(self, element_type: ElementType, plan: Plan) -> bool:
         return element_type.is_integer and self.computation.expression.divides and 0 not in plan.shape
@@ -178,6 +179,15 @@ class Calls:
         """
         if self._checks_divisor(element_type, plan):
             check_divisor(arrays[1], plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name)
+
+
+def _scalar(run: Run, count: int) -> Run:
+    """The same for operands of rank 0, which give a scalar where there is no array for the result."""
+
+    def scalar(*arrays: np.ndarray) -> Any:
+        return run(*arrays) if len(arrays) > count else run(*arrays)[()]
+
+    return scalar
 
 
 # Operators are made by name, and called with attributes, again and again: what is known of their calls must survive.

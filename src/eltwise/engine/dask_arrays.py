@@ -155,7 +155,7 @@ def _padded(chunks: Sequence[np.ndarray], trailing: Sequence[int]) -> list[np.nd
 def _elements(computation: Computation, trailing: Sequence[int], *chunks: np.ndarray) -> np.ndarray:
     """Compute chunks of the result's rank."""
     with without_index():
-        return calls_of(computation).apply(_padded(chunks, trailing))
+        return np.asarray(calls_of(computation).apply(_padded(chunks, trailing)))
 
 
 def _partial(reducing: Reducing, trailing: Sequence[int], axes: tuple[int, ...], *chunks: np.ndarray) -> np.ndarray:

@@ -38,6 +38,7 @@ class Binary(Protocol):
         self,
         a: OtherT,
         b: OtherT | Plain,
+        *,
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
     ) -> OtherT: ...
@@ -46,6 +47,7 @@ class Binary(Protocol):
         self,
         a: Plain,
         b: OtherT,
+        *,
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
     ) -> OtherT: ...
@@ -54,9 +56,10 @@ class Binary(Protocol):
         self,
         a: object,
         b: object,
+        out: np.ndarray | None = None,
+        *,
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
-        out: np.ndarray | None = None,
     ) -> np.ndarray: ...
 
 
@@ -68,9 +71,9 @@ class Quotient(Protocol):
         self,
         a: OtherT,
         b: OtherT | Plain,
+        *,
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
-        *,
         floor: bool = True,
     ) -> OtherT: ...
     @overload
@@ -78,9 +81,9 @@ class Quotient(Protocol):
         self,
         a: Plain,
         b: OtherT,
+        *,
         auto_broadcast: AutoBroadcast = "numpy",
         axis: int = -1,
-        *,
         floor: bool = True,
     ) -> OtherT: ...
     @overload
@@ -88,10 +91,10 @@ class Quotient(Protocol):
         self,
         a: object,
         b: object,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
         out: np.ndarray | None = None,
         *,
+        auto_broadcast: AutoBroadcast = "numpy",
+        axis: int = -1,
         floor: bool = True,
     ) -> np.ndarray: ...
 
@@ -125,7 +128,7 @@ def _binary(name: str, version: str) -> Binary:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(
-        a: object, b: object, auto_broadcast: str = "numpy", axis: int = -1, out: np.ndarray | None = None
+        a: object, b: object, out: np.ndarray | None = None, *, auto_broadcast: str = "numpy", axis: int = -1
     ) -> Any:
         try:
             if _is_default(auto_broadcast, axis):
@@ -143,10 +146,10 @@ def _quotient(name: str, version: str) -> Quotient:
     def function(
         a: object,
         b: object,
-        auto_broadcast: str = "numpy",
-        axis: int = -1,
         out: np.ndarray | None = None,
         *,
+        auto_broadcast: str = "numpy",
+        axis: int = -1,
         floor: bool = True,
     ) -> Any:
         try:
@@ -157,10 +160,10 @@ def _quotient(name: str, version: str) -> Quotient:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, *, floor=True)"))
+    return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, floor=True)"))
 
 
-_BINARY = "a, b, auto_broadcast='numpy', axis=-1, out=None"
+_BINARY = "a, b, out=None, *, auto_broadcast='numpy', axis=-1"
 _OPERANDS = {
     1: "x: an array, also of Dask, xarray, PyTorch or JAX.",
     2: """a: an array, also of Dask, xarray, PyTorch or JAX, or a number that the other operand's type holds exactly.

@@ -119,4 +119,4 @@ def bound_output(port: Port, array: Any, is_fresh: bool, symbols: Symbols) -> An
     element_type, declared = of_numpy(array.dtype), port.type.element_type
     if declared is not None and declared is not element_type:
         return np.asarray(cast(array, element_type, declared, saturate=False), order="C")
-    return np.asarray(array, order="C") if is_fresh else array.astype(element_type.storage, order="C")
+    return np.asarray(array) if is_fresh else array.astype(element_type.storage)

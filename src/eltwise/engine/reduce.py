@@ -10,10 +10,10 @@ import numpy as np
 
 from eltwise.core.border import public
 from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
-from eltwise.core.errors import AttributeValueError, ElementTypeError, shown, unknown_name
+from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown, unknown_name
 from eltwise.engine.api import Operator, operator
-from eltwise.engine.arrays import Axis
-from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing
+from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
 from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction
 from eltwise.ops.schema import Computable, Operation
@@ -48,6 +48,26 @@ def _reduction(name: object) -> Reduction:
     raise unknown_name("reduction", name if isinstance(name, str) else shown(name), known)
 
 
+def _axis_of(axis: Axis, dim: Axis) -> Axis:
+    """The axes that are reduced, which PyTorch and xarray call dim."""
+    if dim is None:
+        return axis
+    if axis is not None:
+        problem = "axis and dim are two names of the same argument"
+        raise AttributeValueError(problem, operand="dim", got=shown(dim), hint="give one of them")
+    return dim
+
+
+def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
+    """A result with the axes that were reduced, of size 1."""
+    if any(kind_of(operand) in ("xarray", "pandas") for operand in operands):
+        hint = "leave it out, or give the arrays"
+        raise UnsupportedError("keepdims is for arrays without labels", operand="keepdims", hint=hint)
+    rank = max(getattr(operand, "ndim", 0) for operand in operands)
+    axes = normalized_axes(axis, rank)
+    return result[tuple(None if number in axes else slice(None) for number in range(rank))]
+
+
 def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
     """Reduce operands of any library; see ``reduce``."""
     return function_of(reducing, axis)(*operands)
@@ -61,6 +81,8 @@ def reduce(
     *operands: object,
     axis: Axis = None,
     dtype: object = None,
+    dim: Axis = None,
+    keepdims: bool = False,
     **attributes: object,
 ) -> Any:
     """Reduce the results of an operator in one pass, without holding them.
@@ -83,6 +105,8 @@ def reduce(
         dtype: the element type of the result. By default sums and means of floats and means of integers are float64,
             sums of integers int64 or uint64, and minima and maxima have the elements' type. Means are exact quotients,
             rounded once.
+        dim: another name of ``axis``.
+        keepdims: whether the axes stay, of size 1.
         **attributes: refused; those of the operator are bound by ``operator``, since one is called ``axis``, too.
 
     Returns:
@@ -103,7 +127,9 @@ def reduce(
             hint=f"bind them first: eltwise.operator({written})",
         )
     operation = operator_.operation if isinstance(operator_, Operator) else _operation(operator_)
-    return run(Reducing(_reduction(reduction), operation, _dtype(dtype)), operands, axis)
+    axis = _axis_of(axis, dim)
+    result = run(Reducing(_reduction(reduction), operation, _dtype(dtype)), operands, axis)
+    return _with_axes(result, operands, axis) if keepdims else result
 
 
 def _operation(name: object) -> Operation:
@@ -153,7 +179,9 @@ def _plain_shorthand(name: str, axis: int | None) -> Callable[..., Any]:
 
 
 @public
-def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
+def mean_squared_difference(
+    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+) -> Any:
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
     The elements of floats are those of ``squared_difference``, each step rounded to the operands' type. Of integers
@@ -165,6 +193,8 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the float type of the result, by default float64.
+        dim: another name of ``axis``.
+        keepdims: whether the axes stay, of size 1.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -175,11 +205,15 @@ def mean_squared_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    return _shorthand("mean-squared-difference", axis, dtype)(a, b)
+    axis = _axis_of(axis, dim)
+    result = _shorthand("mean-squared-difference", axis, dtype)(a, b)
+    return _with_axes(result, (a, b), axis) if keepdims else result
 
 
 @public
-def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
+def mean_absolute_difference(
+    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+) -> Any:
     """Compute the mean of abs(a - b): exactly, and rounded once.
 
     The elements are abs(a - b) rounded to the operands' type. Of integers they are exact, in the unsigned type of the
@@ -190,6 +224,8 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the float type of the result, by default float64.
+        dim: another name of ``axis``.
+        keepdims: whether the axes stay, of size 1.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -200,11 +236,15 @@ def mean_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obj
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    return _shorthand("mean-absolute-difference", axis, dtype)(a, b)
+    axis = _axis_of(axis, dim)
+    result = _shorthand("mean-absolute-difference", axis, dtype)(a, b)
+    return _with_axes(result, (a, b), axis) if keepdims else result
 
 
 @public
-def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: object = None) -> Any:
+def max_absolute_difference(
+    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+) -> Any:
     """Compute the maximum of abs(a - b); NaN where an element is.
 
     The elements are abs(a - b) rounded to the operands' type. Of integers they are exact, in the unsigned type of the
@@ -215,6 +255,8 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
         b: the other operand, of the same element type.
         axis: the axis that is reduced, or several; by default all.
         dtype: the type of the result, by default that of the elements.
+        dim: another name of ``axis``.
+        keepdims: whether the axes stay, of size 1.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -225,4 +267,6 @@ def max_absolute_difference(a: object, b: object, axis: Axis = None, dtype: obje
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    return _shorthand("max-absolute-difference", axis, dtype)(a, b)
+    axis = _axis_of(axis, dim)
+    result = _shorthand("max-absolute-difference", axis, dtype)(a, b)
+    return _with_axes(result, (a, b), axis) if keepdims else result

@@ -12,12 +12,11 @@ import numpy as np
 from eltwise.core.blocks import ranges
 from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
-from eltwise.core.shapes import Sizes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest, make_nest
-from eltwise.kernels.plan import Axes, Divisors, Plan
-from eltwise.kernels.pool import allocated
+from eltwise.kernels.order import broadcast_strides, new_result, result_strides
+from eltwise.kernels.plan import Divisors, Plan
 from eltwise.kernels.records import address, function_address
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, shared_run
@@ -181,7 +180,7 @@ class Call:
             if self.divisors is not None:  # Another thread might find a 0 when this one has written something.
                 self.divisors.check(operands)
         else:
-            out = allocated(self.plan.shape, self.expression.result_type(self.element_type))
+            out = new_result(self.plan, operands, self.expression.result_type(self.element_type))
         if not self.run(out, operands):
             if self.divisors is not None:
                 self.divisors.check(operands)
@@ -201,7 +200,9 @@ class Call:
 
     def recorded_recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe | None:
         """How the native entry computes calls like this one into new arrays; None where it cannot."""
-        if out.dtype is not self.expression.result_type(self.element_type).storage or not out.flags.c_contiguous:
+        result_type = self.expression.result_type(self.element_type)
+        strides = result_strides(self.plan, [operand.strides for operand in operands], result_type)
+        if out.dtype is not result_type.storage or out.strides != strides:
             return None  # What the caller gave is not what a new result is like.
         recipe = self.recipe(operands, out)
         return None if recipe.structure.streams else recipe
@@ -267,9 +268,3 @@ def extent(sizes: Sequence[int], strides: Sequence[int], element_bytes: int) -> 
     """
     spans = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
     return sum(span for span in spans if span < 0), sum(span for span in spans if span > 0) + element_bytes
-
-
-def broadcast_strides(sizes: Sizes, axes: Axes, strides: tuple[int, ...]) -> tuple[int, ...]:
-    """An operand's strides along the result's axes: 0 where it is broadcast."""
-    steps = dict(zip(axes, strides, strict=True))
-    return tuple(0 if size == 1 else steps[axis] for axis, size in enumerate(sizes))

@@ -54,7 +54,6 @@ class _Entry(ObjectReader):
         }
         code.do(f"store i64 0, ptr {self._variables['status']}, align 8")
         self._begin()
-        self._require(f"icmp eq i64 %count, {self._count}", "python")
         if self._reads_mode:
             mode = code.let("call i64 @llvm.aarch64.get.fpcr()")
             self._require(f"icmp eq i64 {code.let(f'and i64 {mode}, {_CHANGED_MODE}')}, 0", "python")
@@ -81,17 +80,26 @@ class _Entry(ObjectReader):
         """The array for the result, or null where there is none."""
         code, place = self.code, self._variables["out"]
         code.do(f"store ptr null, ptr {place}, align 8")
-        has_names = code.let("icmp ne ptr %names, null")
+        has_names, has_count = code.let("icmp ne ptr %names, null"), code.let(f"icmp eq i64 %count, {self._count}")
 
         def read() -> None:
-            self._require(f"icmp eq i64 {self._number('%names', TupleHeader.size)}, 1", "python")
-            name, wanted = self._field("%names", TupleHeader.first), self._field(self._table, Table.out)
-            self._require(f"icmp eq ptr {name}, {wanted}", "python")
             given = self._at("%arguments", 8 * self._count, "ptr")
             self._require(f"icmp eq ptr {self._field(given, ArrayHeader.type)}, {self._array_type}", "python")
             code.do(f"store ptr {given}, ptr {place}, align 8")
 
-        code.when(has_names, read)
+        def by_name() -> None:
+            self._require(f"icmp eq i64 %count, {self._count}", "python")
+            self._require(f"icmp eq i64 {self._number('%names', TupleHeader.size)}, 1", "python")
+            name, wanted = self._field("%names", TupleHeader.first), self._field(self._table, Table.out)
+            self._require(f"icmp eq ptr {name}, {wanted}", "python")
+            read()
+
+        def by_position() -> None:
+            self._require(f"icmp eq i64 %count, {self._count + 1}", "python")
+            read()
+
+        code.when(has_names, by_name)
+        code.when(code.let(f"icmp ult i1 {has_names}, {code.let(f'xor i1 {has_count}, true')}"), by_position)
         return self._at(place, 0, "ptr")
 
     def _hash(self) -> str:
@@ -161,10 +169,11 @@ class _Entry(ObjectReader):
 
         def new() -> None:
             code.do(f"call void {keep}(ptr {dtype})")
+            strides = self._field(record, Record.new_strides)
             few, make = code.let(f"trunc i64 {rank} to i32"), self._field(self._table, Table.new_array)
             array = code.let(
-                f"call ptr {make}(ptr {self._array_type}, ptr {dtype}, i32 {few}, ptr {sizes}, ptr null, ptr null, "
-                "i32 0, ptr null)"
+                f"call ptr {make}(ptr {self._array_type}, ptr {dtype}, i32 {few}, ptr {sizes}, ptr {strides}, "
+                "ptr null, i32 0, ptr null)"
             )
             code.do(f"store ptr {array}, ptr {place}, align 8")
             self._require(f"icmp ne ptr {array}, null", "no_memory")
@@ -259,7 +268,8 @@ class _Entry(ObjectReader):
         code.block("computed")
         self._require(f"icmp eq i64 {self._at(self._variables['status'], 0)}, 0", "refused")
         function = self._field(self._table, Table.returned)
-        is_given_back = code.let(f"icmp ne ptr {function}, null")
+        is_new = code.let(f"icmp eq ptr {self._at(self._variables['out'], 0, 'ptr')}, null")
+        is_given_back = code.let(f"and i1 {is_new}, {code.let(f'icmp ne ptr {function}, null')}")
         call = f"call ptr {function}(ptr {result})"
         (answer,) = code.choose(is_given_back, [("ptr", result)], lambda: [code.let(call)])
         code.do(f"ret ptr {answer}")

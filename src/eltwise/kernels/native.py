@@ -130,7 +130,7 @@ class Records:
 
         Args:
             operands: its operands.
-            out: its result, in C order.
+            out: its result, in the order that NumPy gives it.
             recipe: how such calls are computed; there is no record of them yet.
         """
         key, parts = _key(operands), recipe.parts(MOST_PARTS)
@@ -166,6 +166,7 @@ class Records:
             extents=extent_words,
             scalar_type=scalar_type(operands[0].dtype),
             number=self._number(operands, recipe.structure.element_type),
+            new_strides=None if out.flags.c_contiguous else strides,
         )
         self._owners[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)
         self.slots[slot] = ctypes.addressof(record)

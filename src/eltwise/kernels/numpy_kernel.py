@@ -14,8 +14,8 @@ import numpy as np
 from eltwise.core.blocks import Box, flat_grid
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.float_mode import IDLE, quiet_call, quietly
+from eltwise.kernels.order import new_result
 from eltwise.kernels.plan import Plan
-from eltwise.kernels.pool import allocated
 from eltwise.ops.expression import Expression
 from eltwise.ops.primitives import ArrayFunction
 
@@ -39,8 +39,9 @@ def planned(expression: Expression, element_type: ElementType, plan: Plan) -> Ru
     loops, count = loops_of(expression, element_type), expression.operands
 
     def run(*arrays: np.ndarray) -> np.ndarray:
-        out = arrays[count] if len(arrays) > count else allocated(plan.shape, expression.result_type(element_type))
-        _compute(loops, element_type, plan, arrays[:count], out)
+        operands, result_type = arrays[:count], expression.result_type(element_type)
+        out = arrays[count] if len(arrays) > count else new_result(plan, operands, result_type)
+        _compute(loops, element_type, plan, operands, out)
         return out
 
     return run
@@ -116,12 +117,12 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
     loops, count = loops_of(expression, element_type), expression.operands
     function, reads, _all = loops[0]
-    pop, push, ndarray = IDLE.pop, IDLE.append, np.ndarray
+    pop, push, ndarray, asarray = IDLE.pop, IDLE.append, np.ndarray, np.asarray
 
     def run(*arrays: Any) -> np.ndarray:
         out = arrays[count] if len(arrays) > count else None
         result = quietly(_run, loops, arrays[:count], out)
-        return whole(result) if out is None else out
+        return np.asarray(result) if out is None else out
 
     def of_two(a: Any, b: Any, out: Any = None) -> np.ndarray:
         try:  # What ``quietly`` does, written out: calls on few elements take no longer than this.
@@ -132,26 +133,19 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
             result = quiet(function, a, b) if out is None else quiet(function, a, b, out=out)
         finally:
             push(quiet)
-        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+        if type(result) is ndarray:
             return result
-        return whole(result) if out is None else out
+        return asarray(result) if out is None else out
 
     def of_integers(a: Any, b: Any, out: Any = None) -> np.ndarray:
         result = function(a, b) if out is None else function(a, b, out=out)
-        if type(result) is ndarray and (result.ndim == 1 or result.flags.c_contiguous):
+        if type(result) is ndarray:
             return result
-        return whole(result) if out is None else out
+        return asarray(result) if out is None else out
 
     if len(loops) > 1 or reads != (0, 1):
         return run
     return of_integers if element_type.is_integer and not expression.divides else of_two
-
-
-def whole(result: Any) -> np.ndarray:
-    """What NumPy's loops gave as an array in C order: they follow the operands' order, and give scalars of rank 0."""
-    if type(result) is np.ndarray:
-        return result if result.ndim == 1 or result.flags.c_contiguous else result.copy()
-    return np.asarray(result)
 
 
 def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:

@@ -100,6 +100,7 @@ class Record(ctypes.Structure):
             not compute the result.
         releases: whether other Python threads may run meanwhile.
         dtype, rank, sizes, strides, bytes: of the result.
+        new_strides: what NumPy is told of the result's strides: null in C order.
         extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
         scalar_type: the type object of NumPy's scalars of the operands' type; null where they are not read.
         number: the machine code that makes an element of a Python number (see ``kernels.numbers``), or null.
@@ -123,6 +124,7 @@ class Record(ctypes.Structure):
         ("extents", c_void_p),
         ("scalar_type", c_void_p),
         ("number", c_void_p),
+        ("new_strides", c_void_p),
     )
 
 

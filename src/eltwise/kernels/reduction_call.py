@@ -12,7 +12,8 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import jit
-from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, Part, Work, broadcast_strides, extent
+from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, Part, Work, extent
+from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.reduction import Elements, Reduction
