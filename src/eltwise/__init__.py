@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eltwise.comparison.compare import compare
     from eltwise.conversion import convert
     from eltwise.core.errors import EltwiseError
-    from eltwise.engine.api import Operator, operator
+    from eltwise.engine.api import Operator, operator, operators
     from eltwise.engine.functions import (
         absolute,
         add,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         reduce,
     )
     from eltwise.kernels.pool import memory_pool
-    from eltwise.kernels.threads import set_num_threads
+    from eltwise.kernels.threads import get_num_threads, set_num_threads
     from eltwise.model import Model, load, save
     from eltwise.report.conform import conform
     from eltwise.scale.deltas import delta, restore
@@ -77,6 +77,7 @@ __all__ = [
     "divide",
     "equal",
     "errors",
+    "get_num_threads",
     "greater",
     "greater_equal",
     "less",
@@ -92,6 +93,7 @@ __all__ = [
     "negative",
     "not_equal",
     "operator",
+    "operators",
     "reduce",
     "repair",
     "restore",
@@ -107,7 +109,9 @@ _LATE = {
     "EltwiseError": "eltwise.core.errors",
     "Operator": "eltwise.engine.api",
     "operator": "eltwise.engine.api",
+    "operators": "eltwise.engine.api",
     "memory_pool": "eltwise.kernels.pool",
+    "get_num_threads": "eltwise.kernels.threads",
     "set_num_threads": "eltwise.kernels.threads",
     "Model": "eltwise.model",
     "load": "eltwise.model",
@@ -144,4 +148,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return sorted(__all__)

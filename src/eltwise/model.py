@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from eltwise.core.border import public, stripped
+from eltwise.core.border import check_range, public, stripped
 from eltwise.core.errors import (
     ArgumentTypeError,
     EltwiseError,
@@ -20,6 +20,7 @@ from eltwise.core.errors import (
     raise_all,
 )
 from eltwise.engine.arrays import OtherT
+from eltwise.engine.random_inputs import random_inputs
 from eltwise.engine.runner import Runner
 from eltwise.formats import registry
 from eltwise.ir.graph import Port
@@ -109,6 +110,34 @@ class Model:
             return self._runner.run(inputs)
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
+
+    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
+        """Run the model on inputs that are given as arguments; see ``run``."""
+        try:
+            return self._runner.run(inputs)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
+
+    @public
+    def random_inputs(self, seed: int = 0, **sizes: int) -> dict[str, np.ndarray]:
+        """Draw arrays for the inputs.
+
+        Args:
+            seed: of the random numbers.
+            **sizes: of the symbols in the declared shapes, such as ``N=2``; those that are not given are chosen.
+
+        Raises:
+            EltwiseError: for a symbol that there is not, and for inputs whose type or rank is not declared.
+        """
+        check_range("seed", seed, 0, 2**63)
+        return random_inputs(self.inputs, int(seed), sizes)
+
+    def save(self, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:
+        """Save the model; see ``eltwise.save``."""
+        return save(self, path, external_data)
+
+    def __reduce__(self) -> tuple[type[Model], tuple[Analysis]]:
+        return Model, (self.analysis,)  # What runs it is machine code.
 
     @public
     def proto(self) -> ModelProto:

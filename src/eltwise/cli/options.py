@@ -98,10 +98,11 @@ class Command(click.Command):
 
 def bound_operator(name: str, texts: Iterable[str]) -> Operator:
     """Bind an operator version to attributes written as NAME=VALUE; the schema refuses what it does not know."""
-    from eltwise.engine.api import operator
+    from eltwise.engine.api import Operator
     from eltwise.ops import registry
 
-    kinds = {attribute.name: attribute.kind for attribute in registry.find(name).attributes}
+    schema = registry.find(name)
+    kinds = {attribute.name: attribute.kind for attribute in schema.attributes}
     values: dict[str, object] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -110,7 +111,7 @@ def bound_operator(name: str, texts: Iterable[str]) -> Operator:
         if key in values:
             raise AttributeValueError("this attribute is given twice", operand=f"attribute {key}")
         values[key] = _value(kinds.get(key, "string"), value)
-    return operator(name, **values)
+    return Operator(schema.bind(values))
 
 
 def _value(kind: str, text: str) -> object:

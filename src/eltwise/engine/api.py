@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from eltwise.core.border import public, stripped
-from eltwise.core.errors import ArgumentTypeError, EltwiseError, NameUnknownError, ShapeError, shown
+from eltwise.core.errors import ArgumentTypeError, EltwiseError, ShapeError, shown
 from eltwise.core.shapes import Shape, of_sizes, parse
 from eltwise.engine.array_libraries import function_of
 from eltwise.engine.arrays import OtherT, Plain
@@ -55,6 +55,12 @@ class Operator:
     def name(self) -> str:
         """The versioned name."""
         return self.operation.schema.versioned_name
+
+    def __eq__(self, other: object) -> bool:
+        return self.operation == other.operation if isinstance(other, Operator) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.operation)
 
     def __reduce__(self) -> tuple[type[Operator], tuple[Operation]]:
         return Operator, (self.operation,)  # The function cannot be pickled.
@@ -106,18 +112,29 @@ def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
     return of_sizes(sizes)
 
 
+def operators() -> tuple[str, ...]:
+    """The versioned names of all operators, in the order of the registry.
+
+    >>> len(operators()) > 50, "Sub-14" in operators()
+    (True, True)
+    """
+    return tuple(map(str, registry.ELEMENTWISE))
+
+
 @public
-def operator(name: str, **attributes: object) -> Operator:
+def operator(name: str, *, opset: int | None = None, **attributes: object) -> Operator:
     """Bind an operator version to attributes.
 
+    >>> operator("Sub", opset=12)
+    eltwise.operator('Sub-7')
+
     Args:
-        name: the versioned name, for example ``"Sub-6"``.
+        name: the versioned name, for example ``"Sub-6"``; with ``opset`` the name alone.
+        opset: of ONNX, or for a name such as ``"openvino.Subtract"`` of OpenVINO: the version that it has is taken.
         **attributes: its attributes by their specification's names.
 
     Raises:
         NameUnknownError: for a name or an attribute that does not exist, with the nearest that does.
         AttributeValueError: for a value that the operator version does not allow.
     """
-    if not isinstance(name, str):
-        raise NameUnknownError("an operator is named by a text", got=type(name).__name__, allowed="for example 'Sub-6'")
-    return Operator(registry.find(name).bind(attributes))
+    return Operator((registry.find(name) if opset is None else registry.find_in(name, opset)).bind(attributes))

@@ -40,6 +40,19 @@ class Port:
     aliases: tuple[str, ...] = ()
     layer: str = ""
 
+    @property
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """Its sizes: a number, the name of one that is the same everywhere, or None; None where the rank is unknown."""
+        dimensions = self.type.shape.dimensions
+        if dimensions is None:
+            return None
+        return tuple(one.low if one.is_known else one.symbol or None for one in dimensions)
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Its element type as NumPy's; None where it is not declared, or NumPy has none."""
+        return None if self.type.element_type is None else self.type.element_type.numpy
+
 
 @dataclass(frozen=True)
 class ForeignSchema:

@@ -64,13 +64,49 @@ def num_threads() -> int:
 
 
 @public
-def set_num_threads(count: int) -> None:
-    """Choose how many threads share a large call; 1 for none but the caller's own.
+def get_num_threads() -> int:
+    """How many threads share a large call.
+
+    Raises:
+        AttributeValueError: where ``ELTWISE_NUM_THREADS`` is no positive integer.
+    """
+    return num_threads()
+
+
+class PreviousThreads:
+    """A number of threads that comes back at the end of a ``with`` block."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_exception: object) -> None:
+        _set_num_threads(self._count)
+
+    def __repr__(self) -> str:
+        return f"<at the end of a with block: {self._count} threads>"
+
+
+@public
+def set_num_threads(count: int) -> PreviousThreads:
+    """Choose how many threads share a large call, for good or for a ``with`` block; 1 for none but the caller's own.
+
+    >>> with set_num_threads(1):
+    ...     get_num_threads()
+    1
 
     Raises:
         EltwiseError: where it is no positive integer.
     """
     check_range("count", count, 1, _MOST)
+    previous = PreviousThreads(num_threads())
+    _set_num_threads(int(count))
+    return previous
+
+
+def _set_num_threads(count: int) -> None:
     with _Wanted.lock:
         _Wanted.count = count
         THREAD_POOL.workers = min(count - 1, _Wanted.started)

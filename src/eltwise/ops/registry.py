@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from eltwise.core.errors import NameUnknownError, unknown_name
+from eltwise.core.errors import AttributeValueError, NameUnknownError, shown, unknown_name
 from eltwise.ops import data_movement, elementwise
 from eltwise.ops.schema import Domain, ElementwiseSchema, OpSchema
 
@@ -62,6 +62,29 @@ def resolve(domain: Domain, name: str, opset: int) -> OpSchema | None:
         and candidate.version <= opset
     ]
     return max(candidates, key=lambda candidate: candidate.version, default=None)
+
+
+def find_in(name: str, opset: int) -> ElementwiseSchema:
+    """Find the version of an operator that an opset has; a name without a domain is ONNX's.
+
+    >>> str(find_in("Sub", 12)), str(find_in("openvino.Divide", 8))
+    ('Sub-7', 'Divide-1')
+
+    Raises:
+        AttributeValueError: for an opset that is not known here.
+        NameUnknownError: where the opset has no such operator.
+    """
+    prefix, _dot, plain = name.rpartition(".")
+    domain: Domain = "openvino" if prefix == "openvino" else "ai.onnx"
+    if not 1 <= opset <= NEWEST_OPSET[domain]:
+        raise AttributeValueError(
+            "there is no such opset", operand="opset", got=shown(opset), allowed=f"1 to {NEWEST_OPSET[domain]}"
+        )
+    schema = resolve(domain, plain, opset) if prefix in ("", "onnx", "ai.onnx", "openvino") else None
+    if not isinstance(schema, ElementwiseSchema):
+        names = dict.fromkeys(each.name for each in ELEMENTWISE if each.domain == domain and each.version <= opset)
+        raise unknown_name(f"operator of opset {opset}", name, names)
+    return schema
 
 
 def previous(of: ElementwiseSchema) -> ElementwiseSchema | None:

@@ -6,19 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from eltwise.core.dtypes import BOOL, ElementType, not_run
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError, counted
+from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, counted
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
+from eltwise.engine.random_inputs import drawn
 from eltwise.ir.graph import Graph, Port
 from eltwise.tracing.matching import matched_inputs
 from eltwise.tracing.runner import cast_float, is_float
 
-_DRAWN_SIZES = (1, 16)
-"""The size of a first dimension that is not known, and that of others."""
-
-_LARGEST = 8
-"""Integers of more than 8 bits are drawn below this number, since they often count or select something."""
+_MOST_NAMED = 8
 
 
 def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
@@ -39,16 +35,16 @@ def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.nda
         arrays[port.name] = _checked(port, value)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     generator = np.random.default_rng(seed)
-    drawn = [port for port in graph.inputs if port.name not in arrays]
+    missing = [port for port in graph.inputs if port.name not in arrays]
     symbols: dict[str, int] = {}
     for name, array in arrays.items():
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
-    for port in drawn:
-        arrays[port.name] = _drawn(port, generator, symbols)
+    for port in missing:
+        arrays[port.name] = drawn(port, port.inner_type or port.type.element_type, generator, symbols)
     source = "the given inputs"
-    if drawn:
-        shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in drawn[:_LARGEST])
-        source = f"{counted(len(drawn), 'input')} drawn with the seed {seed}: {shapes}"
+    if missing:
+        shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
+        source = f"{counted(len(missing), 'input')} drawn with the seed {seed}: {shapes}"
     return {ports[name].value: array for name, array in arrays.items()}, source
 
 
@@ -94,35 +90,3 @@ def _checked(port: Port, value: object) -> np.ndarray:
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
         raise ShapeError(message, operand=operand, got=got, allowed=allowed)
     return np.ascontiguousarray(array, element_type.storage)
-
-
-def _drawn(port: Port, generator: np.random.Generator, symbols: dict[str, int]) -> np.ndarray:
-    """Draw an input; a symbol has one size in all inputs."""
-    operand, element_type = f"input {port.name!r}", port.inner_type or port.type.element_type
-    hint = "give an array for it (inputs)"
-    if port.type.other:
-        message = "the input is not a tensor of numbers, and cannot be given to a runtime here"
-        raise UnsupportedError(message, operand=operand, got=port.type.other)
-    if element_type is None or port.type.shape.dimensions is None:
-        message = "no values can be drawn for this input, as its type or its rank is not declared"
-        raise UnsupportedError(message, operand=operand, hint=hint)
-    if not element_type.runs:
-        raise not_run(element_type, operand=operand)
-    sizes = [
-        max(one.low, _DRAWN_SIZES[axis > 0] if one.high is None else min(one.high, _DRAWN_SIZES[axis > 0]))
-        for axis, one in enumerate(port.type.shape.dimensions)
-    ]
-    for axis, one in enumerate(port.type.shape.dimensions):
-        if one.symbol:
-            sizes[axis] = symbols.setdefault(one.symbol, sizes[axis])
-    return _values(element_type, tuple(sizes), generator)
-
-
-def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-    if element_type is BOOL:
-        return np.asarray(generator.integers(0, 2, shape)).astype(np.bool_)
-    if not element_type.is_integer:
-        return np.asarray(generator.standard_normal(shape, np.float32)).astype(element_type.storage)
-    low, high = element_type.limits if element_type.bits <= 8 else (0, _LARGEST - 1)
-    values = np.asarray(generator.integers(low, high + 1, shape))
-    return np.where(values == 0, 1, values).astype(element_type.storage)  # An integer may divide another one.

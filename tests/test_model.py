@@ -1,0 +1,114 @@
+"""A model as a Python object: its ports, calls, random inputs, copies; and operators by name and opset."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.errors import AttributeValueError, EltwiseError, NameUnknownError
+from eltwise.ops import registry
+from support.onnx_models import model, node, value
+
+MODELS = Path(__file__).parents[1] / "examples" / "models"
+
+
+def symbolic() -> eltwise.Model:
+    inputs = [value("x", ["N", 3]), value("y", ["N", None])]
+    return eltwise.load(model([node("Sub", ["x", "y"], ["z"])], inputs, [value("z", None)], 14))
+
+
+def test_ports_say_shapes_and_types_as_python_has_them() -> None:
+    loaded = symbolic()
+    assert [port.shape for port in loaded.inputs] == [("N", 3), ("N", None)]
+    assert [port.dtype for port in loaded.inputs] == [np.dtype("float32")] * 2
+    bfloat16 = eltwise.load(MODELS / "sub13_bfloat16.onnx")
+    assert bfloat16.inputs[0].dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize("path", sorted((*MODELS.glob("*.onnx"), *MODELS.glob("*.xml"))), ids=lambda path: path.name)
+def test_every_model_is_called_with_its_random_inputs_and_copied(path: Path) -> None:
+    loaded = eltwise.load(path)
+    inputs = loaded.random_inputs(seed=3)
+    results = loaded(**inputs)
+    again = loaded.run(loaded.random_inputs(3))
+    for copied in (copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))):  # noqa: S301
+        assert copied == loaded
+        for name, result in copied.run(inputs).items():
+            assert result.tobytes() == results[name].tobytes() == again[name].tobytes()
+
+
+def test_random_inputs_have_the_sizes_that_are_given() -> None:
+    inputs = symbolic().random_inputs(N=5)
+    assert (inputs["x"].shape, inputs["y"].shape) == ((5, 3), (5, 16))
+    other = symbolic().random_inputs(seed=1, N=5)
+    assert (inputs["x"] != other["x"]).any()
+    with pytest.raises(NameUnknownError, match="there is no dimension 'M'; allowed: N"):
+        symbolic().random_inputs(M=2)
+    for wrong in (-1, 1.5, True, "2", None):
+        with pytest.raises(EltwiseError, match="N: not a size of this dimension"):
+            symbolic().random_inputs(N=wrong)  # type: ignore[arg-type]
+
+
+def test_a_call_takes_inputs_by_name_and_refuses_others() -> None:
+    with pytest.raises(EltwiseError, match="missing inputs: y"):
+        symbolic()(x=np.ones((2, 3), np.float32))
+    with pytest.raises(EltwiseError, match="self"):
+        symbolic()(self=1)
+
+
+def test_a_model_saves_itself(tmp_path: Path) -> None:
+    loaded = eltwise.load(MODELS / "sub14_uint8.onnx")
+    assert loaded.save(tmp_path / "same.onnx") == ()
+    assert eltwise.load(tmp_path / "same.onnx") == loaded
+
+
+def test_operators_are_equal_and_hashed_by_what_they_compute() -> None:
+    one, same = (eltwise.operator("Sub-6", broadcast=1, axis=axis) for axis in (0, np.int64(0)))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert len({one, same, eltwise.operator("Sub-6"), eltwise.operator("Sub-7")}) == 3
+    assert one != "Sub-6"
+    assert copy.deepcopy(one) == one
+
+
+@pytest.mark.parametrize("name", eltwise.operators())
+def test_every_operator_is_listed_and_found_by_its_opset(name: str) -> None:
+    operator = eltwise.operator(name)
+    schema = operator.operation.schema
+    assert eltwise.operator(f"{schema.domain}.{schema.name}", opset=schema.version) == operator
+    if schema.domain == "ai.onnx":
+        assert eltwise.operator(schema.name, opset=schema.version) == operator
+
+
+def test_an_opset_chooses_the_version() -> None:
+    names = [eltwise.operator("Sub", opset=opset).name for opset in (1, 6, 12, 13, 21)]
+    assert names == ["Sub-1", "Sub-6", "Sub-7", "Sub-13", "Sub-14"]
+    assert len(eltwise.operators()) == len(registry.ELEMENTWISE)
+    for wrong in (0, -1, 10**9):
+        with pytest.raises(AttributeValueError, match="there is no such opset"):
+            eltwise.operator("Sub", opset=wrong)
+    for wrong in ("Subtract", "Reshape", "Sub-6", "nowhere.Sub"):
+        with pytest.raises(NameUnknownError):
+            eltwise.operator(wrong, opset=14)
+    for unversioned in ("Sub", "Sub-99"):
+        with pytest.raises(NameUnknownError, match="the newest is Sub-14"):
+            eltwise.operator(unversioned)
+
+
+def test_a_number_of_threads_is_for_a_block_or_for_good() -> None:
+    before = eltwise.get_num_threads()
+    with eltwise.set_num_threads(3):
+        assert eltwise.get_num_threads() == 3
+        with eltwise.set_num_threads(1):
+            assert eltwise.get_num_threads() == 1
+        assert eltwise.get_num_threads() == 3
+    assert eltwise.get_num_threads() == before
+    eltwise.set_num_threads(2)
+    assert eltwise.get_num_threads() == 2
+    eltwise.set_num_threads(before)
