@@ -17,47 +17,8 @@ caller can cause is an ``EltwiseError``; ``errors`` has its kinds.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
 from eltwise.version import VERSION
-
-if TYPE_CHECKING:
-    from eltwise import backend, errors
-    from eltwise.comparison.compare import compare
-    from eltwise.conversion import convert
-    from eltwise.core.errors import EltwiseError
-    from eltwise.engine.api import Operator, operator, operators
-    from eltwise.engine.functions import (
-        absolute,
-        add,
-        divide,
-        equal,
-        greater,
-        greater_equal,
-        less,
-        less_equal,
-        maximum,
-        minimum,
-        multiply,
-        negative,
-        not_equal,
-        squared_difference,
-        subtract,
-    )
-    from eltwise.engine.reduce import (
-        max_absolute_difference,
-        mean_absolute_difference,
-        mean_squared_difference,
-        reduce,
-    )
-    from eltwise.kernels.pool import memory_pool
-    from eltwise.kernels.threads import get_num_threads, set_num_threads
-    from eltwise.model import Model, load, save
-    from eltwise.report.conform import conform
-    from eltwise.scale.deltas import delta, restore
-    from eltwise.targets.check import check
-    from eltwise.targets.repair import repair
-    from eltwise.tracing.trace import trace
 
 __version__ = VERSION
 

@@ -1,102 +1,24 @@
-"""One function for each operator that is often called: a version of an OpenVINO operator."""
+"""One function for each operator that is often called: a version of an OpenVINO operator.
+
+Their types are in the stub of the package, which is made of the same table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import apply
-from eltwise.engine.arrays import OtherT, Plain
 from eltwise.engine.call import Calls, calls_of
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 
-AutoBroadcast = Literal["numpy", "none", "pdpd"]
-
 FUNCTIONS: dict[str, str] = {}
 """The functions by name, and the operator version that each one is."""
-
-
-class Unary(Protocol):
-    """A function of one operand: the result has its shape."""
-
-    @overload
-    def __call__(self, x: OtherT) -> OtherT: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, x: object, out: np.ndarray | None = None) -> np.ndarray: ...
-
-
-class Binary(Protocol):
-    """A function of two operands: the result has the shape that they broadcast to."""
-
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self,
-        a: OtherT,
-        b: OtherT | Plain,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-    ) -> OtherT: ...
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self,
-        a: Plain,
-        b: OtherT,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-    ) -> OtherT: ...
-    @overload
-    def __call__(
-        self,
-        a: object,
-        b: object,
-        out: np.ndarray | None = None,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-    ) -> np.ndarray: ...
-
-
-class Quotient(Protocol):
-    """As ``Binary``; quotients of integers are rounded down, or with ``floor=False`` towards zero."""
-
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self,
-        a: OtherT,
-        b: OtherT | Plain,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-        floor: bool = True,
-    ) -> OtherT: ...
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self,
-        a: Plain,
-        b: OtherT,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-        floor: bool = True,
-    ) -> OtherT: ...
-    @overload
-    def __call__(
-        self,
-        a: object,
-        b: object,
-        out: np.ndarray | None = None,
-        *,
-        auto_broadcast: AutoBroadcast = "numpy",
-        axis: int = -1,
-        floor: bool = True,
-    ) -> np.ndarray: ...
 
 
 def _with_attributes(version: str, *attributes: object) -> Calls:
@@ -112,7 +34,7 @@ def _is_default(auto_broadcast: object, axis: object) -> bool:
     return type(auto_broadcast) is str and auto_broadcast == "numpy" and type(axis) is int and axis == -1
 
 
-def _unary(name: str, version: str) -> Unary:
+def _unary(name: str, version: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(x: object, out: np.ndarray | None = None) -> Any:
@@ -121,10 +43,10 @@ def _unary(name: str, version: str) -> Unary:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return cast(Unary, _documented(function, name, schema, calls, "(x, out=None)"))
+    return _documented(function, name, schema, calls, "(x, out=None)")
 
 
-def _binary(name: str, version: str) -> Binary:
+def _binary(name: str, version: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(
@@ -137,10 +59,10 @@ def _binary(name: str, version: str) -> Binary:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return cast(Binary, _documented(function, name, schema, calls, f"({_BINARY})"))
+    return _documented(function, name, schema, calls, f"({_BINARY})")
 
 
-def _quotient(name: str, version: str) -> Quotient:
+def _quotient(name: str, version: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(
@@ -160,7 +82,7 @@ def _quotient(name: str, version: str) -> Quotient:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return cast(Quotient, _documented(function, name, schema, calls, f"({_BINARY}, floor=True)"))
+    return _documented(function, name, schema, calls, f"({_BINARY}, floor=True)")
 
 
 _BINARY = "a, b, out=None, *, auto_broadcast='numpy', axis=-1"

@@ -1,0 +1,102 @@
+"""The stub of the package: signatures for type checkers and editors, made of the tables of functions and names.
+
+``PYTHONPATH=src:tests python -m support.stub`` writes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import eltwise
+from eltwise.engine.functions import FUNCTIONS
+from eltwise.engine.reduce import SHORTHANDS
+from eltwise.ops import registry
+
+PATH = Path(eltwise.__file__).with_name("__init__.pyi")
+
+_HEAD = '''"""Signatures of the public names, made of the tables of the package by tests/support/stub.py."""
+
+# Arrays of other libraries are told from NumPy's by methods that only they have, which type checkers cannot know.
+# mypy: disable-error-code="overload-overlap"
+
+from typing import Any, Literal, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+{imports}
+{names}
+_S = TypeVar("_S", bound=np.generic)
+_Rule = Literal["numpy", "none", "pdpd"]
+
+'''
+
+_RULE = 'auto_broadcast: _Rule = "numpy", axis: int = -1'
+
+
+def stub() -> str:
+    """The text of the stub."""
+    modules: dict[str, list[str]] = {}
+    for name, module in eltwise._LATE.items():
+        if name.replace("_", "-") not in SHORTHANDS:
+            modules.setdefault(module, []).append(name)
+    modules.setdefault("eltwise.engine.arrays", []).extend(("Axis", "OtherT", "Plain"))
+    private = ("Axis", "OtherT", "Plain")
+    lines = ["from eltwise import backend as backend", "from eltwise import errors as errors"]
+    for module, names in sorted(modules.items()):
+        lines += [f"from {module} import {each} as {'_' * (each in private)}{each}" for each in sorted(names)]
+    public = "".join(f'    "{name}",\n' for name in eltwise.__all__)
+    text = _HEAD.format(imports="\n".join(lines), names=f"__all__ = [\n{public}]\n\n__version__: str\n")
+    return text + "".join(map(_function, FUNCTIONS)) + "".join(map(_reduction, SHORTHANDS))
+
+
+def _function(name: str) -> str:
+    schema = registry.find(FUNCTIONS[name])
+    rest = _RULE + (", floor: bool = True" if schema.variants else "")
+    is_boolean = schema.expression().gives_booleans
+    array, scalar = ("NDArray[np.bool_]", "np.bool_") if is_boolean else ("NDArray[_S]", "_S")
+    document = (getattr(eltwise, name).__doc__ or "").partition("\n")[0]
+    if len(schema.operands) == 1:
+        overloads = [
+            ("x: _OtherT", "_OtherT"),
+            (f"x: NDArray[_S], out: {array} | None = None", array),
+            ("x: _S", scalar),
+            ("x: object, out: np.ndarray | None = None", "Any"),
+        ]
+    else:
+        overloads = [
+            (f"a: _OtherT, b: _OtherT | _Plain, *, {rest}", "_OtherT"),
+            (f"a: _Plain, b: _OtherT, *, {rest}", "_OtherT"),
+            (f"a: NDArray[_S], b: NDArray[_S] | _S | float, out: {array} | None = None, *, {rest}", array),
+            (f"a: _S | float, b: NDArray[_S], out: {array} | None = None, *, {rest}", array),
+            (f"a: _S, b: _S | float, *, {rest}", scalar),
+            (f"a: float, b: _S, *, {rest}", scalar),
+            (f"a: object, b: object, out: np.ndarray | None = None, *, {rest}", "Any"),
+        ]
+    return _overloaded(name, overloads, document)
+
+
+def _reduction(shorthand: str) -> str:
+    name = shorthand.replace("-", "_")
+    scalar = "np.float64" if SHORTHANDS[shorthand][0] == "mean" else "Any"
+    of_all = "axis: None = None, dtype: None = None, *, dim: None = None, keepdims: Literal[False] = False"
+    of_some = "axis: _Axis = None, dtype: object = None, *, dim: _Axis = None, keepdims: bool = False"
+    overloads = [
+        (f"a: _OtherT, b: _OtherT | _Plain, {of_some}", "_OtherT"),
+        (f"a: _Plain, b: _OtherT, {of_some}", "_OtherT"),
+        (f"a: _Plain, b: _Plain, {of_all}", scalar),
+        (f"a: object, b: object, {of_some}", "Any"),
+    ]
+    return _overloaded(name, overloads, (getattr(eltwise, name).__doc__ or "").partition("\n")[0])
+
+
+def _overloaded(name: str, overloads: list[tuple[str, str]], document: str) -> str:
+    lines = []
+    for number, (arguments, result) in enumerate(overloads):
+        body = f'\n    """{document}"""' if number == 0 else " ..."
+        lines.append(f"@overload\ndef {name}({arguments}) -> {result}:{body}\n")
+    return "".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(stub(), encoding="utf-8")

@@ -1,0 +1,62 @@
+"""A user's program, which tests/test_typing.py has checked by mypy; it is not run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+import eltwise as e
+
+
+def on_arrays(a: NDArray[np.float32], b: NDArray[np.float32], i: NDArray[np.int8]) -> None:
+    assert_type(e.subtract(a, b), NDArray[np.float32])
+    assert_type(e.subtract(a, 2), NDArray[np.float32])
+    assert_type(e.subtract(2, a), NDArray[np.float32])
+    assert_type(e.subtract(a, b, a), NDArray[np.float32])
+    assert_type(e.divide(i, i, floor=False), NDArray[np.int8])
+    assert_type(e.less(a, b), NDArray[np.bool_])
+    assert_type(e.absolute(i), NDArray[np.int8])
+    assert_type(e.subtract(np.float32(1), 2), np.float32)
+    assert_type(e.mean_squared_difference(a, b), np.float64)
+    e.mean_squared_difference(a, b, axis=0, keepdims=True).tolist()
+    e.subtract(a, b, auto_broadcast="pdpd", axis=0)
+
+
+class Tensor:
+    """What type checkers see of a tensor of PyTorch."""
+
+    def detach(self) -> Tensor:
+        return self
+
+
+def on_other_arrays(x: xr.DataArray, t: Tensor, a: NDArray[np.float32]) -> None:
+    assert_type(e.subtract(t, t), Tensor)
+    assert_type(e.subtract(t, a), Tensor)
+    assert_type(e.subtract(a, t), Tensor)
+    assert_type(e.maximum(t, 0.0), Tensor)
+    assert_type(e.mean_squared_difference(t, t), Tensor)
+    e.subtract(x, x)
+
+
+def on_models(path: str) -> list[str]:
+    model = e.load(path)
+    inputs = model.random_inputs(seed=1, N=2)
+    assert_type(inputs, dict[str, np.ndarray])
+    shapes = [port.shape for port in model.inputs]
+    assert_type(shapes, list[tuple[int | str | None, ...] | None])
+    converted, report = e.convert(model, "openvino", verify=True)
+    names = [change.node for change in report]
+    converted.save("out.xml")
+    problems = e.check(model)
+    names += [problem.hint for problem in problems if not problems.is_good]
+    names.append(e.check(model, "onnxruntime").findings[0].severity)
+    try:
+        e.operator("Sub", opset=17)
+    except e.errors.ShapeError as error:
+        names.append(error.allowed)
+    with e.set_num_threads(2):
+        e.compare(inputs, inputs, rtol=1e-3, ulp=1).assert_within(atol=1)
+    return names

@@ -1,0 +1,76 @@
+"""What type checkers and editors see of the package is what is there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import eltwise
+from eltwise.engine.functions import FUNCTIONS
+from eltwise.engine.reduce import SHORTHANDS
+from support.stub import PATH, stub
+
+SCRIPT = Path(__file__).parent / "support" / "typed_script.py"
+DEFINED = {
+    node.name: node for node in ast.parse(PATH.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
+}
+"""The last overload of each function, which takes anything."""
+
+
+def check(tmp_path: Path, text: str) -> tuple[str, int]:
+    """Check a program as a user does, with the package installed."""
+    api = pytest.importorskip("mypy.api")
+    program = tmp_path / "program.py"
+    program.write_text(text, encoding="utf-8")
+    arguments = ["--strict", "--no-error-summary", "--cache-dir", str(tmp_path.parent / "mypy"), str(program)]
+    configuration = "[mypy]\nmypy_path = {}\n[mypy-eltwise.*]\nfollow_imports = silent\n[mypy-xarray,onnx,onnx.*]\n"
+    (tmp_path / "mypy.ini").write_text(
+        configuration.format(PATH.parent.parent) + "follow_imports = skip\nignore_missing_imports = true\n"
+    )
+    output, errors, status = api.run(["--config-file", str(tmp_path / "mypy.ini"), *arguments])
+    return output + errors, status
+
+
+def test_the_stub_is_what_the_tables_make() -> None:
+    assert PATH.read_text(encoding="utf-8") == stub(), "run PYTHONPATH=src:tests python -m support.stub"
+
+
+def test_the_package_lists_its_public_names() -> None:
+    assert dir(eltwise) == sorted(eltwise.__all__)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *(each.replace("-", "_") for each in SHORTHANDS)])
+def test_the_stub_has_the_arguments_that_functions_have(name: str) -> None:
+    stated = DEFINED[name].args
+    positional = [(each.arg, False) for each in stated.args]
+    named = [(each.arg, True) for each in stated.kwonlyargs]
+    actual = inspect.signature(getattr(eltwise, name)).parameters.values()
+    assert [*positional, *named] == [(each.name, each.kind == each.KEYWORD_ONLY) for each in actual]
+    defaults = [ast.literal_eval(each) for each in (*stated.defaults, *stated.kw_defaults) if each is not None]
+    assert defaults == [each.default for each in actual if each.default is not each.empty]
+    assert ast.get_docstring(DEFINED[name]) or name in PATH.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_program_is_checked_strictly(tmp_path: Path) -> None:
+    assert check(tmp_path, SCRIPT.read_text(encoding="utf-8")) == ("", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("e.substract", 'has no attribute "substract"'),
+        ("e.load('a').run(3)", "No overload variant"),
+        ("e.subtract(1)", "No overload variant"),
+        ("e.set_num_threads('2')", "incompatible type"),
+        ("e.conform(extent='quik')", "incompatible type"),
+    ],
+)
+def test_what_is_wrong_is_an_error(line: str, message: str, tmp_path: Path) -> None:
+    text, status = check(tmp_path, f"import eltwise as e\n{line}\n")
+    assert status == 1
+    assert message in text
