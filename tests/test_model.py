@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.errors import AttributeValueError, EltwiseError, NameUnknownError
+from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError
 from eltwise.ops import registry
 from support.onnx_models import model, node, value
 
@@ -112,3 +113,29 @@ def test_a_number_of_threads_is_for_a_block_or_for_good() -> None:
     eltwise.set_num_threads(2)
     assert eltwise.get_num_threads() == 2
     eltwise.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ["sub14_uint8.onnx", "subtract_none.xml"])
+def test_a_model_is_loaded_from_an_open_file(name: str) -> None:
+    with (MODELS / name).open("rb") as opened:
+        assert eltwise.load(opened) == eltwise.load(MODELS / name)
+    assert eltwise.load(io.BytesIO((MODELS / name).read_bytes())) == eltwise.load(MODELS / name)
+    with (
+        (MODELS / name).open(encoding="latin-1") as text,
+        pytest.raises(FileFormatError, match="open it with mode 'rb'"),
+    ):
+        eltwise.load(text)  # type: ignore[arg-type]
+    with (MODELS / name).open("rb") as closed:
+        pass
+    with pytest.raises(FileFormatError, match="the open file cannot be read"):
+        eltwise.load(closed)
+
+
+def test_a_module_is_compared_by_its_tensors() -> None:
+    class Module:
+        def state_dict(self) -> dict[str, np.ndarray]:
+            return {"w": np.float32([1])}
+
+    with pytest.raises(TypeError, match=r"no set of tensors, got Module; compare its tensors: state_dict\(\)"):
+        eltwise.compare(Module(), Module())
+    assert eltwise.compare(Module().state_dict(), Module().state_dict()).is_good

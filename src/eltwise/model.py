@@ -180,8 +180,8 @@ def load(source: Source, weights: bytes | None = None) -> Model:
     """Load a model.
 
     Args:
-        source: the path of an .onnx or .xml file (its .bin is looked for beside it), the bytes of one, or an
-            ``onnx.ModelProto``.
+        source: the path of an .onnx or .xml file (its .bin is looked for beside it), the bytes of one, a file that is
+            open for reading bytes, or an ``onnx.ModelProto``.
         weights: for the bytes of an .xml file, those of its .bin.
 
     Raises:

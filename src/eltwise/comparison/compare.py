@@ -16,7 +16,7 @@ from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
@@ -78,6 +78,9 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
         tensors = _of_model(source, side)
         if tensors is not None:
             return tensors
+    if hasattr(source, "state_dict"):
+        hint = "compare its tensors: state_dict()"
+        raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
     tensors = TensorSet(side, is_one=not isinstance(source, Mapping))
     for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
         tensors.add(str(name), partial(_in_memory, str(name), value, side))

@@ -13,21 +13,15 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
-from eltwise.engine.arrays import NOT_IN_DLPACK, Axis, Compute, Kind, as_array, kind_of
+from eltwise.engine.arrays import LIBRARIES, NOT_IN_DLPACK, Axis, Compute, Kind, as_array, kind_of
 from eltwise.engine.call import Calls, calls_of
 from eltwise.engine.call_cache import key_of
 from eltwise.kernels import float_mode
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
-LAZY: tuple[Kind, ...] = ("dask", "xarray")
-"""The libraries whose objects are computed when somebody asks for them."""
-
 _HOST_DEVICES = (1, 3)
 """kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
-
-_COPIES = {"torch": "tensor.cpu()", "jax": "jax.device_get(array)", "cupy": "cupy.asnumpy(array)"}
-"""What copies to the host."""
 
 
 def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
@@ -168,7 +162,7 @@ def host_array(value: object, operand: str) -> object:
         raise ElementTypeError(
             f"this {kind} {type(value).__name__} is not in the host's memory",
             operand=operand,
-            hint=f"copy it: {_COPIES[kind]}",
+            hint=f"copy it: {LIBRARIES[kind].to_host}",
         )
     return as_array(value, operand)[0]
 

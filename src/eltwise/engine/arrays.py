@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -44,15 +45,40 @@ Plain: TypeAlias = np.ndarray | np.generic | float
 Kind = Literal["", "dask", "xarray", "pandas", "torch", "jax", "cupy"]
 """A library whose arrays are given back as what they were; empty for all other objects."""
 
-_LIBRARIES: dict[str, Kind] = {
-    "dask": "dask",
-    "xarray": "xarray",
-    "pandas": "pandas",
-    "torch": "torch",
-    "jax": "jax",
-    "jaxlib": "jax",
-    "cupy": "cupy",
+
+@dataclass(frozen=True)
+class Library:
+    """A library whose arrays are given back as what they were.
+
+    Attributes:
+        kind: what errors call it.
+        modules: the packages whose classes are its arrays.
+        is_lazy: whether its arrays are computed when somebody asks for them.
+        has_labels: whether its arrays name their axes or what lies on them.
+        to_host: the Python text that copies an array to the host.
+    """
+
+    kind: Kind
+    modules: tuple[str, ...]
+    is_lazy: bool = False
+    has_labels: bool = False
+    to_host: str = ""
+
+
+LIBRARIES = {
+    each.kind: each
+    for each in (
+        Library("dask", ("dask",), is_lazy=True),
+        Library("xarray", ("xarray",), is_lazy=True, has_labels=True),
+        Library("pandas", ("pandas",), has_labels=True),
+        Library("torch", ("torch",), to_host="tensor.cpu()"),
+        Library("jax", ("jax", "jaxlib"), to_host="jax.device_get(array)"),
+        Library("cupy", ("cupy",), to_host="cupy.asnumpy(array)"),
+    )
 }
+"""The libraries by what errors call them."""
+
+_BY_MODULE = {module: each.kind for each in LIBRARIES.values() for module in each.modules}
 
 
 Axis: TypeAlias = int | str | Sequence[int | str] | None
@@ -75,7 +101,7 @@ def kind_of(value: object) -> Kind:
 
 @lru_cache(maxsize=1024)
 def _kind_of_type(type_: Any) -> Kind:
-    libraries = (_LIBRARIES.get(base.__module__.partition(".")[0], "") for base in type_.__mro__)
+    libraries = (_BY_MODULE.get(base.__module__.partition(".")[0], "") for base in type_.__mro__)
     return next((library for library in libraries if library), "")
 
 

@@ -12,7 +12,7 @@ from eltwise.core.border import public
 from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown, unknown_name
 from eltwise.engine.api import Operator, operator
-from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.arrays import LIBRARIES, Axis, kind_of
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
 from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction
@@ -49,9 +49,7 @@ def _reduction(name: object) -> Reduction:
 
 
 def _axis_of(axis: Axis, dim: Axis) -> Axis:
-    """The axes that are reduced, which PyTorch and xarray call dim."""
-    if dim is None:
-        return axis
+    """The axes that are reduced, where they are given as dim, which PyTorch and xarray call them."""
     if axis is not None:
         problem = "axis and dim are two names of the same argument"
         raise AttributeValueError(problem, operand="dim", got=shown(dim), hint="give one of them")
@@ -60,7 +58,8 @@ def _axis_of(axis: Axis, dim: Axis) -> Axis:
 
 def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
     """A result with the axes that were reduced, of size 1."""
-    if any(kind_of(operand) in ("xarray", "pandas") for operand in operands):
+    kinds = (kind_of(operand) for operand in operands)
+    if any(LIBRARIES[kind].has_labels for kind in kinds if kind):
         hint = "leave it out, or give the arrays"
         raise UnsupportedError("keepdims is for arrays without labels", operand="keepdims", hint=hint)
     rank = max(getattr(operand, "ndim", 0) for operand in operands)
@@ -127,7 +126,8 @@ def reduce(
             hint=f"bind them first: eltwise.operator({written})",
         )
     operation = operator_.operation if isinstance(operator_, Operator) else _operation(operator_)
-    axis = _axis_of(axis, dim)
+    if dim is not None:
+        axis = _axis_of(axis, dim)
     result = run(Reducing(_reduction(reduction), operation, _dtype(dtype)), operands, axis)
     return _with_axes(result, operands, axis) if keepdims else result
 
@@ -205,7 +205,8 @@ def mean_squared_difference(
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    axis = _axis_of(axis, dim)
+    if dim is not None:
+        axis = _axis_of(axis, dim)
     result = _shorthand("mean-squared-difference", axis, dtype)(a, b)
     return _with_axes(result, (a, b), axis) if keepdims else result
 
@@ -236,7 +237,8 @@ def mean_absolute_difference(
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    axis = _axis_of(axis, dim)
+    if dim is not None:
+        axis = _axis_of(axis, dim)
     result = _shorthand("mean-absolute-difference", axis, dtype)(a, b)
     return _with_axes(result, (a, b), axis) if keepdims else result
 
@@ -267,6 +269,7 @@ def max_absolute_difference(
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    axis = _axis_of(axis, dim)
+    if dim is not None:
+        axis = _axis_of(axis, dim)
     result = _shorthand("max-absolute-difference", axis, dtype)(a, b)
     return _with_axes(result, (a, b), axis) if keepdims else result

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.errors import ShapeError
-from eltwise.engine.array_libraries import LAZY, common_kind, host_array, lazy_operand, to_library
-from eltwise.engine.arrays import kind_of
+from eltwise.engine.array_libraries import common_kind, host_array, lazy_operand, to_library
+from eltwise.engine.arrays import LIBRARIES, kind_of
 from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.engine.fusion import Group
 from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
@@ -82,7 +82,7 @@ class Runner:
             EltwiseError: where the inputs do not fit, or the graph does more than a lazy array can.
         """
         kind = common_kind(list(feeds.values()), [f"input {name!r}" for name in feeds])
-        if kind not in LAZY:
+        if not LIBRARIES[kind].is_lazy:
             arrays = {name: host_array(value, f"input {name!r}") for name, value in feeds.items()}
             return {name: to_library(kind, result) for name, result in self._run(arrays, observe).items()}
         for port in self._graph.inputs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
 from eltwise.core.errors import FileFormatError
 from eltwise.formats import files
@@ -19,7 +19,7 @@ from eltwise.ops.schema import Domain
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto
+    Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | ModelProto
 
 FormatName = Literal["onnx", "openvino"]
 _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
@@ -68,7 +68,7 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
     """Read a model.
 
     Args:
-        source: the path of a file, the bytes of one, or an ``onnx.ModelProto``.
+        source: the path of a file, the bytes of one, a file that is open for reading bytes, or an ``onnx.ModelProto``.
         weights: for the bytes of an IR, those of its .bin.
         reads_weights: whether the elements of an ONNX model's tensors are read and checked now, or when they are asked
             for.
@@ -76,6 +76,8 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
     Raises:
         EltwiseError: if there is no model: no such file, truncated, not of a known format.
     """
+    if hasattr(source, "read"):
+        source = _content(source)
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     if path is not None and of_path(path) is OPENVINO:
         from eltwise.formats.openvino.reader import read_openvino_file
@@ -93,8 +95,21 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
         return read_onnx(bytes(source), None, "", reads_weights)
     if is_model_proto(source):
         return read_model_proto(source, None, "", reads_weights)
-    allowed = "a path, the bytes of a file, an onnx.ModelProto or a loaded model"
+    allowed = "a path, the bytes of a file, an open file, an onnx.ModelProto or a loaded model"
     raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
+
+
+def _content(opened: Any) -> bytes:
+    """The bytes of an open file from where it stands."""
+    try:
+        content = opened.read()
+    except Exception as error:  # noqa: BLE001 - the object is somebody else's
+        reason = f"{type(error).__name__}: {error}"
+        raise FileFormatError(f"the open file cannot be read ({reason})") from None
+    if not isinstance(content, bytes):
+        got = f"{type(content).__name__} from its read"
+        raise FileFormatError("not a file of bytes", got=got, hint="open it with mode 'rb'")
+    return content
 
 
 def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
