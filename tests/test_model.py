@@ -120,11 +120,8 @@ def test_a_model_is_loaded_from_an_open_file(name: str) -> None:
     with (MODELS / name).open("rb") as opened:
         assert eltwise.load(opened) == eltwise.load(MODELS / name)
     assert eltwise.load(io.BytesIO((MODELS / name).read_bytes())) == eltwise.load(MODELS / name)
-    with (
-        (MODELS / name).open(encoding="latin-1") as text,
-        pytest.raises(FileFormatError, match="open it with mode 'rb'"),
-    ):
-        eltwise.load(text)  # type: ignore[arg-type]
+    with pytest.raises(FileFormatError, match="open it with mode 'rb'"):
+        eltwise.load(io.StringIO("text"))  # type: ignore[arg-type]
     with (MODELS / name).open("rb") as closed:
         pass
     with pytest.raises(FileFormatError, match="the open file cannot be read"):
