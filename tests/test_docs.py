@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import eltwise
+from eltwise.engine.functions import FUNCTIONS
 from eltwise.faults.families import FAMILIES
 from eltwise.ops import registry
 from eltwise.passes.opset_changes import STEPS
@@ -71,6 +72,13 @@ def test_commands_print_what_is_shown(page: Path, cli: Cli) -> None:
 def test_python_lines_give_what_is_shown(page: Path) -> None:
     text = "\n".join(blocks(page, ("pycon", "python"), ">>> "))
     test = doctest.DocTestParser().get_doctest(text, {}, name_of(page), str(page), 0)
+    assert test.examples
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_gives_what_is_shown(name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(getattr(eltwise, name).__doc__, {}, name, None, 0)
     assert test.examples
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
 

@@ -94,9 +94,9 @@ def test_an_opset_chooses_the_version() -> None:
     for wrong in (0, -1, 10**9):
         with pytest.raises(AttributeValueError, match="there is no such opset"):
             eltwise.operator("Sub", opset=wrong)
-    for wrong in ("Subtract", "Reshape", "Sub-6", "nowhere.Sub"):
+    for name in ("Subtract", "Reshape", "Sub-6", "nowhere.Sub"):
         with pytest.raises(NameUnknownError):
-            eltwise.operator(wrong, opset=14)
+            eltwise.operator(name, opset=14)
     for unversioned in ("Sub", "Sub-99"):
         with pytest.raises(NameUnknownError, match="the newest is Sub-14"):
             eltwise.operator(unversioned)
@@ -131,7 +131,7 @@ def test_a_model_is_loaded_from_an_open_file(name: str) -> None:
 def test_a_module_is_compared_by_its_tensors() -> None:
     class Module:
         def state_dict(self) -> dict[str, np.ndarray]:
-            return {"w": np.float32([1])}
+            return {"w": np.ones(1, np.float32)}
 
     with pytest.raises(TypeError, match=r"no set of tensors, got Module; compare its tensors: state_dict\(\)"):
         eltwise.compare(Module(), Module())

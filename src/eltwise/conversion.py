@@ -62,6 +62,9 @@ def convert(
     Raises:
         EltwiseError: where the model or the request is not right, or the target cannot say the model exactly: then
             with every reason of every node.
+
+    >>> convert("examples/models/sub6_axis0.onnx", opset=14)[1]
+    <PassReport: ONNX opset 6 -> ONNX opset 14: 1 change>
     """
     if to is None and (opset is None) == (ir_version is None):
         raise AttributeValueError("specify a target", allowed="to='onnx' or to='openvino', or opset= or ir_version=")

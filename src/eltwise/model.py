@@ -186,6 +186,9 @@ def load(source: Source, weights: bytes | None = None) -> Model:
 
     Raises:
         EltwiseError: with every problem of every node, where there is one.
+
+    >>> load("examples/models/sub14_uint8.onnx")
+    Model(x: uint8(4,1), y: uint8(5) -> z: uint8(4,5))
     """
     model = read(source, weights)
     raise_all(model.problems)

@@ -37,7 +37,7 @@ _RULE = 'auto_broadcast: _Rule = "numpy", axis: int = -1'
 def stub() -> str:
     """The text of the stub."""
     modules: dict[str, list[str]] = {}
-    for name, module in eltwise._LATE.items():
+    for name, module in eltwise._LATE.items():  # type: ignore[attr-defined]
         if name.replace("_", "-") not in SHORTHANDS:
             modules.setdefault(module, []).append(name)
     modules.setdefault("eltwise.engine.arrays", []).extend(("Axis", "OtherT", "Plain"))

@@ -62,6 +62,10 @@ def compare(
     Raises:
         EltwiseError: for what cannot be read, for what is no tolerance, for a tolerance that is for no tensor, and for
             a file that changes while it is read.
+
+    >>> import numpy as np
+    >>> compare({"w": np.float32([1, 2])}, {"w": np.float32([1, 2.5])})["w"].max_abs
+    0.5
     """
     check_labels(a, b)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)

@@ -60,7 +60,7 @@ def public(function: _FunctionT) -> _FunctionT:
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            if len(arguments) > unchecked or not checked.keys().isdisjoint(keywords):
+            if len(arguments) > unchecked or (keywords and not checked.keys().isdisjoint(keywords)):
                 _check_arguments(
                     checked, {**dict(zip(positional, arguments, strict=False)), **keywords}, function.__qualname__
                 )

@@ -34,7 +34,7 @@ def _is_default(auto_broadcast: object, axis: object) -> bool:
     return type(auto_broadcast) is str and auto_broadcast == "numpy" and type(axis) is int and axis == -1
 
 
-def _unary(name: str, version: str) -> Callable[..., Any]:
+def _unary(name: str, version: str, example: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(x: object, out: np.ndarray | None = None) -> Any:
@@ -43,10 +43,10 @@ def _unary(name: str, version: str) -> Callable[..., Any]:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return _documented(function, name, schema, calls, "(x, out=None)")
+    return _documented(function, name, schema, calls, example, "(x, out=None)")
 
 
-def _binary(name: str, version: str) -> Callable[..., Any]:
+def _binary(name: str, version: str, example: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(
@@ -59,10 +59,10 @@ def _binary(name: str, version: str) -> Callable[..., Any]:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return _documented(function, name, schema, calls, f"({_BINARY})")
+    return _documented(function, name, schema, calls, example, f"({_BINARY})")
 
 
-def _quotient(name: str, version: str) -> Callable[..., Any]:
+def _quotient(name: str, version: str, example: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(
@@ -82,7 +82,7 @@ def _quotient(name: str, version: str) -> Callable[..., Any]:
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 
-    return _documented(function, name, schema, calls, f"({_BINARY}, floor=True)")
+    return _documented(function, name, schema, calls, example, f"({_BINARY}, floor=True)")
 
 
 _BINARY = "a, b, out=None, *, auto_broadcast='numpy', axis=-1"
@@ -98,7 +98,7 @@ _ZERO = ", and for an integer divisor of 0"
 
 
 def _documented(
-    function: Callable[..., Any], name: str, schema: ElementwiseSchema, calls: Calls, signature: str
+    function: Callable[..., Any], name: str, schema: ElementwiseSchema, calls: Calls, example: str, signature: str
 ) -> Callable[..., Any]:
     """Give a function its name and docstring, enter it into the table, and make it a builtin one."""
     count = len(schema.operands)
@@ -119,23 +119,27 @@ def _documented(
 
     Raises:
         EltwiseError: for operands whose types or shapes do not go together{_ZERO if schema.variants else ""}.
+
+    >>> import eltwise, numpy
+    >>> eltwise.{name}({", ".join(("numpy.float32([7, -7])", "numpy.float32([2, 2])")[:count])})
+    array({example}{"" if schema.expression().gives_booleans else ", dtype=float32"})
     """
     FUNCTIONS[name] = schema.versioned_name
     return calls.records.builtin(function, name, f"{name}{signature}\n--\n\n{function.__doc__}")
 
 
-add = _binary("add", "openvino.Add-1")
-subtract = _binary("subtract", "Subtract-1")
-multiply = _binary("multiply", "Multiply-1")
-divide = _quotient("divide", "Divide-1")
-maximum = _binary("maximum", "Maximum-1")
-minimum = _binary("minimum", "Minimum-1")
-negative = _unary("negative", "Negative-1")
-absolute = _unary("absolute", "openvino.Abs-1")
-squared_difference = _binary("squared_difference", "SquaredDifference-1")
-equal = _binary("equal", "openvino.Equal-1")
-not_equal = _binary("not_equal", "NotEqual-1")
-less = _binary("less", "openvino.Less-1")
-less_equal = _binary("less_equal", "LessEqual-1")
-greater = _binary("greater", "openvino.Greater-1")
-greater_equal = _binary("greater_equal", "GreaterEqual-1")
+add = _binary("add", "openvino.Add-1", "[ 9., -5.]")
+subtract = _binary("subtract", "Subtract-1", "[ 5., -9.]")
+multiply = _binary("multiply", "Multiply-1", "[ 14., -14.]")
+divide = _quotient("divide", "Divide-1", "[ 3.5, -3.5]")
+maximum = _binary("maximum", "Maximum-1", "[7., 2.]")
+minimum = _binary("minimum", "Minimum-1", "[ 2., -7.]")
+negative = _unary("negative", "Negative-1", "[-7.,  7.]")
+absolute = _unary("absolute", "openvino.Abs-1", "[7., 7.]")
+squared_difference = _binary("squared_difference", "SquaredDifference-1", "[25., 81.]")
+equal = _binary("equal", "openvino.Equal-1", "[False, False]")
+not_equal = _binary("not_equal", "NotEqual-1", "[ True,  True]")
+less = _binary("less", "openvino.Less-1", "[False,  True]")
+less_equal = _binary("less_equal", "LessEqual-1", "[False,  True]")
+greater = _binary("greater", "openvino.Greater-1", "[ True, False]")
+greater_equal = _binary("greater_equal", "GreaterEqual-1", "[ True, False]")

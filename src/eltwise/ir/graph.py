@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, ClassVar, Literal, TypeVar
 
+import numpy as np
+
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import NameUnknownError, unknown_name
 from eltwise.ir.tensors import Tensor as Tensor  # noqa: PLC0414 - the constants of a graph are imported from here
