@@ -85,6 +85,13 @@ def test_every_kind_survives_copying_and_pickling(kind: type[EltwiseError]) -> N
         assert (str(other), other.args) == (str(error), error.args)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_made_without_its_arguments(kind: type[EltwiseError]) -> None:
+    """So tblib does it, with which Dask passes errors on."""
+    made = kind.__new__(kind)
+    assert type(made) is kind
+
+
 def test_the_place_that_is_nearest_to_the_cause_wins() -> None:
     error = ShapeError("it is wrong", operand="operand A")
     assert error.located(operator="Sub-6", operand="operand B") is error

@@ -119,6 +119,10 @@ class FileFormatError(EltwiseError, ValueError):
 class FileMissingError(FileFormatError, FileNotFoundError):
     """A file that is not there."""
 
+    def __new__(cls, *arguments: object, **_fields: object) -> Self:
+        """Make what an ``OSError`` is, which ``ValueError.__new__`` refuses; libraries that copy errors call this."""
+        return FileNotFoundError.__new__(cls, *arguments)
+
 
 class ChangedInputError(FileFormatError):
     """An input that was changed while it was read."""
