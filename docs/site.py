@@ -112,7 +112,7 @@ def undocumented(html: str) -> list[str]:
         name
         for name in dict.fromkeys((*eltwise.__all__, *FUNCTIONS))
         if not name.startswith("__")
-        and (f'id="eltwise.{name}"' not in html or not inspect.getdoc(getattr(eltwise, name)))
+        and (not re.search(rf'id="eltwise\.([\w.]+\.)?{name}"', html) or not inspect.getdoc(getattr(eltwise, name)))
     ]
 
 
