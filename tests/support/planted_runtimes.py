@@ -189,3 +189,20 @@ class Bfloat16AndWrong(Bfloat16):
         """Add the casts and replace the nodes."""
         super().change(model)
         Wrong.change(self, model)  # type: ignore[arg-type]
+
+
+class RefusingUnlessBasic(Planted):
+    """A model of float32 that gives out nothing that a node reads cannot be run above basic optimization."""
+
+    def load(self, data: bytes, weights: bytes = b"") -> Any:
+        """Load the model, whose runs fail."""
+        loaded, model = super().load(data, weights), onnx.load_from_string(data)
+        is_float32 = any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for value in model.graph.input)
+        if is_whole(model) and is_float32 and self._optimization not in ("basic", "disabled"):
+            loaded.bind = fail  # type: ignore[method-assign, assignment]
+        return loaded
+
+
+def fail(*_arguments: object) -> Any:
+    """Fail as a kernel does."""
+    raise RuntimeError("tensor type mismatch")

@@ -142,6 +142,17 @@ def test_a_model_that_does_not_run_as_a_whole_is_not_said_to_compute_the_same(
     assert report.findings[-1].kind in ("refused", "hangs")
 
 
+def test_a_level_at_which_the_model_runs_is_said(plant: Callable[[str], None]) -> None:
+    """As of a fused operator whose kernel refuses what it is given: each part runs alone."""
+    plant("RefusingUnlessBasic")
+    report = eltwise.check(parsed(CHAIN), "onnxruntime")
+    assert (report.verdict, tried(report)) == ("disagree", [("onnxruntime:optimization=basic", "agree")])
+    assert str(report).splitlines()[-2:] == [
+        "onnxruntime: the model does not run",
+        "with onnxruntime:optimization=basic it does",
+    ]
+
+
 def test_nothing_is_established_where_nothing_was_compared(
     tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
 ) -> None:

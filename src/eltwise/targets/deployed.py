@@ -53,7 +53,9 @@ class Deployed:
             return "disagree"
         if self.observed.is_compared:
             return "agree"
-        return self.trace.verdict if self.trace is not None else "not_established"
+        if self.trace is None:
+            return "not_established"
+        return "disagree" if self.trace.is_refused else self.trace.verdict
 
     @property
     def error(self) -> float | None:

@@ -141,7 +141,7 @@ class TargetReport(BaseReport[Finding]):
         ``agree`` if it was run and its outputs compared, and nothing was found that counts; ``disagree`` if something
         was; otherwise ``not_established``, as where only rules were asked.
         """
-        if self.severe:
+        if self.severe or self._is_refused:
             return "disagree"
         if self.is_compared:
             return "agree"
@@ -150,10 +150,8 @@ class TargetReport(BaseReport[Finding]):
     @property
     def _is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
-        if any(finding.kind != "differs" for finding in self.severe):
-            return True
-        outputs = {output.status for output in self.trace.outputs} if self.trace is not None else set[str]()
-        return self.verdict == "disagree" and "failed" in outputs
+        refused = any(finding.kind != "differs" for finding in self.severe)
+        return refused or (self.trace is not None and self.trace.is_refused)
 
     @property
     def is_good(self) -> bool:

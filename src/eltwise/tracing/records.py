@@ -136,7 +136,7 @@ class TracedOutput:
 
     Attributes:
         name: its name.
-        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where the tested runtime did not run the
+        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where only the reference ran the
             model, and ``not_compared`` where there is nothing to compare it with.
         error: the largest absolute difference; None where it has no size or was not compared.
         relative: the same as a part of the largest value of the reference.

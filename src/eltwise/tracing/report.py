@@ -70,6 +70,14 @@ class TraceReport(Written[TracedNode]):
         return "disagree" if "differs" in outputs or nodes & {"differs", "failed"} else "not_established"
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the tested runtime does not run the whole model, or one of its nodes, and the reference does."""
+        outputs = {output.status for output in self.outputs}
+        return "failed" in outputs or (
+            outputs == {"not_compared"} and any(node.status == "failed" for node in self.nodes)
+        )
+
+    @property
     def is_good(self) -> bool:
         """Whether every output of the whole model was compared and is within the tolerance."""
         return self.verdict == "agree"

@@ -62,7 +62,8 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
         if reasons[value]:
             outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
         elif value not in tested:
-            outputs.append(TracedOutput(port.name, "failed", message=failures[0]))
+            status = "failed" if value in reference else "not_compared"
+            outputs.append(TracedOutput(port.name, status, message=failures[0]))
         elif value not in reference:
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
         elif leaves_segments(runs, value, tested, *segments):
