@@ -8,9 +8,8 @@ from pathlib import Path
 
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
-from eltwise.formats.file_states import States, state, states_of
+from eltwise.formats.file_states import States, state
 from eltwise.formats.model_files import files_of
-from eltwise.formats.tensor_sets import open_tensors
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
@@ -45,7 +44,8 @@ class ModelOutput:
 
     def states(self) -> States:
         """The states of the model's file and of those with its constants."""
-        return {self.path: state(self.path)} | states_of([open_tensors(Path(self.path))])
+        model = self.loaded or load(self.path)
+        return {str(file): state(str(file)) for file in files_of(model.graph, Path(self.path)) if file.exists()}
 
     def call(self, tensors: Sequence[Tensor]) -> BlockCall:
         """Check the types and shapes of inputs; see ``BlockComputation``.
