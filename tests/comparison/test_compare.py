@@ -96,6 +96,15 @@ def test_another_shape_is_said_where_types_have_no_common_one() -> None:
     assert found.explanation.endswith("so values are not compared; the shape is [3, 2, 1] instead of [2, 3]")
 
 
+@pytest.mark.parametrize("other", [V, W[0], W.astype(np.int8), np.zeros((0, 3), np.float64), {"only": V}])
+def test_a_tensor_without_a_name_is_compared_with_the_only_other_one(other: object, tmp_path: Path) -> None:
+    """However little they have in common, in memory and in files."""
+    np.save(tmp_path / "w.npy", W)
+    for one in (W, tmp_path / "w.npy"):
+        for report in (eltwise.compare(one, other), eltwise.compare(other, one)):
+            assert (len(report.tensors), report.missing, report.extra) == (1, (), ())
+
+
 def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
     report = eltwise.compare({"old": W}, {"new": W.astype(ml_dtypes.bfloat16).astype(np.float32), "x": V})
     assert report["old"].other_name == "new"
