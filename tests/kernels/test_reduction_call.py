@@ -231,3 +231,20 @@ def test_results_of_smaller_types_are_rounded_once(target: ElementType, seed: in
     huge = np.array([3e38, 3e38, -1e300])
     assert eltwise.reduce("sum", "Max-13", huge, dtype="float32") == -math.inf
     assert eltwise.mean_squared_difference(np.float32([1, 2]), np.float32(0), dtype="float32").dtype == np.float32
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("least", [0.0, 2.0**-60, -(2.0**-60), 2.0**-100, 2.0**-140])
+def test_columns_next_to_a_tie_are_exact(element_type: ElementType, least: float, seed: int) -> None:
+    """Sums near 2^29, whose last place is 2^-23, of multiples of 2^-24 and of something far smaller."""
+    generator = np.random.default_rng(seed)
+    whole = np.full((1, 100), 2.0**29)
+    values = np.concatenate([whole, generator.integers(0, 1 << 20, (30, 100)) * 2.0**-24, np.full((3, 100), least)])
+    values = generator.permuted(values, axis=0).astype(element_type.storage)
+    plus = Reducing("sum", eltwise.operator("Max-13").operation, None)
+    for reducing, divisor in ((plus, 1), (Reducing("mean", plus.source, None), 34)):
+        result = at_once(reducing, values)
+        exact = [float(sum(map(Fraction, column)) / divisor) for column in values.T.astype(float).tolist()]
+        if abs(least) in (0.0, 2.0**-60):  # What is farther away than two float64 hold is left to the exact sums.
+            assert result is not None
+        assert result is None or result.tolist() == exact

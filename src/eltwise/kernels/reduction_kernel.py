@@ -57,12 +57,12 @@ class Carried(NamedTuple):
         """Whether results may be uncertain, and depend on a divisor."""
         return self.reduction in ("sum", "mean") and self.element_type.kind == "float"
 
-    def accumulator(self, code: Instructions, *, is_double: bool = False) -> Accumulator:
+    def accumulator(self, code: Instructions, *, is_double: bool = False, has_unit: bool = False) -> Accumulator:
         """What elements are added to; sums of floats in one way or the other."""
         if self.reduction in ("minimum", "maximum"):
             return Extreme(code, self.element_type, self.reduction)
         if self.is_float_sum:
-            return FloatSum(code, self.element_type, is_double=is_double or self.is_double)
+            return FloatSum(code, self.element_type, is_double=is_double or self.is_double, has_unit=has_unit)
         is_mean = self.reduction == "mean"
         return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
 
@@ -184,7 +184,7 @@ class _Writer:
             return
         lanes = structure.lanes * structure.vectors
         if structure.vectors > 1:
-            self._memory = code.let(f"alloca [{WORDS * lanes} x i64], align {CACHE_LINE}")
+            self._memory = code.let(f"alloca [{(1 + WORDS) * lanes} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
@@ -266,7 +266,7 @@ class _Writer:
     def _side_by_side(self, corner: list[str]) -> None:
         """Compute vectors of columns side by side: a few rows of one, then of the next, as memory lies."""
         code, structure = self.code, self._structure
-        accumulator = structure.carried.accumulator(code)
+        accumulator = structure.carried.accumulator(code, has_unit=not structure.is_part)
         types, lanes = accumulator.types(structure.lanes), structure.lanes
         vectors = str(structure.vectors)
 

@@ -122,4 +122,6 @@ def make_reduction_nest(
         return ReductionNest(True, lanes, 1, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
     lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
     vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in beside else 1
+    blocks = -(-most // (lanes * vectors))
+    vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
     return ReductionNest(False, lanes, vectors, beside, kept[-1], tuple(kept[-2::-1]), reduced_loops, tuple(starts))
