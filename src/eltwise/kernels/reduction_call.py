@@ -12,18 +12,13 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import jit
+from eltwise.kernels.carried import WORDS, Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, Part, Work, extent
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.reduction import Elements, Reduction
-from eltwise.kernels.reduction_kernel import (
-    WORDS,
-    Carried,
-    ReductionStructure,
-    merging_text,
-    reduction_text,
-)
+from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
 from eltwise.kernels.reduction_nest import ReductionNest, make_reduction_nest
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.threads import num_threads
@@ -173,7 +168,7 @@ class ReductionCall:
         )
 
     def _divisor(self) -> tuple[int, ...]:
-        """The bits of the numbers of ``accumulators.Divisor``."""
+        """The bits of the numbers of ``double_arithmetic.Divisor``."""
         count = self._count if self._reduction == "mean" else 1
         low = count % EXACT_DIVISOR if count > EXACT_DIVISOR else count
         slack = _SLACK if count > EXACT_DIVISOR else 0.0

@@ -1,0 +1,109 @@
+"""What a reduction carries for its outputs, and how the parts of several threads merge, as LLVM IR text. Pure."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+from eltwise.core.dtypes import ElementType
+from eltwise.kernels.accumulators import Accumulator, Extreme, IntegerSum
+from eltwise.kernels.double_arithmetic import Divisor
+from eltwise.kernels.float_sum import FloatSum
+from eltwise.kernels.instructions import Instructions, of
+
+WORDS = 3
+"""What an output carries takes at most so many words of eight bytes."""
+
+_MERGED_LANES = 8
+
+
+class Carried(NamedTuple):
+    """What a reduction carries.
+
+    Attributes:
+        reduction: ``sum``, ``mean``, ``minimum`` or ``maximum``.
+        element_type: what the bits of elements are taken for.
+        is_squared: whether the squares of elements, which are unsigned integers, are added up.
+        result_bytes: the size of a result.
+        is_double: whether sums of floats are the ones that are certain nearly always from the start.
+    """
+
+    reduction: str
+    element_type: ElementType
+    is_squared: bool
+    result_bytes: int
+    is_double: bool = False
+
+    @property
+    def word_bytes(self) -> int:
+        """The size of each word that an output carries."""
+        is_narrow = self.reduction in ("minimum", "maximum")
+        width = self.element_type.storage.itemsize
+        return max(width, 4 if self.element_type.kind == "float" else 1) if is_narrow else 8
+
+    @property
+    def is_float_sum(self) -> bool:
+        """Whether results may be uncertain, and depend on a divisor."""
+        return self.reduction in ("sum", "mean") and self.element_type.kind == "float"
+
+    def accumulator(self, code: Instructions, *, is_double: bool = False, has_unit: bool = False) -> Accumulator:
+        """What elements are added to; sums of floats in one way or the other."""
+        if self.reduction in ("minimum", "maximum"):
+            return Extreme(code, self.element_type, self.reduction)
+        if self.is_float_sum:
+            return FloatSum(code, self.element_type, is_double=is_double or self.is_double, has_unit=has_unit)
+        is_mean = self.reduction == "mean"
+        return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
+
+
+def merging_text(carried: Carried, has_mode: bool) -> str:
+    """Write the LLVM module that merges what parts carried, of the outputs from 0 to before ``last``.
+
+    The arguments are the addresses of the results, of the words of all parts and of the i64 for uncertain results; the
+    five numbers of the divisor; the bytes from a word of an output to its next, and those from part to part; how many
+    parts there are.
+    """
+    code, numbers = Instructions(), count()
+    results, parts, status = (code.pointer(code.argument(next(numbers))) for _pointer in range(3))
+    divisor = divisor_of(code, numbers, 1)
+    plane, part_step, size = (code.argument(next(numbers)) for _number in range(3))
+
+    def outputs(number: str, lanes: int) -> None:
+        accumulator = carried.accumulator(code)
+        own = code.moved(parts, code.let(f"mul i64 {number}, {carried.word_bytes}"))
+        types = accumulator.types(lanes)
+
+        def one(index: str, values: list[str]) -> list[str]:
+            place = code.moved(own, code.let(f"mul i64 {index}, {part_step}"))
+            places = [code.moved(place, code.let(f"mul i64 {plane}, {word}")) for word in range(len(types))]
+            other = [code.let(f"load {kind}, ptr {each}, align 1") for kind, each in zip(types, places, strict=True)]
+            return accumulator.merge(lanes, values, other)
+
+        values = code.fold("0", size, 1, list(zip(types, accumulator.initial(lanes), strict=True)), one)
+        wide = Divisor(*(code.in_all_lanes("double", each, lanes) for each in divisor))
+        bits, is_certain = accumulator.finish(lanes, values, wide)
+        place = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
+        code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {place}, align 1")
+        is_left = is_any_not(code, lanes, is_certain)
+        code.when(is_left, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
+
+    def write() -> None:
+        whole = code.let(f"and i64 %last, {-_MERGED_LANES}")
+        code.loop("0", whole, _MERGED_LANES, lambda number: outputs(number, _MERGED_LANES))
+        code.loop(whole, "%last", 1, lambda number: outputs(number, 1))
+
+    code.in_default_mode(write, has_mode=has_mode)
+    return code.kernel()
+
+
+def is_any_not(code: Instructions, lanes: int, flags: str) -> str:
+    """An i1: whether any of some flags is not set."""
+    if lanes > 1:
+        flags = code.let(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({of(lanes, 'i1')} {flags})")
+    return code.let(f"xor i1 {flags}, true")
+
+
+def divisor_of(code: Instructions, numbers: count[int], lanes: int) -> Divisor:
+    """The divisor that is in a kernel's arguments from the next number on."""
+    values = [code.let(f"bitcast i64 {code.argument(next(numbers))} to double") for _number in Divisor._fields]
+    return Divisor(*(code.in_all_lanes("double", value, lanes) for value in values))
