@@ -17,8 +17,9 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
 from eltwise.engine import reduction_calls
 from eltwise.engine.call import calls_of
 from eltwise.engine.reduce import reducing_of
-from eltwise.engine.reducing import Reducing
+from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
 from eltwise.kernels import jit, native, reduction_call
+from eltwise.kernels.records import MOST_PARTS
 from eltwise.kernels.reduction_call import ReductionCall
 from eltwise.kernels.reduction_nest import make_reduction_nest
 from support.reduction_ways import computed
@@ -108,7 +109,7 @@ def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
     array = np.zeros([shape[axis] for axis in order], np.int32).transpose(np.argsort(order))
     nest = make_reduction_nest(shape, [array.strides], axes, 8, 4, data.draw(st.sampled_from([1, 4, 16, 64])))
     count = data.draw(st.integers(1, 9))
-    splits = nest.splits(count)
+    splits = nest.by_groups(count) if data.draw(st.booleans()) else nest.by_elements(count)
     marks = np.zeros((array.size, nest.groups), int)
     for split in splits:
         offsets = np.full(1, split.starts[0])
@@ -248,3 +249,24 @@ def test_columns_next_to_a_tie_are_exact(element_type: ElementType, least: float
         if abs(least) in (0.0, 2.0**-60):  # What is farther away than two float64 hold is left to the exact sums.
             assert result is not None
         assert result is None or result.tolist() == exact
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
+def test_no_record_writes_beyond_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few groups of columns and many elements a record has as many parts as there are groups."""
+    monkeypatch.setattr(reduction_call, "num_threads", lambda: 2)
+    a = np.ones((1000, 1000), np.float32)
+    for shape in ((1000, 1000), (20_000, 40), (3, 300_000), (900_000, 1)):
+        values = a.reshape(-1)[: math.prod(shape)].reshape(shape)
+        for axis in (0, 1):
+            assert set(eltwise.mean_squared_difference(values, 3 * values, axis).tolist()) == {4.0}
+            calls = calls_of(SQUARED_DIFFERENCE)
+            plan = calls.check((values, values))[2]
+            elements = reducing_of("mean-squared-difference").elements(calls.computation, FLOAT32, plan)
+            call = ReductionCall("mean", elements, (axis,), FLOAT64, (False, False))
+            recipe = call.recorded_recipe((values, values), np.empty(()))
+            if recipe is not None:
+                parts = recipe.parts(MOST_PARTS)
+                assert {part.starts[0] for part in parts} == {0}
+                assert [part.first for part in parts[1:]] == [part.last for part in parts[:-1]]

@@ -13,7 +13,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.carried import WORDS, Carried, merging_text
-from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, Part, Work, extent
+from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
@@ -47,6 +47,7 @@ class ReductionRecipe(NamedTuple):
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does: never.
         result_bytes: the size of an operand of the elements' shape.
+        is_part: whether each part has all outputs and writes what they carry, rather than the results of its own.
         has_status: that the kernel says whether it could compute the result.
     """
 
@@ -58,14 +59,20 @@ class ReductionRecipe(NamedTuple):
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
+    is_part: bool
     has_status: bool = True
+
+    def count(self, most: int) -> int:
+        """Into about how many parts the work is cut, at most so many."""
+        return max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE))
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
-        count, nest = max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE)), self.nest
+        count, nest = self.count(most), self.nest
+        splits, part_bytes = (
+            (nest.by_elements(count), WORDS * 8 * self.outputs) if self.is_part else (nest.by_groups(count), 0)
+        )
         found = []
-        splits = nest.splits(count)
-        part_bytes = 0 if splits[0].reduced == nest.reduced else WORDS * 8 * self.outputs
         for number, split in enumerate(splits):
             loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.kept]
             geometry = [word for loop in loops for word in (loop.size, *loop.steps)]
@@ -122,14 +129,16 @@ class ReductionCall:
     def recorded_recipe(self, operands: Sequence[np.ndarray], _out: np.ndarray) -> ReductionRecipe | None:
         """How the native entry computes calls like this one; None where it cannot."""
         recipe = self._recipe(operands, is_part=False)
-        splits = recipe.nest.splits(len(recipe.parts(num_threads())))
-        return recipe if splits[0].reduced == recipe.nest.reduced else None
+        return None if self._is_in_parts(recipe) else recipe
+
+    def _is_in_parts(self, recipe: ReductionRecipe) -> bool:
+        threads = num_threads()
+        return threads > 1 and recipe.nest.has_few_groups(recipe.count(threads * PIECES_PER_THREAD))
 
     def _new_work(self, operands: Sequence[np.ndarray]) -> _Whole | _Parts:
         threads, recipe = num_threads(), self._recipe(operands, is_part=False)
-        work = Work(recipe, threads)
-        if work.parts[0].geometry == recipe.parts(1)[0].geometry:
-            return _Whole(work)
+        if not self._is_in_parts(recipe):
+            return _Whole(Work(recipe, threads))
         return _Parts(Work(self._recipe(operands, is_part=True), threads), self._carried_in_parts, recipe)
 
     def _recipe(self, operands: Sequence[np.ndarray], *, is_part: bool) -> ReductionRecipe:
@@ -165,6 +174,7 @@ class ReductionCall:
             extents=extents,
             same=(False,) * len(operands),
             result_bytes=plan.bytes_of(element_type),
+            is_part=is_part,
         )
 
     def _divisor(self) -> tuple[int, ...]:

@@ -65,10 +65,16 @@ class ReductionNest(NamedTuple):
         blocks = 1 if self.columns is None else -(-self.columns.size // (self.lanes * self.vectors))
         return blocks * prod(loop.size for loop in self.kept)
 
-    def splits(self, count: int) -> list[Split]:
-        """Cut the work into about so many parts: by outputs where there are enough groups, else by what is reduced."""
-        if count == 1 or 2 * self.groups >= count:
-            return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
+    def has_few_groups(self, count: int) -> bool:
+        """Whether there are too few groups to cut the work into about so many parts by them."""
+        return 2 * self.groups < count
+
+    def by_groups(self, count: int) -> list[Split]:
+        """Cut the work into at most so many parts, each of other outputs."""
+        return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
+
+    def by_elements(self, count: int) -> list[Split]:
+        """Cut the work into at most so many parts, each of all outputs and of other elements."""
         number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
         loop, found = self.reduced[number], []
         for first, last in ranges(loop.size, min(count, loop.size), self.lanes if number == 0 and self.is_row else 1):
