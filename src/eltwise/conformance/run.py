@@ -104,8 +104,8 @@ def select(
         NameUnknownError: for a name that is not known, with the nearest.
         AttributeValueError: where no test is of all of them.
     """
-    for kind, given, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
-        for name in given:
+    for kind, chosen, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
+        for name in chosen:
             if name not in known:
                 raise unknown_name(kind, name, known)
     selection = Selection(

@@ -304,7 +304,7 @@ class Operation:
                 assert name in ("none", "numpy", "pdpd")
                 return Rule(name, self._axis)
 
-    @property
+    @cached_property
     def function(self) -> str:
         """What is computed: a primitive, or a composite of several; only for element-wise operators."""
         for name, value, function in self._elementwise.variants:
