@@ -103,7 +103,7 @@ class Expression:
         """Whether specifications leave open which zero the result is of operands with zeros of both signs."""
         return self.steps[-1].definition.ignores_zero_sign
 
-    @property
+    @cached_property
     def gives_booleans(self) -> bool:
         """Whether the result is a boolean, whatever the operands' type."""
         return self.steps[-1].definition.result == "boolean"
