@@ -68,7 +68,7 @@ test-slow: $(VENV)/.installed-test
 test-all: test test-slow
 
 # Lint, format and types.
-check: $(VENV)/.installed-check
+check: $(VENV)/.installed-check $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
