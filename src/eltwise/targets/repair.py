@@ -91,7 +91,8 @@ def repair(
         EltwiseError: with every reason of every node that cannot be repaired.
         VerificationError: if the repaired model gives other values there, which no rule says.
 
-    >>> repair("examples/models/sub13_bfloat16.onnx", "onnxruntime")[1][0].after
+    >>> model, report = repair("examples/models/sub13_bfloat16.onnx", "onnxruntime")
+    >>> report["minus"].after
     ('Cast-13', 'Cast-13', 'Sub-13', 'Cast-13')
     """
     least = severity_named(severity)
