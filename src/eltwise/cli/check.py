@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
@@ -13,9 +14,10 @@ from click.exceptions import Exit
 from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
 from eltwise.cli.run import read_inputs
-from eltwise.core.errors import (
-    AttributeValueError,
-)
+from eltwise.core.errors import AttributeValueError
+
+if TYPE_CHECKING:
+    from eltwise.model import Model
 
 RUNNING = "running the model"
 
@@ -82,10 +84,14 @@ def _check_target(
     from eltwise.targets.rules import DEFAULT_SEVERITY
 
     texts, tolerance, seed = run_inputs
-    arrays = read_inputs(read(path, reads_weights=False).graph, texts) if texts else None
+    source: Path | Model = path
+    arrays: dict[str, object] | None = None
+    if texts:  # The model is read once, for its inputs too.
+        source = model = read(path, reads_weights=False)
+        arrays = read_inputs(model.graph, texts)
     with waiting(RUNNING) if run else nullcontext():
         report = check_on(
-            path,
+            source,
             target,
             run=run,
             severity=severity or DEFAULT_SEVERITY,

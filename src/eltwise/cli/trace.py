@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
@@ -13,9 +12,6 @@ from click.exceptions import Exit
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.cli.run import read_inputs
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(cls=options.Command)

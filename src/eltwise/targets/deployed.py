@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eltwise.comparison.tolerance import ToleranceLike
 from eltwise.core.errors import EltwiseError
 from eltwise.model import Model
 from eltwise.runtimes import Runtime
 from eltwise.targets.report import TargetReport
-from eltwise.targets.rules import Severity, level
+from eltwise.targets.rules import Severity
 from eltwise.targets.run import observe
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import Verdict
@@ -49,13 +49,7 @@ class Deployed:
 
     def verdict(self, least: Severity) -> Verdict:
         """Whether the outputs were compared and nothing counts that is as severe as the least that counts."""
-        if any(level(finding.severity) >= level(least) for finding in self.observed.findings):
-            return "disagree"
-        if self.observed.is_compared:
-            return "agree"
-        if self.trace is None:
-            return "not_established"
-        return "disagree" if self.trace.is_refused else self.trace.verdict
+        return replace(self.observed, severity=least, trace=self.trace).verdict
 
     @property
     def error(self) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from eltwise.report.base import fold, head, table, text
 from eltwise.report.pictures import Bar, bars
-from eltwise.tracing.records import TracedNode
+from eltwise.tracing.records import COLUMNS, TracedNode
 
 _MOST_BARS = 600
 _WIDTH = 900
@@ -31,10 +31,9 @@ def content(
     parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
     different = [node for node in nodes if node.status not in ("equal", "within_tolerance")]
     rest = [node for node in nodes if node.status in ("equal", "within_tolerance")]
-    columns = ("node", "operator", "error in", "error out", "own error", "cause")
     for title, group, is_open in (("Beyond the tolerance, or not run", different, True), ("Others", rest, False)):
         if group:
-            shown = f"<div>{table((node.columns() for node in group), columns)}</div>"
+            shown = f"<div>{table((node.columns() for node in group), COLUMNS)}</div>"
             parts.append(fold(f"<b>{title}</b> {len(group):,}", shown, is_open=is_open))
     return "\n".join(parts)
 

@@ -11,6 +11,9 @@ from eltwise.core.escaping import on_one_line
 
 _MOST_NAMED = 6
 
+COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
+"""What ``TracedNode.columns`` gives."""
+
 WRONG_THEMSELVES = ("own", "in_graph", "fused", "changed")
 """The blames of nodes whose difference does not come from what they read."""
 

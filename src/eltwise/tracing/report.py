@@ -15,12 +15,11 @@ from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.page import content
-from eltwise.tracing.records import CauseGroup, TracedNode, TracedOutput, Verdict, grouped, named
+from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput, Verdict, grouped, named
 
 _MOST_SHOWN = 5
 _MOST_CAUSES = 12
 _MOST_NOISY = 12
-_COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,7 +236,7 @@ class TraceReport(Written[TracedNode]):
         wrong = [node for node in self.nodes if node.status not in ("equal", "within_tolerance")]
         if not wrong:
             return []
-        rows = [_COLUMNS, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
+        rows = [COLUMNS, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
         left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
         return ["", *_aligned(rows), *left, ""]
 
