@@ -31,7 +31,7 @@ def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path
     results, page, document = (tmp_path / name for name in ("results.json", "report.html", "conformance.md"))
     asked = ["--runtime", f"{PLANTED}:saturating", "--op", "Sub-14", "--type", "uint8", "--type", "i16"]
     code, out, err = conform(*asked, "--json", results, "--html", page, "--document", document)
-    assert code == 0
+    assert code == 1
     assert "saturation (uint8)" in out
     assert "2 tests, quick, seed 0" in out
     assert [line.split()[-1] for line in err.splitlines()] == [str(results), str(page), str(document)]
@@ -81,6 +81,24 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(conform: Cli, argume
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("runtime", "more", "code"),
+    [
+        ("exact", (), 0),
+        ("saturating", (), 1),
+        ("saturating", ("--write-expected", "expected.toml"), 0),
+        ("raising", (), 3),
+    ],
+)
+def test_the_exit_code_says_what_was_established(
+    conform: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, more: list[str], code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["--runtime", f"{PLANTED}:{runtime}", "--op", "Sub-14", "--type", "uint8", "--json", "results.json"]
+    assert conform(*asked, *more)[0] == code
+    assert read_results(tmp_path / "results.json").is_good is (code == 0 and not more)
 
 
 def test_a_runtime_that_cannot_start_is_said_and_exits_2(conform: Cli) -> None:

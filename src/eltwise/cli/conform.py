@@ -94,7 +94,9 @@ def conform(
     surprising = [] if expected is None else surprises(results.tests, expected)
     for surprise in surprising:
         printing.note(surprise.text)
-    raise Exit(_exit_code(results, is_surprised=bool(surprising), is_named=bool(runtime)))
+    is_listed = strict is not None or write_expected is not None
+    is_wrong = bool(surprising) if is_listed else results.has_wrong
+    raise Exit(_exit_code(results, is_wrong=is_wrong, is_named=bool(runtime)))
 
 
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
@@ -149,7 +151,9 @@ def _show(results: Results) -> None:
     printing.line(f"{counted(len(results.tests), 'test')}, {results.extent}, seed {results.seed}{ended}")
 
 
-def _exit_code(results: Results, *, is_surprised: bool, is_named: bool) -> int:
+def _exit_code(results: Results, *, is_wrong: bool, is_named: bool) -> int:
     if results.interrupted:
         return 130
-    return 2 if results.not_started and is_named else int(is_surprised)
+    if results.not_started and is_named:
+        return 2
+    return 1 if is_wrong else 0 if results.has_right or results.has_wrong else 3

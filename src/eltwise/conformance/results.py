@@ -191,9 +191,18 @@ class Results(BaseReport[TestResult]):
 
     @property
     def is_good(self) -> bool:
-        """Whether every test was run, and no runtime computed anything wrong, accepted, hung or crashed."""
-        is_right = all(test.outcome in ("ok", "refused") for test in self.tests)
-        return is_right and not self.interrupted and not self.not_started
+        """Whether all tests were run, some were computed right, and all others were refused."""
+        return self.has_right and not (self.has_wrong or self.interrupted or self.not_started)
+
+    @property
+    def has_right(self) -> bool:
+        """Whether a runtime computed a test right."""
+        return any(test.outcome == "ok" for test in self.tests)
+
+    @property
+    def has_wrong(self) -> bool:
+        """Whether a runtime computed a test wrong, accepted what it must refuse, hung or crashed."""
+        return any(test.outcome not in ("ok", "refused") for test in self.tests)
 
     @property
     def summary(self) -> str:
