@@ -14,6 +14,7 @@ import pytest
 from onnx import numpy_helper
 
 from eltwise.core.errors import EltwiseError
+from eltwise.formats.onnx.nodes import published_schema
 from support.conversions import answer_of
 from support.onnx_models import published
 from support.versions import convert_onnx_bytes
@@ -96,3 +97,32 @@ def test_the_operators_of_onnx_give_the_same_bits_in_other_opsets(opset: int, le
                 wrong += [name] if [*map(bits, got.arrays)] != [*map(bits, right.arrays)] else []
     assert ran > least
     assert wrong == []
+
+
+def with_defaults(data: bytes) -> bytes:
+    """A model whose nodes state every attribute that has a default, as PyTorch's exporter writes them."""
+    made = onnx.ModelProto.FromString(data)
+    opset = next((entry.version for entry in made.opset_import if not entry.domain), 1)
+    for one in made.graph.node:
+        schema = published_schema(one.op_type, opset) if not one.domain else None
+        stated = {attribute.name for attribute in one.attribute}
+        for name, attribute in schema.attributes.items() if schema is not None else ():
+            if name not in stated and attribute.default_value.type:
+                one.attribute.add().CopyFrom(attribute.default_value)
+    return made.SerializeToString()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opset", [9, 13, 17])
+def test_a_default_that_is_stated_keeps_no_node_from_another_opset(opset: int) -> None:
+    converted = 0
+    for data in list(published().values())[::7]:
+        try:
+            short = onnx.load_from_string(convert_onnx_bytes(data, opset)[0])
+        except EltwiseError:
+            continue
+        if (stated := with_defaults(data)) != data:
+            long = onnx.load_from_string(convert_onnx_bytes(stated, opset)[0])
+            assert [one.op_type for one in long.graph.node] == [one.op_type for one in short.graph.node]
+            converted += 1
+    assert converted > 20

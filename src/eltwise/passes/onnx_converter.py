@@ -23,7 +23,7 @@ from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import GraphBuilder
-from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of, without_defaults
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
@@ -42,6 +42,9 @@ def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple
         if before == FIRST_NEGATIVE > after and (counted := count_axes(node, before, builder.scope)) is not node:
             node = counted
             reasons[f"its axes are counted from the start, as before opset {FIRST_NEGATIVE}"] = None
+        if (shorter := without_defaults(node, before, after)) is not node:
+            node = shorter
+            reasons[f"without attributes that have their default, which opset {after} does not know"] = None
         if stays(node, before, after, builder.scope):
             continue
         reasons["by onnx's converter"] = None
