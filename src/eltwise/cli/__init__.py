@@ -22,7 +22,7 @@ from eltwise.version import VERSION
 
 COMMANDS = (
     *("run", "apply", "ops", "show", "infer", "check", "convert", "repair", "compare", "trace"),
-    *("reduce", "delta", "restore", "conform", "reproduce", "targets"),
+    *("reduce", "delta", "restore", "conform", "reproduce", "accuracy", "targets"),
 )
 """In the order of the help. Each is a module of this package and the function in it."""
 

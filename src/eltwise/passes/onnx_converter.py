@@ -16,14 +16,14 @@ from onnx.onnx_cpp2py_export.checker import CheckerContext
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
 from eltwise.formats.onnx.nodes import same_value, write_node
-from eltwise.formats.onnx.schemas import attribute_value, in_opset
+from eltwise.formats.onnx.schemas import attribute_value, in_opset, without_defaults
 from eltwise.formats.onnx.tensors import keep_tensor, stored_tensor
 from eltwise.formats.onnx.types import declare
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import GraphBuilder
-from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of, without_defaults
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from onnx import AttributeProto
-from onnx.helper import make_attribute
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import is_small
-from eltwise.formats.onnx.nodes import published_schema, same_value
+from eltwise.formats.onnx.nodes import published_schema
 from eltwise.formats.onnx.schemas import attribute_value, in_opset, since_versions
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
@@ -257,20 +255,6 @@ def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
         old.attributes[name].default_value == new.attributes[name].default_value
         for name in (old.attributes.keys() & new.attributes.keys()) - names
     )
-
-
-def without_defaults(node: Node, before: int, after: int) -> Node:
-    """The node without the attributes that the opset ``after`` lacks, where it says what it would mean without them."""
-    old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
-    if old is None or new is None:
-        return node
-    unneeded: dict[str, object] = {}
-    for name, value in node.operation.given:
-        if name in old.attributes and name not in new.attributes:
-            attribute = value if isinstance(value, AttributeProto) else make_attribute(name, value)
-            if same_value(attribute, old.attributes[name].default_value):
-                unneeded[name] = None
-    return in_opset(node, before, attributes=unneeded) if unneeded else node
 
 
 def count_axes(node: Node, opset: int, scope: Scope) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
+from operator import attrgetter
 from typing import Any
 
 import ml_dtypes
@@ -32,7 +33,7 @@ class Numpy:
     def compile(self, op: str, steps: Sequence[Step], attributes: dict[str, object]) -> Steps:
         """Look up the functions."""
         del op, attributes
-        return Steps(self, [(getattr(self.library, name), values) for name, values in steps])
+        return Steps(self, [(attrgetter(name)(self.library), values) for name, values in steps])
 
     def prepared(self, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
         """What runs the steps on operands."""

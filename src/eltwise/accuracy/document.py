@@ -1,0 +1,82 @@
+"""The results as a Markdown document: a table for each type, a row for each function, a column for each runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from eltwise.accuracy.results import AccuracyReport, FunctionAccuracy
+from eltwise.core.errors import counted
+from eltwise.formats import files
+
+_HEAD = """# Accuracy of functions
+
+How far the functions of runtimes are from the real values. Written by `eltwise accuracy --document`.
+
+A cell has the largest error in units in the last place (ULP), and how many results are the float nearest to the real
+value. The nearest float has an error of 0.5 at most. `s` counts results that are NaN, infinite or finite where the
+nearest float is not, `f` those that are 0 where it is subnormal; neither is part of the error. A dash: the runtime has
+no such function, or not of this type. The real values are enclosed by ball arithmetic (Arb) until the rounding is
+decided ([semantics.md](semantics.md)).
+"""
+
+
+def write_document(report: AccuracyReport, path: Path) -> None:
+    """Write the document to a file.
+
+    Raises:
+        FileFormatError: if it cannot be written; what was there is unchanged.
+    """
+    files.write_text(path, document(report))
+
+
+def document(report: AccuracyReport) -> str:
+    """The document of a report."""
+    return "\n".join([_HEAD, *_facts(report), "", *_tables(report), *_worst(report)])
+
+
+def _facts(report: AccuracyReport) -> Iterator[str]:
+    numbers = "all" if report.numbers is None else f"{report.numbers:,}"
+    yield f"- measured: {report.date}, on {report.machine}"
+    yield f"- arguments: all of 16-bit types, {numbers} of float32; seed {report.seed}"
+    for name, version in report.versions.items():
+        yield f"- {name}: {version}"
+
+
+def _tables(report: AccuracyReport) -> Iterator[str]:
+    cells = {(each.dtype, each.function, each.runtime): each for each in report.functions}
+    for dtype in dict.fromkeys(each.dtype for each in report.measured):
+        runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.measured)]
+        yield f"## {dtype}\n"
+        yield f"| function | {' | '.join(runtimes)} |"
+        yield f"|---|{'---|' * len(runtimes)}"
+        for function in dict.fromkeys(each.function for each in report.measured if each.dtype == dtype):
+            row = [_cell(cells.get((dtype, function, name))) for name in runtimes]
+            yield f"| {function} | {' | '.join(row)} |"
+        yield ""
+
+
+def _is_of(each: FunctionAccuracy, dtype: str, runtime: str) -> bool:
+    return (each.dtype, each.runtime) == (dtype, runtime)
+
+
+def _cell(measured: FunctionAccuracy | None) -> str:
+    if measured is None or not measured.count:
+        return "-"
+    share = min(measured.share, 0.9999) if measured.nearest < measured.count else 1.0
+    text = f"{measured.largest_error:.4g} ({share:.4g})" if share < 1 else "nearest"
+    marks = [f"{mark} {count:,}" for mark, count in (("s", measured.special), ("f", measured.flushed)) if count]
+    return ", ".join([text, *marks])
+
+
+def _worst(report: AccuracyReport) -> Iterator[str]:
+    yield "## The largest errors\n"
+    yield f"{counted(len(report.beyond), 'function')} beyond {report.bound:g} ULP, or wrong at special values.\n"
+    yield "| function | type | runtime | ULP | argument | result | nearest float |"
+    yield "|---|---|---|---|---|---|---|"
+    for each in report.beyond:
+        for example, error in ((each.worst, f"{each.largest_error:.4g}"), (each.first_special, "special")):
+            if example is not None and (error == "special" or each.largest_error > report.bound):
+                values = f"{example.x!r} | {example.actual!r} | {example.expected!r}"
+                yield f"| {each.function} | {each.dtype} | {each.runtime} | {error} | {values} |"
+    yield ""

@@ -1,0 +1,72 @@
+"""What a runtime is given to compute one function: a model of one node, or the call of a library."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from eltwise.core.dtypes import ElementType
+from eltwise.core.shapes import of_sizes
+from eltwise.formats.onnx.schemas import in_opset, since_versions
+from eltwise.formats.onnx.writer import write_onnx
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port
+from eltwise.ir.types import TensorType
+from eltwise.runtimes import Call, Model, Program
+from eltwise.runtimes.registry import Runtime
+
+_OPSET = 17
+"""The opset of the models; later for functions that came later."""
+
+_MODES = {"Gelu(tanh)": {"approximate": "tanh"}}
+
+_NUMPY = {
+    **dict.fromkeys(("Cos", "Cosh", "Exp", "Log", "Reciprocal", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")),
+    "Acos": "arccos",
+    "Acosh": "arccosh",
+    "Asin": "arcsin",
+    "Asinh": "arcsinh",
+    "Atan": "arctan",
+    "Atanh": "arctanh",
+}
+_TORCH = {
+    **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Erf", "Exp", "Log")),
+    **dict.fromkeys(("Reciprocal", "Sigmoid", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")),
+    "Elu": "nn.functional.elu",
+    "Gelu": "nn.functional.gelu",
+    "HardSwish": "nn.functional.hardswish",
+    "Mish": "nn.functional.mish",
+    "Softsign": "nn.functional.softsign",
+    "Swish": "nn.functional.silu",
+}
+_NAMES = {"numpy": _NUMPY, "jax": _NUMPY, "torch": _TORCH}
+"""The functions of libraries that are those of ONNX with its defaults; those without a name have ONNX's in lower case.
+
+PyTorch's softplus is left out, which is the identity beyond 20, and its hard sigmoid, which has another slope.
+"""
+
+
+def program_of(runtime: Runtime, function: str, element_type: ElementType, count: int) -> Program | None:
+    """What computes a function of ``count`` elements; None where a runtime is no candidate for it."""
+    if runtime.loads_models and "ai.onnx" in runtime.domains:
+        return Model(_model(function, element_type, count))
+    names = _NAMES.get(runtime.name, {})
+    if function not in names:
+        return None
+    return Call(function, ((names[function] or function.lower(), (0,)),))
+
+
+@cache
+def _model(function: str, element_type: ElementType, count: int) -> bytes:
+    name = re.sub(r"\(.*", "", function)
+    opset = max(_OPSET, since_versions(name)[-1])
+    node = Node("", Foreign(ForeignSchema("ai.onnx", name)), ("x",), ("y",))
+    tensor = TensorType(element_type, of_sizes((count,)))
+    graph = Graph(
+        name="function",
+        origin=Origin("ai.onnx", 8 if opset <= 18 else 10, opset),
+        inputs=(Port("x", tensor, "x"),),
+        outputs=(Port("y", tensor, "y"),),
+        nodes=(in_opset(node, opset, attributes=_MODES.get(function, {})),),
+        input_order=("x",),
+    )
+    return write_onnx(graph)

@@ -1,0 +1,72 @@
+"""``eltwise accuracy``: measure how far the functions of runtimes are from the real values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+
+from eltwise.cli import options, printing
+from eltwise.cli.progress import progress_of_many
+
+if TYPE_CHECKING:
+    from eltwise.accuracy.results import AccuracyReport
+
+
+@click.command(cls=options.Command)
+@click.option("--runtime", multiple=True, metavar="SPEC", help="A runtime. Default: all installed that have functions.")
+@click.option("--op", multiple=True, metavar="NAME", help="A function, such as Exp. Default: all.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="A float type, such as float16. Default: all.")
+@click.option("--numbers", type=options.Integer(1), default=10_000_000, help="How many float32 numbers.")
+@click.option("--exhaustive", is_flag=True, help="Take all float32 numbers: some ten minutes a function.")
+@click.option("--bound", type=options.Number(0.5, 1e9), default=4.0, help="The largest error that is right, in ULP.")
+@click.option("--seed", type=options.Integer(0), default=0, help="The seed of the numbers that are drawn.")
+@click.option("--json", type=options.PATH, metavar="FILE", help="Write the results as JSON.")
+@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
+def accuracy(
+    *,
+    runtime: Sequence[str],
+    op: Sequence[str],
+    types: Sequence[str],
+    numbers: int,
+    exhaustive: bool,
+    bound: float,
+    seed: int,
+    json: Path | None,
+    document: Path | None,
+) -> None:
+    """Measure functions on runtimes: exit 1 if one is beyond the bound or wrong at a special value."""
+    from eltwise.accuracy.document import write_document
+    from eltwise.accuracy.measure import measure, select
+    from eltwise.formats.files import check_outputs
+
+    check_outputs([path for path in (json, document) if path is not None], [])
+    selection = select(runtime, op, types)
+    with progress_of_many() as progress:
+        report = measure(*selection, numbers=None if exhaustive else numbers, seed=seed, bound=bound, progress=progress)
+    if json is not None:
+        report.to_json(json)
+    if document is not None:
+        write_document(report, document)
+    _show(report)
+    printing.line(report.summary)
+    raise Exit(130 if report.interrupted else 3 if not report.measured else int(bool(report.beyond)))
+
+
+def _show(report: AccuracyReport) -> None:
+    """Print a line for each function of each type on each runtime that has it."""
+    rows = []
+    for each in report.measured:
+        example = each.worst if each.largest_error > 0.5 else None
+        at = "" if example is None else f"{example.x!r}: {example.actual!r} for {example.expected!r}"
+        if each.first_special is not None:
+            special = each.first_special
+            at += f"; {each.special} special: {special.x!r}: {special.actual!r} for {special.expected!r}"
+        if each.flushed:
+            at += f"; {each.flushed} flushed to 0"
+        error = "nearest" if each.nearest == each.count else f"{each.largest_error:.4g}"
+        rows.append((each.function, each.dtype, each.runtime, error, f"{each.share:.4%}", at.removeprefix("; ")))
+    printing.table(("function", "type", "runtime", "ULP", "nearest", "where most"), rows, folding="where most")

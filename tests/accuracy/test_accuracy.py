@@ -1,0 +1,147 @@
+"""Measuring functions: planted errors are found with their argument, and the command says what was established."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eltwise.accuracy.document import document
+from eltwise.accuracy.inputs import blocks
+from eltwise.accuracy.measure import measure, select
+from eltwise.accuracy.results import AccuracyReport, FunctionAccuracy
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.oracle.real_functions import correctly_rounded
+from eltwise.runtimes import Answer, host
+
+Cli = Callable[..., tuple[int, str, str]]
+pytest.importorskip("flint")
+
+
+class Planted:
+    """Gives the nearest floats, but for one change."""
+
+    def __init__(self, change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+        self._change = change
+
+    def __call__(self, _program: object, inputs: tuple[np.ndarray], **_more: object) -> Answer:
+        (x,) = inputs
+        return Answer("result", (self._change(x, correctly_rounded("Tanh", x).values),))
+
+
+def steps_away(number: int, at: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Some floats further at one argument."""
+
+    def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        bits = y.view(f"u{y.dtype.itemsize}").copy()
+        bits[x == at] += np.array(number, bits.dtype)
+        return np.asarray(bits.view(y.dtype))
+
+    return change
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, change: Callable[..., np.ndarray], kind: ElementType) -> AccuracyReport:
+    monkeypatch.setattr(host.Host, "run", Planted(change))
+    monkeypatch.setattr(host.Host, "version", lambda _host: "planted")
+    runtimes, functions, _types = select(["numpy"], ["Tanh"], [])
+    return measure(runtimes, functions, [kind], numbers=1000)
+
+
+@pytest.mark.parametrize("kind", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64])
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_a_planted_error_is_found_where_it_is(kind: ElementType, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = measured(monkeypatch, steps_away(steps, 1.0), kind)
+    (tanh,) = report.measured
+    ones = sum(x.tolist().count(1.0) for x in blocks(kind, 1000, 0))
+    assert ones > 0
+    assert tanh.count - tanh.nearest == (ones if steps else 0)
+    assert abs(tanh.largest_error - steps) <= 0.5
+    assert report.is_good is (steps < 4)
+    if steps:
+        assert tanh.worst is not None
+        assert tanh.worst.x == 1
+        assert f"at 1.0: {tanh.worst.actual!r} for {tanh.worst.expected!r}" in str(tanh)
+
+
+def flushing(_x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(np.where(np.abs(y) < np.finfo(np.float32).tiny, np.float32(0), y))
+
+
+def without_nan(_x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(np.nan_to_num(y, nan=1.0))
+
+
+@pytest.mark.parametrize(("change", "is_good", "words"), [(flushing, True, "flushed"), (without_nan, False, "special")])
+def test_zeros_for_subnormal_numbers_and_special_values_are_counted_apart(
+    change: Callable[..., np.ndarray], is_good: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = measured(monkeypatch, change, FLOAT32)
+    (tanh,) = report.measured
+    assert (tanh.flushed > 0, tanh.special > 0) == (words == "flushed", words == "special")
+    assert tanh.largest_error <= 0.5
+    assert words in str(tanh)
+    assert report.is_good is is_good
+
+
+def test_numbers_are_spread_over_all_of_a_type() -> None:
+    drawn = np.concatenate(list(blocks(FLOAT32, 100_000, 0)))
+    exponents = np.unique(np.frexp(drawn[np.isfinite(drawn) & (drawn != 0)])[1])
+    assert exponents.size > 250
+    assert 100_000 <= drawn.size < 101_000
+    assert np.concatenate(list(blocks(FLOAT16, 1, 0))).size == 1 << 16
+    first = [np.concatenate(list(blocks(FLOAT64, 10_000, seed))).tobytes() for seed in (0, 0, 1)]
+    assert first[0] == first[1] != first[2]
+
+
+def test_what_a_runtime_does_not_have_is_said_and_not_good() -> None:
+    refused = FunctionAccuracy("Exp", "float32", "r", message="no kernel")
+    report = AccuracyReport((refused,), {"r": "1"}, "here", 10, 0)
+    assert not report.is_good
+    assert report.measured == ()
+    assert "not run: no kernel" in str(refused)
+    assert "## float" not in document(report)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--op", "Exq"), "did you mean 'Exp'?"),
+        (("--type", "int8"), "float type"),
+        (("--runtime", "openvin"), "did you mean"),
+        (("--runtime", "eltwise"), "none of the functions"),
+        (("--numbers", "0"), "numbers"),
+    ],
+)
+def test_bad_input_is_one_sentence(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    code, out, err = cli("accuracy", *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_the_command_measures_and_writes(cli: Cli, tmp_path: Path) -> None:
+    results, page = tmp_path / "results.json", tmp_path / "accuracy.md"
+    asked = ("--runtime", "onnxruntime", "--runtime", "numpy", "--op", "Tanh", "--type", "float16", "--type", "float32")
+    code, out, _err = cli("accuracy", *asked, "--numbers", "2000", "--json", results, "--document", page)
+    record = json.loads(results.read_text(encoding="utf-8"))
+    assert code == int(any(each["largest_error"] > 4 or each["special"] for each in record["functions"]))
+    assert {(each["runtime"], each["dtype"]) for each in record["functions"] if each["count"]} == {
+        (runtime, dtype) for runtime in ("onnxruntime", "numpy") for dtype in ("float16", "float32")
+    }
+    assert "4 functions measured" in out
+    text = page.read_text(encoding="utf-8")
+    assert "## float16" in text
+    assert "| Tanh |" in text
+
+
+def test_a_selection_names_all_that_there_is_by_default() -> None:
+    runtimes, functions, types = select([], [], [])
+    assert "eltwise" not in {runtime.name for runtime in runtimes}
+    assert len(functions) > 25
+    assert len(types) == 4
+    with pytest.raises(EltwiseError, match="float type"):
+        select([], [], ["int8"])

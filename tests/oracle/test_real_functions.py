@@ -1,0 +1,167 @@
+"""Values of real functions are the nearest floats: balls decide, estimates only spare balls, and both can be caught."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import mpmath
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from eltwise.core.dtypes import FLOAT32, FLOAT64, by_name
+from eltwise.oracle import real_functions
+from eltwise.oracle.hard_values import hard_values
+from eltwise.oracle.real_functions import FUNCTIONS, MARGIN, RealFunction, UndecidedError, correctly_rounded
+
+flint = pytest.importorskip("flint")
+
+SMALLEST = 1e-60
+"""Estimates of smaller numbers need no margin: no type that is decided by them holds these."""
+
+BY_MPMATH: dict[str, Any] = {
+    "Acos": mpmath.acos,
+    "Acosh": mpmath.acosh,
+    "Asin": mpmath.asin,
+    "Asinh": mpmath.asinh,
+    "Atan": mpmath.atan,
+    "Atanh": mpmath.atanh,
+    "Celu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "Cos": mpmath.cos,
+    "Cosh": mpmath.cosh,
+    "Elu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "Erf": mpmath.erf,
+    "Exp": mpmath.exp,
+    "Gelu": lambda x: x * mpmath.ncdf(x),
+    "Gelu(tanh)": lambda x: (
+        x / 2 * (1 + mpmath.tanh(mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf(44715) / 10**6 * x**3)))
+    ),
+    "HardSigmoid": lambda x: max(0, min(1, mpmath.mpf(float(np.float32(0.2))) * x + mpmath.mpf(0.5))),
+    "HardSwish": lambda x: x * max(0, min(1, x / 6 + mpmath.mpf(0.5))),
+    "LeakyRelu": lambda x: x if x > 0 else mpmath.mpf(float(np.float32(0.01))) * x,
+    "Log": mpmath.log,
+    "Mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))),
+    "Reciprocal": lambda x: 1 / x,
+    "Selu": lambda x: (
+        mpmath.mpf(float(np.float32(1.05070098)))
+        * (x if x > 0 else mpmath.mpf(float(np.float32(1.67326324))) * mpmath.expm1(x))
+    ),
+    "Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "Sin": mpmath.sin,
+    "Sinh": mpmath.sinh,
+    "Softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "Softsign": lambda x: x / (1 + abs(x)),
+    "Sqrt": mpmath.sqrt,
+    "Swish": lambda x: x / (1 + mpmath.exp(-x)),
+    "Tan": mpmath.tan,
+    "Tanh": mpmath.tanh,
+}
+"""Each function once more, by another library and from ONNX's text."""
+
+
+def arguments(function: RealFunction, seed: int, count: int = 60) -> npt.NDArray[np.float32]:
+    generator = np.random.default_rng(seed)
+    anywhere = generator.integers(0, 2**32, count, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    near = [generator.normal(scale=scale, size=count).astype(np.float32) for scale in (0.01, 1, 30)]
+    x = np.concatenate([anywhere, *near, (1 + near[0] / 100).astype(np.float32)])
+    low, high = function.domain
+    is_inside = np.isfinite(x) & (x != 0) & (x >= low) & (x <= high) & ~np.isin(x, list(function.poles))
+    return x[is_inside]
+
+
+def worst_estimate(function: RealFunction, x: npt.NDArray[np.float32]) -> float:
+    """The largest relative error of a float64 estimate."""
+    with np.errstate(all="ignore"):
+        estimates = function.estimate(x.astype(np.float64), **function.parameters)
+    worst = 0.0
+    for argument, estimate in zip(x.tolist(), estimates.tolist(), strict=True):
+        if not math.isfinite(estimate):
+            continue
+        with flint.ctx.workprec(512):
+            exact = function.ball(
+                flint.arb(argument), **{name: flint.arb(value) for name, value in function.parameters.items()}
+            )
+            if abs(exact) > SMALLEST:
+                worst = max(worst, abs(float(((flint.arb(estimate) - exact) / exact).mid())))
+    return worst
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_estimates_are_far_within_their_margin(name: str, seed: int) -> None:
+    assert worst_estimate(FUNCTIONS[name], arguments(FUNCTIONS[name], seed)) < MARGIN / 16
+
+
+def test_an_estimate_beyond_its_margin_is_caught(seed: int) -> None:
+    planted = replace(FUNCTIONS["Tanh"], estimate=lambda x: np.tanh(x.astype(np.float32)).astype(np.float64))
+    assert worst_estimate(planted, arguments(planted, seed)) > MARGIN / 16
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_balls_alone_give_the_same_floats(name: str, dtype: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    element_type = by_name(dtype)
+    x = np.arange(seed % 61, 1 << 16, 61, dtype=np.uint16).view(element_type.storage)
+    usual = correctly_rounded(name, x)
+    monkeypatch.setattr(real_functions, "MARGIN", math.inf)  # Nothing is decided by an estimate.
+    by_balls = correctly_rounded(name, x)
+    wide, other = usual.values.astype(np.float64), by_balls.values.astype(np.float64)
+    assert np.array_equal(wide, other, equal_nan=True)
+    assert np.abs(usual.residues - by_balls.residues).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_are_those_of_another_library(name: str, seed: int) -> None:
+    x = arguments(FUNCTIONS[name], seed, 12).astype(np.float64)
+    values = correctly_rounded(name, x).values
+    for argument, value in zip(x.tolist(), values.tolist(), strict=True):
+        with mpmath.workprec(2000 if abs(argument) < 1e5 else 400):
+            expected = BY_MPMATH[name](mpmath.mpf(argument))
+            distance = abs(expected - value) if math.isfinite(value) else mpmath.mpf(abs(expected) < 2.0**1023)
+            assert distance <= mpmath.mpf(math.ulp(value)) / 2 if math.isfinite(value) else distance == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_residues_are_what_was_rounded_away(name: str, seed: int) -> None:
+    x = arguments(FUNCTIONS[name], seed)
+    narrow, wide = correctly_rounded(name, x), correctly_rounded(name, x.astype(np.float64))
+    assert np.abs(narrow.residues).max() <= 0.5 + 1e-9
+    finite = np.isfinite(narrow.values) & np.isfinite(wide.values) & (narrow.values != 0)
+    with np.errstate(all="ignore"):
+        rest = (wide.values - narrow.values.astype(np.float64))[finite] / np.spacing(np.abs(narrow.values[finite]))
+    assert np.abs(rest - narrow.residues[finite]).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_special_values_are_those_of_the_limits(name: str, dtype: Any) -> None:
+    function = FUNCTIONS[name]
+    x = np.array([-np.inf, np.inf, 0.0, -0.0, np.nan, -1e4, 1e4], dtype)
+    values = correctly_rounded(name, x).values.astype(np.float64)
+    for value, limit in zip(values[:2], function.limits, strict=True):
+        assert np.array_equal(value, np.float64(np.asarray(limit).astype(dtype)), equal_nan=True)
+    zero = np.float64(np.asarray(function.zero).astype(dtype))
+    expected = [zero, -zero if function.is_odd else zero]
+    assert np.array_equal(values[2:4], expected, equal_nan=True)
+    assert (np.signbit(values[2:4]) == np.signbit(expected)).all() or math.isnan(zero)
+    assert math.isnan(values[4])
+    low, high = function.domain
+    assert [math.isnan(value) for value in values[5:]] == [not low <= argument <= high for argument in (-1e4, 1e4)]
+
+
+def test_a_tie_that_no_ball_decides_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def around_a_tie(_x: Any) -> Any:
+        return 1 + flint.arb(2) ** -53 + flint.arb(0, 1e-300)
+
+    monkeypatch.setitem(FUNCTIONS, "Tied", RealFunction(around_a_tie, np.copy, 0, (0, 0)))
+    with pytest.raises(UndecidedError):
+        correctly_rounded("Tied", np.array([1.0]))
+
+
+def test_hard_values_of_every_width_are_decided() -> None:
+    for name in FUNCTIONS:
+        for element_type in (FLOAT32, FLOAT64):
+            values = correctly_rounded(name, hard_values(element_type)).values
+            assert values.dtype == element_type.storage
