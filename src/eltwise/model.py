@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from eltwise.core.border import check_range, public, stripped
+from eltwise.core.border import check_range, public, stripped, untraced
 from eltwise.core.errors import (
     ArgumentTypeError,
     EltwiseError,
@@ -48,6 +48,7 @@ class Model:
         self.graph = analysis.graph
 
     @cached_property
+    @untraced
     def _runner(self) -> Runner:
         raise_all(self.problems)
         return Runner(self.graph, self.outputs)

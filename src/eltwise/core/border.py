@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import wraps
 from numbers import Integral, Real
@@ -12,6 +13,9 @@ from eltwise.core.errors import ArgumentTypeError, AttributeValueError, EltwiseE
 
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 _ErrorT = TypeVar("_ErrorT", bound=EltwiseError)
+
+_TRACER = "torch._dynamo"
+_UNTRACED: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 _KINDS: dict[str, tuple[Any, ...]] = {
     "str": (str,),
@@ -44,6 +48,22 @@ def stripped(error: _ErrorT) -> _ErrorT:
     return error.with_traceback(None)
 
 
+def untraced(function: _FunctionT) -> _FunctionT:
+    """The same function, which ``torch.compile`` runs between its graphs: traced, NumPy would become PyTorch."""
+
+    @wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return (_untraced(function) if _TRACER in sys.modules else function)(*arguments, **keywords)
+
+    return call  # type: ignore[return-value]
+
+
+def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    if function not in _UNTRACED:  # PyTorch warns of functools.cache.
+        _UNTRACED[function] = sys.modules["torch"].compiler.disable(function)
+    return _UNTRACED[function]
+
+
 def public(function: _FunctionT) -> _FunctionT:
     """A function of the public API: it refuses arguments of wrong types, and its errors have one frame of the package.
 
@@ -64,7 +84,7 @@ def public(function: _FunctionT) -> _FunctionT:
                 _check_arguments(
                     checked, {**dict(zip(positional, arguments, strict=False)), **keywords}, function.__qualname__
                 )
-            return function(*arguments, **keywords)
+            return (_untraced(function) if _TRACER in sys.modules else function)(*arguments, **keywords)
         except EltwiseError as error:
             raise stripped(error)  # noqa: B904 - it is the same error
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.border import untraced
 from eltwise.core.errors import ShapeError
 from eltwise.engine.array_libraries import common_kind, host_array, lazy_operand, to_library
 from eltwise.engine.arrays import LIBRARIES, kind_of
@@ -58,6 +59,7 @@ class Runner:
                 return {kernel.output: kernel.function(*operands)}
         return self._run(feeds, observe)
 
+    @untraced
     def _run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
         """Run the program for these inputs; see ``run``."""
         try:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from eltwise.core.border import untraced
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.machine import is_arm64, is_x86
@@ -79,6 +80,7 @@ class Records:
         Returns:
             The builtin function; where Python or NumPy are built otherwise than the entry expects, ``function`` itself.
         """
+        function = untraced(function)
         if not is_possible():
             return function
         native = NativeFunction(self, function, name, documentation)
