@@ -51,8 +51,8 @@ HEAVY = {
     "openvino": ("runtimes/",),
     "torch": ("runtimes/", "engine/array_libraries.py"),
     "jax": ("runtimes/", "engine/array_libraries.py"),
-    "dask": ("engine/dask_arrays.py",),
-    "xarray": ("engine/xarray_objects.py",),
+    "dask": ("engine/dask_arrays.py", "engine/intake.py"),
+    "xarray": ("engine/xarray_objects.py", "engine/intake.py"),
     "pandas": ("engine/pandas_objects.py", "formats/reports.py"),
     "numexpr": ("runtimes/",),
 }

@@ -17,8 +17,8 @@ import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, TYPES, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError
 from eltwise.engine import array_libraries
-from eltwise.engine.arrays import kind_of
 from eltwise.engine.functions import FUNCTIONS
+from eltwise.engine.intake import kind_of
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import random_bits
@@ -348,11 +348,9 @@ def test_torch_tensors_mix_with_arrays_and_numbers() -> None:
     with pytest.raises(ElementTypeError, match=r"requires grad"):
         eltwise.subtract(tensor.requires_grad_(), tensor)
     negative = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
-    with pytest.raises(eltwise.EltwiseError, match="DLPack would lose the negative bit"):
+    with pytest.raises(eltwise.EltwiseError, match="has negative bit set"):
         eltwise.subtract(negative, torch.zeros(2))
-    with pytest.raises(
-        ElementTypeError, match=r"operand A: this Tensor does not give its data as an array: can't conv"
-    ):
+    with pytest.raises(ElementTypeError, match=r"operand A: this Tensor is on the device meta and has no data"):
         eltwise.subtract(torch.empty(3, device="meta"), tensor)
 
 
@@ -393,7 +391,7 @@ def test_a_jax_array_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     result = eltwise.add(other("jaxlib._jax", "ArrayImpl", **of_host), np.ones(3, np.float32))
     assert kind_of(result) == "jax"
     assert made[0].tolist() == [2, 2, 2]
-    with pytest.raises(EltwiseError, match=r"jax does not hold float64 now; set jax.config.update"):
+    with pytest.raises(EltwiseError, match=r"jax does not hold float64 now; .*jax.config.update"):
         array_libraries.to_library("jax", np.ones(3))
 
 

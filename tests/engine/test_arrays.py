@@ -16,7 +16,8 @@ import pytest
 import eltwise
 from eltwise.core.dtypes import BOOL, INT8, TYPES, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError
-from eltwise.engine.arrays import as_array, is_scalar
+from eltwise.engine.arrays import as_array
+from eltwise.engine.intake import is_scalar
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 INF, NAN = float("inf"), float("nan")

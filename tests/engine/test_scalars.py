@@ -15,7 +15,8 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.core.errors import ElementTypeError, ValueRangeError
-from eltwise.engine.arrays import exact_scalar, is_scalar
+from eltwise.engine.arrays import exact_scalar
+from eltwise.engine.intake import is_scalar
 from eltwise.oracle.numbers import Special, decode, encode
 
 NUMERIC = [each for each in TYPES if each.is_numeric]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,56 @@ def test_a_model_is_a_graph_break_too() -> None:
         lambda x, y: eltwise.load(MODEL)(x=x, y=y)["z"] + 1,
     ):
         assert torch.equal(torch.compile(function, backend="eager")(**inputs), expected)
+
+
+FORMATS = (torch.contiguous_format, torch.channels_last)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
+def test_results_have_the_memory_format_that_those_of_torch_have(dtype: Any) -> None:
+    shapes = ((2, 3, 4, 5), (1, 3, 1, 1), (2, 1, 4, 5))
+    for a_shape, b_shape in itertools.product(shapes, repeat=2):
+        for a_format, b_format in itertools.product(FORMATS, repeat=2):
+            a = torch.ones(a_shape).to(dtype).to(memory_format=a_format)
+            b = torch.full(b_shape, 2).to(dtype).to(memory_format=b_format)
+            if torch.Size(torch.broadcast_shapes(a_shape, b_shape)) not in (a.shape, b.shape):
+                continue
+            result, expected = eltwise.subtract(a, b), torch.sub(a, b)
+            assert torch.equal(result, expected)
+            for memory_format in FORMATS:
+                is_contiguous = expected.is_contiguous(memory_format=memory_format)
+                assert result.is_contiguous(memory_format=memory_format) == is_contiguous, (a.stride(), b.stride())
+    last = torch.ones(2, 3, 4, 5, 6).to(dtype).to(memory_format=torch.channels_last_3d)
+    assert eltwise.equal(last, last).is_contiguous(memory_format=torch.channels_last_3d)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float64])
+def test_out_may_be_a_tensor(dtype: Any) -> None:
+    a, b = (torch.arange(each, each + 6).to(torch.uint8).reshape(2, 3).to(dtype) for each in (8, 2))
+    expected = eltwise.subtract(a, b)
+    for operands in ((a, b), (a.float().numpy(), b.float().numpy()) if dtype == torch.float32 else (a, b)):
+        for out in (torch.empty(2, 3).to(dtype), torch.empty(3, 2).to(dtype).T, torch.empty(4, 6).to(dtype)[::2, ::2]):
+            version = out._version
+            for result in (eltwise.subtract(*operands, out), eltwise.operator("Sub-14")(*operands, out=out)):
+                assert result is out
+            assert torch.equal(out.float(), expected.float())
+            assert out._version == version + 2  # Autograd sees that saved values are gone.
+    array = np.empty((2, 3), np.float32)
+    assert eltwise.subtract(a.float(), b.float(), array) is array
+    assert (array == expected.float().numpy()).all()
+    assert torch.equal(eltwise.negative(a, a).float(), -(b.float() + 6))
+
+
+def test_an_out_that_cannot_hold_the_result_is_refused() -> None:
+    a, leaf = torch.ones(3), torch.ones(3, requires_grad=True)
+    for out, sentence in (
+        (torch.ones(4), "out has another shape"),
+        (torch.ones(3).double(), "out has another type"),
+        (torch.ones(1).expand(3), "share memory"),
+        (leaf, "requires grad"),
+        (torch.ones(3, device="meta"), "has no data"),
+        (torch.tensor([1 + 2j, 3 - 4j, 1j]).conj().imag, "negative bit"),
+    ):
+        with pytest.raises(eltwise.EltwiseError, match=sentence):
+            eltwise.subtract(a, a, out=out)
+    assert leaf.tolist() == [1, 1, 1]

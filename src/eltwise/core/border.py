@@ -49,11 +49,17 @@ def stripped(error: _ErrorT) -> _ErrorT:
 
 
 def untraced(function: _FunctionT) -> _FunctionT:
-    """The same function, which ``torch.compile`` runs between its graphs: traced, NumPy would become PyTorch."""
+    """The same function, which ``torch.compile`` runs between its graphs: traced, NumPy would become PyTorch.
+
+    Its errors have one frame of the package.
+    """
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        return (_untraced(function) if _TRACER in sys.modules else function)(*arguments, **keywords)
+        try:
+            return (_untraced(function) if _TRACER in sys.modules else function)(*arguments, **keywords)
+        except EltwiseError as error:
+            raise stripped(error)  # noqa: B904 - it is the same error
 
     return call  # type: ignore[return-value]
 

@@ -6,22 +6,21 @@ and given back through it. All operands belong to one library, beside NumPy arra
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
-from eltwise.engine.arrays import LIBRARIES, NOT_IN_DLPACK, Axis, Compute, Kind, as_array, kind_of
+from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import Calls, calls_of
 from eltwise.engine.call_cache import key_of
+from eltwise.engine.intake import LIBRARIES, NOT_IN_NUMPY, Kind, array_of, kind_of
 from eltwise.kernels import float_mode
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
-
-_HOST_DEVICES = (1, 3)
-"""kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
 
 
 def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
@@ -30,7 +29,7 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
     Args:
         calls: the calls of what is computed.
         operands: as for ``Calls.apply``, or arrays of one of the libraries Dask, xarray, PyTorch and JAX.
-        out: as for ``Calls.apply``; only with NumPy arrays.
+        out: as for ``Calls.apply``, or a tensor of PyTorch; with operands of NumPy and PyTorch.
 
     Returns:
         ``out``, or a new array: of the operands' library, and lazy where they are.
@@ -41,7 +40,7 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
     prepared = calls.cache.get(key_of(operands, out))
     if prepared is not None and float_mode.is_default():
         return prepared.run(*operands) if out is None else prepared.run(*operands, out)
-    if not any(kind_of(operand) for operand in operands):
+    if not any(map(kind_of, (*operands, out))):
         return calls.apply(operands, out)
     try:
         return _apply_to_others(calls, operands, out)
@@ -53,8 +52,7 @@ def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> A
     """The same, where some operands belong to another library."""
     computation = calls.computation.computation(len(operands))
     if out is not None:
-        kind = common_kind(operands, _names(computation))
-        raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
+        return _into(calls, operands, out, _names(computation))
 
     def on_arrays(arrays: Sequence[object], _axes: Axis) -> Any:
         return apply(calls, arrays)
@@ -65,6 +63,18 @@ def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> A
         return dask_arrays.apply(computation, arrays)
 
     return with_libraries(computation, operands, on_arrays, on_dask, axis=())
+
+
+def _into(calls: Calls, operands: Sequence[object], out: Any, names: Sequence[str]) -> Any:
+    """Compute into an array of NumPy or a tensor."""
+    kind = common_kind([*operands, out], [*names, "out"])
+    if not LIBRARIES[kind].takes_results:
+        raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
+    arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
+    calls.apply(arrays, host_array(out, "out"))
+    if kind_of(out) == "torch":
+        sys.modules["torch"].autograd.graph.increment_version(out)  # Who needs the old values for gradients sees it.
+    return out
 
 
 def function_of(operation: Operation) -> Callable[..., Any]:
@@ -115,7 +125,7 @@ def with_libraries(
             return pandas_objects.compute(computation, operands, on_arrays, axis)
         case _:
             arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
-            return to_library(kind, np.asarray(on_arrays(arrays, axis)))
+            return to_library(kind, np.asarray(on_arrays(arrays, axis)), operands)
 
 
 def common_kind(operands: Sequence[object], names: Sequence[str]) -> Kind:
@@ -149,55 +159,27 @@ def _article(kind: Kind) -> str:
 
 
 def host_array(value: object, operand: str) -> object:
-    """The NumPy array of a tensor in the host's memory; any other value itself.
+    """The NumPy array of an array of another library; any other value itself."""
+    return array_of(value, operand) if kind_of(value) else value
 
-    Raises:
-        ElementTypeError: for a tensor on another device, with what copies it.
+
+def to_library(kind: Kind, result: np.ndarray, operands: Sequence[object] = ()) -> Any:
+    """A result as a tensor of a library; of pandas, which has no tensors, as it is.
+
+    Of PyTorch it has the memory format of the first operand of its shape, as PyTorch's own results have.
     """
-    kind = kind_of(value)
-    if not kind:
-        return value
-    ask: Callable[[], tuple[int, int]] | None = getattr(value, "__dlpack_device__", None)
-    if kind == "cupy" or (ask is not None and _device(ask) not in _HOST_DEVICES):
-        raise ElementTypeError(
-            f"this {kind} {type(value).__name__} is not in the host's memory",
-            operand=operand,
-            hint=f"copy it: {LIBRARIES[kind].to_host}",
-        )
-    return as_array(value, operand)[0]
-
-
-def lazy_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
-    """Take a Dask array or a DataArray as it is; see ``AsOperand``."""
-    from eltwise.engine.dask_arrays import as_operand
-
-    if kind_of(value) != "xarray":
-        return as_operand(value, operand, types)
-    if not hasattr(value, "ndim"):
-        got = f"an xarray {type(value).__name__}"
-        raise ElementTypeError("not an array", operand=operand, got=got, allowed="an xarray DataArray")
-    return value, as_operand(getattr(value, "data", None), operand, types)[1]
-
-
-def _device(ask: Callable[[], tuple[int, int]]) -> int:
-    try:
-        return int(ask()[0])
-    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError):  # The one that reads it says why.
-        return _HOST_DEVICES[0]
-
-
-def to_library(kind: Kind, result: np.ndarray) -> Any:
-    """A result as a tensor of a library; of pandas, which has no tensors, as it is."""
     if kind == "pandas":
         return result
     if kind == "torch":
-        return _torch_tensor(result)
+        return _in_format(_torch_tensor(result), operands)
     import jax.numpy
 
     array = jax.numpy.asarray(result)
     if array.dtype != result.dtype:
+        narrow = result.dtype.name.replace("64", "32")
         raise UnsupportedError(
-            f"jax does not hold {result.dtype} now", hint='set jax.config.update("jax_enable_x64", True) first'
+            f"jax does not hold {result.dtype} now",
+            hint=f'of a reduction ask for dtype="{narrow}", or set jax.config.update("jax_enable_x64", True) first',
         )
     return array
 
@@ -206,7 +188,20 @@ def _torch_tensor(result: np.ndarray) -> Any:
     import torch
 
     element_type = of_numpy(result.dtype)
-    if element_type in NOT_IN_DLPACK:
+    if element_type in NOT_IN_NUMPY:
         bits = torch.from_dlpack(result.view(f"u{result.itemsize}"))
         return bits.view(getattr(torch, element_type.name))
     return torch.from_dlpack(result)
+
+
+def _in_format(result: Any, operands: Sequence[object]) -> Any:
+    """A tensor in the order in memory that PyTorch gives results of such operands."""
+    import torch
+
+    for operand in operands:
+        if isinstance(operand, torch.Tensor) and operand.shape == result.shape:
+            if operand.stride() == result.stride():
+                return result
+            like = torch.empty_like(operand, dtype=result.dtype)
+            return result if like.stride() == result.stride() else like.copy_(result)
+    return result

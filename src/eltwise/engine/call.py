@@ -12,8 +12,9 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.core.shapes import of_sizes
-from eltwise.engine.arrays import as_array, check_out, exact_scalar, is_scalar
+from eltwise.engine.arrays import as_array, check_out, exact_scalar
 from eltwise.engine.call_cache import CallCache, key_of
+from eltwise.engine.intake import is_scalar
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records

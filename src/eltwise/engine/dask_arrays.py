@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import isnan, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, ShapeError, UnsupportedError
-from eltwise.engine.arrays import Axis, as_array, kind_of
+from eltwise.core.errors import ElementTypeError
+from eltwise.engine.arrays import Axis, as_array
 from eltwise.engine.call import calls_of, without_index
+from eltwise.engine.intake import check_operand, kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
@@ -71,24 +72,16 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
 
 
 def as_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
-    """Take a Dask array as it is, and anything else as an array; see ``AsOperand``.
+    """Take a Dask array or a DataArray as it is, and anything else as an array; see ``AsOperand``.
 
     Raises:
-        ElementTypeError, UnsupportedError, ShapeError: where its chunks are no NumPy arrays of known sizes.
+        EltwiseError: for what is no array, or has chunks that are no NumPy arrays of known sizes.
     """
-    if kind_of(value) != "dask":
+    if not check_operand(value, operand).is_lazy:
         return as_array(value, operand, types)
-    import dask.array as da
-
-    if not isinstance(value, da.Array):
-        got = f"a dask {type(value).__name__}"
-        raise ElementTypeError("not an array", operand=operand, got=got, allowed="a dask.array")
-    chunk = value._meta
-    if type(chunk) is not np.ndarray:
-        where = f"{type(chunk).__module__.partition('.')[0]}.{type(chunk).__name__}"
-        raise UnsupportedError("the chunks are no NumPy arrays", operand=operand, got=where, hint="convert them first")
-    if any(isnan(size) for size in value.shape):
-        raise ShapeError("sizes are unknown", operand=operand, hint="call its compute_chunk_sizes() first")
+    if not hasattr(value, "dtype"):
+        got = f"an xarray {type(value).__name__}"
+        raise ElementTypeError("not an array", operand=operand, got=got, allowed="an xarray DataArray")
     return value, of_numpy(value.dtype, types, operand=operand)
 
 

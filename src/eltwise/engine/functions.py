@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.border import stripped
-from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import apply
 from eltwise.engine.call import Calls, calls_of
 from eltwise.ops import registry
@@ -38,10 +36,7 @@ def _unary(name: str, version: str, example: str) -> Callable[..., Any]:
     schema, calls = registry.find(version), calls_of(version)
 
     def function(x: object, out: np.ndarray | None = None) -> Any:
-        try:
-            return apply(calls, (x,), out)
-        except EltwiseError as error:
-            raise stripped(error)  # noqa: B904 - it is the same error
+        return apply(calls, (x,), out)
 
     return _documented(function, name, schema, calls, example, "(x, out=None)")
 
@@ -52,12 +47,9 @@ def _binary(name: str, version: str, example: str) -> Callable[..., Any]:
     def function(
         a: object, b: object, out: np.ndarray | None = None, *, auto_broadcast: str = "numpy", axis: int = -1
     ) -> Any:
-        try:
-            if _is_default(auto_broadcast, axis):
-                return apply(calls, (a, b), out)
-            return apply(_with_attributes(version, "auto_broadcast", auto_broadcast, "axis", axis), (a, b), out)
-        except EltwiseError as error:
-            raise stripped(error)  # noqa: B904 - it is the same error
+        if _is_default(auto_broadcast, axis):
+            return apply(calls, (a, b), out)
+        return apply(_with_attributes(version, "auto_broadcast", auto_broadcast, "axis", axis), (a, b), out)
 
     return _documented(function, name, schema, calls, example, f"({_BINARY})")
 
@@ -74,13 +66,10 @@ def _quotient(name: str, version: str, example: str) -> Callable[..., Any]:
         axis: int = -1,
         floor: bool = True,
     ) -> Any:
-        try:
-            if floor is True and _is_default(auto_broadcast, axis):
-                return apply(calls, (a, b), out)
-            attributes = ("auto_broadcast", auto_broadcast, "axis", axis, "m_pythondiv", floor)
-            return apply(_with_attributes(version, *attributes), (a, b), out)
-        except EltwiseError as error:
-            raise stripped(error)  # noqa: B904 - it is the same error
+        if floor is True and _is_default(auto_broadcast, axis):
+            return apply(calls, (a, b), out)
+        attributes = ("auto_broadcast", auto_broadcast, "axis", axis, "m_pythondiv", floor)
+        return apply(_with_attributes(version, *attributes), (a, b), out)
 
     return _documented(function, name, schema, calls, example, f"({_BINARY}, floor=True)")
 

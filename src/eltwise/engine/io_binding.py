@@ -11,8 +11,9 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, UnsupportedError
 from eltwise.core.shapes import Shape, of_sizes
-from eltwise.engine.arrays import as_array, exact_scalar, is_scalar, kind_of
+from eltwise.engine.arrays import as_array, exact_scalar
 from eltwise.engine.call import AsOperand
+from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.ir.graph import Graph, Port
 
 Symbols = dict[str, tuple[int, str]]

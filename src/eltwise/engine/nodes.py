@@ -10,8 +10,8 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.array_libraries import apply
-from eltwise.engine.arrays import kind_of
 from eltwise.engine.call import calls_of
+from eltwise.engine.intake import kind_of
 from eltwise.ir.graph import Node
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
 from eltwise.ir.types import TensorType

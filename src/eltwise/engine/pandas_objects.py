@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.errors import ShapeError
-from eltwise.engine.arrays import Axis, Compute, as_array, is_pandas, kind_of
+from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
+from eltwise.engine.intake import array_of, is_pandas, kind_of
 from eltwise.engine.reducing import normalized_axes
 from eltwise.ops.computation import Computation
 
@@ -40,8 +41,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
 
     names = [f"operand {name}" for name in computation.operands]
     data = [
-        as_array(operand, name)[0] if kind_of(operand) else operand
-        for operand, name in zip(operands, names, strict=True)
+        array_of(operand, name) if kind_of(operand) else operand for operand, name in zip(operands, names, strict=True)
     ]
     plan = calls_of(computation).check(data)[2]
     labels: list[Any] = [None] * len(plan.shape)

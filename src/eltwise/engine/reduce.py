@@ -12,7 +12,8 @@ from eltwise.core.border import public
 from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown, unknown_name
 from eltwise.engine.api import Operator, operator
-from eltwise.engine.arrays import LIBRARIES, Axis, kind_of
+from eltwise.engine.arrays import Axis
+from eltwise.engine.intake import LIBRARIES, kind_of
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
 from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction

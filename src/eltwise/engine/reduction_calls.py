@@ -13,9 +13,10 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
-from eltwise.engine.arrays import Axis, kind_of
+from eltwise.engine.arrays import Axis
 from eltwise.engine.call import Calls, Prepared
 from eltwise.engine.call_cache import key_of
+from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode

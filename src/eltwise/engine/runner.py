@@ -10,10 +10,10 @@ import numpy as np
 
 from eltwise.core.border import untraced
 from eltwise.core.errors import ShapeError
-from eltwise.engine.array_libraries import common_kind, host_array, lazy_operand, to_library
-from eltwise.engine.arrays import LIBRARIES, kind_of
+from eltwise.engine.array_libraries import common_kind, host_array, to_library
 from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.engine.fusion import Group
+from eltwise.engine.intake import LIBRARIES, kind_of
 from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
 from eltwise.engine.program import Observe, Program, make_program
 from eltwise.ir.graph import Graph, Port
@@ -87,10 +87,12 @@ class Runner:
         if not LIBRARIES[kind].is_lazy:
             arrays = {name: host_array(value, f"input {name!r}") for name, value in feeds.items()}
             return {name: to_library(kind, result) for name, result in self._run(arrays, observe).items()}
+        from eltwise.engine.dask_arrays import as_operand
+
         for port in self._graph.inputs:
             refuse_conversion(port, port.inner_type)
         symbols: Symbols = {}
-        bound = bound_inputs(self._graph, feeds, symbols, lazy_operand)
+        bound = bound_inputs(self._graph, feeds, symbols, as_operand)
         program = make_program(self._graph, self._outputs, bound, symbols, is_fused=False)
         return program.run(list(bound.values()), observe)
 

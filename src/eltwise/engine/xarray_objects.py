@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError
-from eltwise.engine.arrays import Axis, Compute, kind_of
+from eltwise.core.errors import GraphError, ShapeError
+from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.dask_arrays import as_operand
+from eltwise.engine.intake import check_operand
 from eltwise.engine.reducing import normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
@@ -36,9 +37,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     if datasets:
         return _on_variables(datasets, computation, operands, on_data, axis)
     for operand in operands:
-        if kind_of(operand) == "xarray" and not isinstance(operand, xarray.DataArray):
-            got, allowed = f"an xarray {type(operand).__name__}", "an xarray DataArray or Dataset"
-            raise ElementTypeError("not an array", got=got, allowed=allowed)
+        check_operand(operand)
     data = [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
     dims, rest = _frame(computation, operands, calls_of(computation).check(data, as_operand)[2])
     axes = normalized_axes(_positions(axis, dims), len(dims))

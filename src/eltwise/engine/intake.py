@@ -1,0 +1,259 @@
+"""What an operand is: one record for each array library, and one function that takes an operand or refuses it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isnan
+from typing import Any, Literal
+
+import numpy as np
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2
+from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError, UnsupportedError
+
+Kind = Literal["", "dask", "xarray", "pandas", "torch", "jax", "cupy"]
+"""A library whose arrays are given back as what they were; empty for all other objects."""
+
+NOT_IN_NUMPY = (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
+"""The types that PyTorch and NumPy exchange as the bits of integers."""
+
+_HOST_DEVICES = (1, 3)
+"""kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
+
+
+_PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray]], ...] = (
+    ("__array__", np.asarray),
+    ("__dlpack__", np.from_dlpack),
+    ("", lambda value: np.asarray(memoryview(value))),
+)
+
+
+def _by_protocol(value: Any, protocols: Sequence[tuple[str, Callable[[Any], np.ndarray]]] = _PROTOCOLS) -> np.ndarray:
+    """The array of an object, by the first of ``__array__``, DLPack and the buffer protocol that it has."""
+    refusals: dict[str, None] = {}
+    for protocol, take in protocols:
+        if protocol and not hasattr(value, protocol):
+            continue
+        try:
+            return take(value)
+        except Exception as error:  # noqa: BLE001 - what gives its data is foreign code
+            if protocol or not isinstance(error, TypeError):  # The latter is raised for what is no buffer.
+                refusals[f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__] = None
+    if refusals:
+        raise ElementTypeError(f"this {type(value).__name__} does not give its data as an array: {'; '.join(refusals)}")
+    raise ElementTypeError(
+        "not an array",
+        got=type(value).__name__,
+        allowed="an object with __array__, DLPack or the buffer protocol, or a Python number",
+        hint="numpy.asarray(value, dtype) makes one and says its type",
+    )
+
+
+def _check_plain(value: Any) -> None:
+    """Refuse what computes in a way of its own, as a quantity with a unit does, which its bare array would lose."""
+    if is_masked(value):
+        raise ElementTypeError("a masked array would lose its mask", hint="fill it first")
+    kind: Any = type(value)
+    for protocol in ("__array_ufunc__", "__array_function__"):
+        override = getattr(kind, protocol, None)
+        if override is not None and override is not getattr(np.ndarray, protocol):
+            raise ElementTypeError(
+                f"this {kind.__name__} would lose what it has beside its numbers, such as its unit",
+                hint="convert it to the unit that you mean, and give its plain array",
+            )
+
+
+def is_masked(value: object) -> bool:
+    """Whether a value is a masked array; where nobody has imported their module, which takes long, there are none."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked is not None and isinstance(value, masked)
+
+
+def _check_dask(value: Any) -> None:
+    import dask.array as da
+
+    if not isinstance(value, da.Array):
+        raise ElementTypeError("not an array", got=f"a dask {type(value).__name__}", allowed="a dask.array")
+    chunk = value._meta
+    if type(chunk) is not np.ndarray:
+        where = f"{type(chunk).__module__.partition('.')[0]}.{type(chunk).__name__}"
+        raise UnsupportedError("the chunks are no NumPy arrays", got=where, hint="convert them first")
+    if any(isnan(size) for size in value.shape):
+        raise ShapeError("sizes are unknown", hint="call its compute_chunk_sizes() first")
+
+
+def _check_xarray(value: Any) -> None:
+    import xarray
+
+    if not isinstance(value, xarray.DataArray | xarray.Dataset):
+        got, allowed = f"an xarray {type(value).__name__}", "an xarray DataArray or Dataset"
+        raise ElementTypeError("not an array", got=got, allowed=allowed)
+    if isinstance(value, xarray.DataArray):
+        check_operand(value.data)
+
+
+def is_pandas(value: object) -> bool:
+    """Whether it is a Series or a DataFrame; pandas is not imported to find out."""
+    return kind_of(value) == "pandas" and hasattr(value, "axes") and hasattr(value, "to_numpy")
+
+
+def _of_pandas(value: Any) -> np.ndarray:
+    """The values of a Series or DataFrame whose columns have one type; of an index those that it gives."""
+    if not is_pandas(value):
+        return _by_protocol(value)
+    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    types = {str(column.dtype): (column.dtype, name) for name, column in reversed(columns)}
+    if len(types) > 1:
+        got = ", ".join(f"{name!r} is {text}" for text, (_dtype, name) in reversed(types.items()))
+        hint = "choose columns of one type, or convert them with astype"
+        raise ElementTypeError("the columns have different types", got=got[:120], hint=hint)
+    dtype = columns[0][1].dtype if columns else None
+    if dtype is None or isinstance(dtype, np.dtype):
+        return np.asarray(value.to_numpy())
+    for name, column in columns:
+        if column.isna().any():
+            raise ElementTypeError(f"column {name!r} has missing values", hint="fill them first")
+    return np.asarray(value.to_numpy(dtype=getattr(dtype, "numpy_dtype", None)))
+
+
+def _check_device(value: Any) -> None:
+    """Refuse a tensor that is not in the host's memory."""
+    ask: Callable[[], tuple[int, int]] | None = getattr(value, "__dlpack_device__", None)
+    try:
+        is_here = ask is None or int(ask()[0]) in _HOST_DEVICES
+    except Exception:  # noqa: BLE001 - the one that reads it says why
+        is_here = True
+    kind = kind_of(value)
+    if kind == "cupy" or not is_here:
+        problem = f"this {kind} {type(value).__name__} is not in the host's memory"
+        raise ElementTypeError(problem, hint=f"copy it: {LIBRARIES[kind].to_host}")
+
+
+def _check_torch(value: Any) -> None:
+    name: str = type(value).__name__
+    if getattr(value, "is_meta", False):
+        raise ElementTypeError(f"this {name} is on the device meta and has no data", allowed="a tensor with data")
+    _check_device(value)
+    tensor = sys.modules["torch"].Tensor
+    if getattr(type(value), "__torch_dispatch__", None) is not tensor.__torch_dispatch__:
+        problem = f"this {name} has no data that can be read, or computes in a way of its own"
+        raise ElementTypeError(problem, allowed="a torch.Tensor or Parameter")
+    if value.requires_grad:
+        problem = f"this {name} requires grad, and eltwise computes no gradients"
+        raise ElementTypeError(problem, hint="give tensor.detach()")
+
+
+def _of_torch(value: Any) -> np.ndarray:
+    """The array of a tensor, which shares its memory; DLPack would lose the bits that negate and conjugate."""
+    for element_type in NOT_IN_NUMPY:
+        if str(value.dtype) == f"torch.{element_type.name}":
+            bits: Any = getattr(sys.modules["torch"], f"int{element_type.bits}")
+            return _by_protocol(value.view(bits), _PROTOCOLS[:1]).view(element_type.storage)
+    return _by_protocol(value, _PROTOCOLS[:1])
+
+
+def _check_jax(value: Any) -> None:
+    tracer = getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", None)
+    if tracer is not None and isinstance(value, tracer):
+        raise ElementTypeError(
+            f"this {type(value).__name__} of JAX has no values while jit, grad or vmap traces",
+            hint="call it as jax.pure_callback(eltwise.subtract, jax.ShapeDtypeStruct(a.shape, a.dtype), a, b, "
+            'vmap_method="sequential")',
+        )
+    _check_device(value)
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library whose arrays are given back as what they were.
+
+    Attributes:
+        kind: what errors call it.
+        modules: the packages whose classes are its arrays.
+        check: refuses an object of it that is no operand.
+        array: the NumPy array of an object that was checked.
+        is_lazy: whether its arrays are computed when somebody asks for them.
+        has_labels: whether its arrays name their axes or what lies on them.
+        takes_results: whether results can be written into its arrays.
+        to_host: the Python text that copies an array to the host.
+    """
+
+    kind: Kind
+    modules: tuple[str, ...]
+    check: Callable[[Any], None] = lambda value: None
+    array: Callable[[Any], np.ndarray] = _by_protocol
+    is_lazy: bool = False
+    has_labels: bool = False
+    takes_results: bool = False
+    to_host: str = ""
+
+
+LIBRARIES: dict[Kind, Library] = {
+    each.kind: each
+    for each in (
+        Library("", (), _check_plain, takes_results=True),
+        Library("dask", ("dask",), _check_dask, is_lazy=True),
+        Library("xarray", ("xarray",), _check_xarray, is_lazy=True, has_labels=True),
+        Library("pandas", ("pandas",), array=_of_pandas, has_labels=True),
+        Library("torch", ("torch",), _check_torch, _of_torch, takes_results=True, to_host="tensor.cpu()"),
+        Library("jax", ("jax", "jaxlib"), _check_jax, to_host="jax.device_get(array)"),
+        Library("cupy", ("cupy",), _check_device, to_host="cupy.asnumpy(array)"),
+    )
+}
+"""The libraries by what errors call them; without a name everything else, such as NumPy's arrays."""
+
+_BY_MODULE = {module: each.kind for each in LIBRARIES.values() for module in each.modules}
+
+
+def kind_of(value: object) -> Kind:
+    """The library that an object belongs to."""
+    type_: Any = type(value)
+    return _kind_of_type(type_)
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_type(type_: Any) -> Kind:
+    libraries = (_BY_MODULE.get(base.__module__.partition(".")[0], "") for base in type_.__mro__)
+    return next((library for library in libraries if library), "")
+
+
+def is_scalar(value: object) -> bool:
+    """Whether it is a plain Python number, which has no element type of its own."""
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
+
+
+def check_operand(value: object, operand: str = "") -> Library:
+    """Decide what an operand is: for calls, reductions, models and comparisons.
+
+    Returns:
+        The record of its library.
+
+    Raises:
+        EltwiseError: for what is no operand, or would lose something.
+    """
+    library = LIBRARIES[kind_of(value)]
+    if type(value) is np.ndarray:
+        return library
+    try:
+        library.check(value)
+    except EltwiseError as error:
+        raise error.located(operand=operand) from None
+    return library
+
+
+def array_of(value: object, operand: str = "") -> np.ndarray:
+    """The NumPy array of an operand, in its strides and byte order; nothing is copied where its library allows it.
+
+    Raises:
+        EltwiseError: for what is no operand, or does not give its data.
+    """
+    library = check_operand(value, operand)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    try:
+        return library.array(value)
+    except EltwiseError as error:
+        raise error.located(operand=operand) from None
