@@ -79,8 +79,9 @@ def _function(name: str) -> str:
 def _reduction(shorthand: str) -> str:
     name = shorthand.replace("-", "_")
     scalar = "np.float64" if SHORTHANDS[shorthand][0] == "mean" else "Any"
-    of_all = "axis: None = None, dtype: None = None, *, dim: None = None, keepdims: Literal[False] = False"
-    of_some = "axis: _Axis = None, dtype: object = None, *, dim: _Axis = None, keepdims: bool = False"
+    more = f"{'' if scalar == 'np.float64' else 'initial: object = None, '}where: object = True"
+    of_all = f"axis: None = None, dtype: None = None, *, dim: None = None, keepdims: Literal[False] = False, {more}"
+    of_some = f"axis: _Axis = None, dtype: object = None, *, dim: _Axis = None, keepdims: bool = False, {more}"
     overloads = [
         (f"a: _OtherT, b: _OtherT | _Plain, {of_some}", "_OtherT"),
         (f"a: _Plain, b: _OtherT, {of_some}", "_OtherT"),

@@ -14,6 +14,7 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, Unsupport
 from eltwise.engine.api import Operator, operator
 from eltwise.engine.arrays import Axis
 from eltwise.engine.intake import LIBRARIES, kind_of
+from eltwise.engine.masked_reductions import masked
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
 from eltwise.engine.reduction_calls import function_of
 from eltwise.kernels.reduction import Reduction
@@ -83,6 +84,8 @@ def reduce(
     dtype: object = None,
     dim: Axis = None,
     keepdims: bool = False,
+    initial: object = None,
+    where: object = True,
     **attributes: object,
 ) -> Any:
     """Reduce the results of an operator in one pass, without holding them.
@@ -107,6 +110,9 @@ def reduce(
             rounded once.
         dim: another name of ``axis``.
         keepdims: whether the axes stay, of size 1.
+        initial: a number that a sum begins with, or that a minimum or maximum is compared with; exact as the elements.
+        where: a mask of booleans, which broadcasts to the results: the elements that are reduced, all by default. With
+            it a minimum or maximum needs ``initial``. With either the results are held as a whole.
         **attributes: refused; those of the operator are bound by ``operator``, since one is called ``axis``, too.
 
     Returns:
@@ -117,6 +123,8 @@ def reduce(
 
     >>> reduce("mean", "SquaredDifference-1", np.float32([1, 2, 4]), np.float32([1, 1, 1]))
     np.float64(3.3333333333333335)
+    >>> reduce("sum", "Subtract-1", np.int8([5, 7]), np.int8([1, 1]), where=np.array([True, False]), initial=1000)
+    np.int64(1004)
     """
     if attributes:
         name = operator_.name if isinstance(operator_, Operator) else operator_
@@ -129,7 +137,9 @@ def reduce(
     operation = operator_.operation if isinstance(operator_, Operator) else _operation(operator_)
     if dim is not None:
         axis = _axis_of(axis, dim)
-    result = run(Reducing(_reduction(reduction), operation, _dtype(dtype)), operands, axis)
+    reducing = Reducing(_reduction(reduction), operation, _dtype(dtype))
+    is_plain = initial is None and where is True
+    result = run(reducing, operands, axis) if is_plain else masked(reducing, operands, axis, where, initial)
     return _with_axes(result, operands, axis) if keepdims else result
 
 
@@ -181,7 +191,14 @@ def _plain_shorthand(name: str, axis: int | None) -> Callable[..., Any]:
 
 @public
 def mean_squared_difference(
-    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+    a: object,
+    b: object,
+    axis: Axis = None,
+    dtype: object = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    where: object = True,
 ) -> Any:
     """Compute the mean of (a - b) * (a - b): exactly, and rounded once.
 
@@ -196,6 +213,8 @@ def mean_squared_difference(
         dtype: the float type of the result, by default float64.
         dim: another name of ``axis``.
         keepdims: whether the axes stay, of size 1.
+        where: a mask of booleans, which broadcasts to the differences: those that are reduced. With it they are held
+            as a whole.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -208,13 +227,23 @@ def mean_squared_difference(
     """
     if dim is not None:
         axis = _axis_of(axis, dim)
-    result = _shorthand("mean-squared-difference", axis, dtype)(a, b)
+    if where is True:
+        result = _shorthand("mean-squared-difference", axis, dtype)(a, b)
+    else:
+        result = masked(reducing_of("mean-squared-difference", dtype=dtype), (a, b), axis, where, None)
     return _with_axes(result, (a, b), axis) if keepdims else result
 
 
 @public
 def mean_absolute_difference(
-    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+    a: object,
+    b: object,
+    axis: Axis = None,
+    dtype: object = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    where: object = True,
 ) -> Any:
     """Compute the mean of abs(a - b): exactly, and rounded once.
 
@@ -228,6 +257,8 @@ def mean_absolute_difference(
         dtype: the float type of the result, by default float64.
         dim: another name of ``axis``.
         keepdims: whether the axes stay, of size 1.
+        where: a mask of booleans, which broadcasts to the differences: those that are reduced. With it they are held
+            as a whole.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -240,13 +271,24 @@ def mean_absolute_difference(
     """
     if dim is not None:
         axis = _axis_of(axis, dim)
-    result = _shorthand("mean-absolute-difference", axis, dtype)(a, b)
+    if where is True:
+        result = _shorthand("mean-absolute-difference", axis, dtype)(a, b)
+    else:
+        result = masked(reducing_of("mean-absolute-difference", dtype=dtype), (a, b), axis, where, None)
     return _with_axes(result, (a, b), axis) if keepdims else result
 
 
 @public
 def max_absolute_difference(
-    a: object, b: object, axis: Axis = None, dtype: object = None, *, dim: Axis = None, keepdims: bool = False
+    a: object,
+    b: object,
+    axis: Axis = None,
+    dtype: object = None,
+    *,
+    dim: Axis = None,
+    keepdims: bool = False,
+    initial: object = None,
+    where: object = True,
 ) -> Any:
     """Compute the maximum of abs(a - b); NaN where an element is.
 
@@ -260,6 +302,9 @@ def max_absolute_difference(
         dtype: the type of the result, by default that of the elements.
         dim: another name of ``axis``.
         keepdims: whether the axes stay, of size 1.
+        initial: a number that the maximum is compared with; needed with ``where``.
+        where: a mask of booleans, which broadcasts to the differences: those that are reduced. With it they are held
+            as a whole.
 
     Returns:
         A NumPy scalar where nothing is kept, else an array; of Dask, xarray, PyTorch or JAX where the operands are.
@@ -272,5 +317,8 @@ def max_absolute_difference(
     """
     if dim is not None:
         axis = _axis_of(axis, dim)
-    result = _shorthand("max-absolute-difference", axis, dtype)(a, b)
+    if initial is None and where is True:
+        result = _shorthand("max-absolute-difference", axis, dtype)(a, b)
+    else:
+        result = masked(reducing_of("max-absolute-difference", dtype=dtype), (a, b), axis, where, initial)
     return _with_axes(result, (a, b), axis) if keepdims else result
