@@ -72,6 +72,7 @@ check: $(VENV)/.installed-check $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # Fix what ruff can fix, and format.
 format: $(VENV)/.installed-check

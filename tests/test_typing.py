@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,18 +62,35 @@ def test_a_program_is_checked_strictly(tmp_path: Path) -> None:
     assert check(tmp_path, SCRIPT.read_text(encoding="utf-8")) == ("", 0)
 
 
+WRONG = {
+    "e.nope": 'has no attribute "nope"',
+    "e.load('a').run(3)": "No overload variant",
+    "e.subtract(1)": "No overload variant",
+    "e.set_num_threads('2')": "incompatible type",
+    "e.conform(extent='quik')": "incompatible type",
+    "e.repair('a.onnx', 'tensorrt')": "incompatible type",
+    "e.check('a.onnx', 'openvino', severity='odd')": "No overload variant",
+    "e.reduce('median', 'Sub-14')": "incompatible type",
+}
+"""Lines that type checkers refuse, and what mypy says."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("e.substract", 'has no attribute "substract"'),
-        ("e.load('a').run(3)", "No overload variant"),
-        ("e.subtract(1)", "No overload variant"),
-        ("e.set_num_threads('2')", "incompatible type"),
-        ("e.conform(extent='quik')", "incompatible type"),
-    ],
-)
-def test_what_is_wrong_is_an_error(line: str, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", WRONG)
+def test_what_is_wrong_is_an_error(line: str, tmp_path: Path) -> None:
     text, status = check(tmp_path, f"import eltwise as e\n{line}\n")
     assert status == 1
-    assert message in text
+    assert WRONG[line] in text
+
+
+@pytest.mark.slow
+def test_pyright_checks_the_program_and_finds_what_is_wrong(tmp_path: Path) -> None:
+    pytest.importorskip("basedpyright")
+    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
+    settings = {"extraPaths": [str(PATH.parent.parent)], "typeCheckingMode": "strict"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    (tmp_path / "program.py").write_text("\n".join([*lines, *WRONG]), encoding="utf-8")
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", tmp_path]
+    output = subprocess.run(list(map(str, command)), capture_output=True, check=False, text=True).stdout  # noqa: S603
+    lines_of_errors = {each["range"]["start"]["line"] for each in json.loads(output)["generalDiagnostics"]}
+    assert lines_of_errors == set(range(len(lines), len(lines) + len(WRONG)))

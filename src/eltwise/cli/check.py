@@ -81,7 +81,7 @@ def _check_target(
     """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
     from eltwise.model import read
     from eltwise.targets.check import check as check_on
-    from eltwise.targets.rules import DEFAULT_SEVERITY
+    from eltwise.targets.rules import DEFAULT_SEVERITY, severity_named
 
     texts, tolerance, seed = run_inputs
     source: Path | Model = path
@@ -94,7 +94,7 @@ def _check_target(
             source,
             target,
             run=run,
-            severity=severity or DEFAULT_SEVERITY,
+            severity=severity_named(severity) if severity else DEFAULT_SEVERITY,
             inputs=arrays,
             tolerance=tolerance,
             seed=seed,

@@ -32,16 +32,18 @@ def repair(
     source: Path, out: Path, target: str, allow: Sequence[str], verify: bool, severity: str, in_place: bool, json: bool
 ) -> None:
     """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason."""
+    from eltwise.targets.plan import target_named
     from eltwise.targets.repair import repair_file
+    from eltwise.targets.rules import severity_named
 
     with waiting(RUNNING) if verify else progress_of_bytes() as progress:
         report = repair_file(
             source,
             out,
-            target=target,
+            target=target_named(target),
             allow=allow,
             verify=verify,
-            severity=severity,
+            severity=severity_named(severity),
             in_place=in_place,
             progress=progress,
         )

@@ -30,6 +30,8 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "Format": (str,),
     "Kind": (str,),
     "Progress": (Callable,),
+    "Severity": (str,),
+    "TargetName": (str,),
 }
 """The annotations that are checked, alone and in unions; an argument with another one is checked by its function."""
 
@@ -40,6 +42,8 @@ _NAMES = {
     "Format": "str",
     "Kind": "str",
     "Progress": "function",
+    "Severity": "str",
+    "TargetName": "str",
 }
 
 
@@ -128,6 +132,6 @@ def _check(value: object, annotation: str, function: str, name: str) -> None:
     kinds = tuple(kind for part in parts for kind in _KINDS[part])
     if isinstance(value, kinds) and ("bool" in parts or not isinstance(value, bool)) and _holds_texts(value, parts):
         return
-    allowed = ", ".join(_NAMES.get(part, part) for part in parts)
+    allowed = ", ".join(dict.fromkeys(_NAMES.get(part, part) for part in parts))
     got = f"{type(value).__name__} {shown(value, 60)}"
     raise ArgumentTypeError("the argument has a wrong type", where=function, operand=name, got=got, allowed=allowed)

@@ -15,11 +15,11 @@ from eltwise.runtimes.registry import BY_NAME
 from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Deployed, Inputs, deploy
 from eltwise.targets.findings import by_rules, not_read
-from eltwise.targets.plan import read_model, runtimes_on, version_note
+from eltwise.targets.plan import TargetName, read_model, runtimes_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import Remedy, TargetReport
-from eltwise.targets.rules import DEFAULT_SEVERITY, level, severity_named, shipped_rules
+from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
 from eltwise.tracing.inputs import feeds_for
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def check(source: Source | Model, target: None = None, *, weights: bytes | None 
 @overload
 def check(
     source: Source | Model,
-    target: str,
+    target: TargetName | str,
     *,
     weights: bytes | None = None,
     run: bool = True,
-    severity: str = DEFAULT_SEVERITY,
+    severity: Severity = DEFAULT_SEVERITY,
     inputs: Mapping[str, object] | None = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
@@ -46,11 +46,11 @@ def check(
 @public
 def check(
     source: Source | Model,
-    target: str | None = None,
+    target: TargetName | str | None = None,
     *,
     weights: bytes | None = None,
     run: bool = True,
-    severity: str = DEFAULT_SEVERITY,
+    severity: Severity = DEFAULT_SEVERITY,
     inputs: Mapping[str, object] | None = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
@@ -134,7 +134,7 @@ def _candidates(report: TargetReport, model: Model) -> Iterator[tuple[str, str, 
 def _repaired(report: TargetReport, model: Model) -> Model | None:
     """The repaired model; None where some of its findings cannot be repaired, as their sentences say."""
     try:
-        return repair(model, report.target, severity=report.severity)[0]
+        return repair(model, target_named(report.target), severity=report.severity)[0]
     except EltwiseError:
         return None
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from eltwise.formats.registry import Source
     from eltwise.ops.schema import Domain
 
-TARGETS: dict[str, dict[Domain, str]] = {
+TargetName = Literal["onnxruntime", "openvino"]
+
+TARGETS: dict[TargetName, dict[Domain, str]] = {
     "onnxruntime": {"ai.onnx": "onnxruntime"},
     "openvino": {"ai.onnx": "openvino-onnx", "openvino": "openvino"},
 }
@@ -72,15 +74,21 @@ def read_model(source: Source | Model, weights: bytes | None = None) -> Model:
     return model
 
 
-def runtimes_on(target: object) -> Mapping[Domain, str]:
-    """The runtimes of a target, by the format that they read.
+def target_named(name: object) -> TargetName:
+    """Find a target by its name.
 
     Raises:
         NameUnknownError: naming the targets that there are.
     """
-    if isinstance(target, str) and target in TARGETS:
-        return TARGETS[target]
-    raise unknown_name("target", target if isinstance(target, str) else repr(target), list(TARGETS))
+    for target in TARGETS:
+        if isinstance(name, str) and name == target:
+            return target
+    raise unknown_name("target", name if isinstance(name, str) else repr(name), list(TARGETS))
+
+
+def runtimes_on(target: object) -> Mapping[Domain, str]:
+    """The runtimes of a target, by the format that they read; see ``target_named``."""
+    return TARGETS[target_named(target)]
 
 
 def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:

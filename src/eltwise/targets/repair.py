@@ -32,6 +32,7 @@ from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.findings import find, not_read
 from eltwise.targets.plan import (
+    TargetName,
     Versions,
     ask,
     choose_versions,
@@ -64,12 +65,12 @@ _MOST_ROUNDS = 4
 @public
 def repair(
     source: Source | Model,
-    target: str,
+    target: TargetName,
     *,
     allow: str | Sequence[str] = (),
     weights: bytes | None = None,
     verify: bool = False,
-    severity: str = DEFAULT_SEVERITY,
+    severity: Severity = DEFAULT_SEVERITY,
 ) -> tuple[Model, PassReport]:
     """Make a model right for a runtime, by what was measured of it.
 
@@ -119,10 +120,10 @@ def repair_file(
     source: Path,
     out: Path,
     *,
-    target: str,
+    target: TargetName,
     allow: Sequence[str] = (),
     verify: bool = False,
-    severity: str = DEFAULT_SEVERITY,
+    severity: Severity = DEFAULT_SEVERITY,
     in_place: bool = False,
     progress: Progress = no_progress,
 ) -> PassReport:
