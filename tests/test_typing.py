@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import inspect
 import json
 import subprocess
@@ -43,6 +44,12 @@ def test_the_stub_is_what_the_tables_make() -> None:
 
 def test_the_package_lists_its_public_names() -> None:
     assert dir(eltwise) == sorted(eltwise.__all__)
+
+
+@pytest.mark.parametrize("name", [each for each in eltwise.__all__ if each != "__version__"])
+def test_each_public_name_has_an_example(name: str) -> None:
+    """It is run: by the doctests of src, and of the builtin functions by tests/test_docs.py."""
+    assert doctest.DocTestParser().get_examples(getattr(eltwise, name).__doc__)
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *(each.replace("-", "_") for each in SHORTHANDS)])

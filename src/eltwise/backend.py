@@ -1,6 +1,10 @@
 """ONNX's backend interface: what ONNX's own backend test runner, and others that know it, can drive.
 
 Source: ``onnx.backend.base``.
+
+>>> model = onnx.load("examples/models/sub14_uint8.onnx")
+>>> run_model(model, [np.uint8([[1], [2], [3], [4]]), np.uint8([1, 1, 1, 1, 1])]).z.shape
+(4, 5)
 """
 
 from __future__ import annotations

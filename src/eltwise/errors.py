@@ -1,4 +1,8 @@
-"""The errors of the package, for ``except``: one family, each of them also the error of Python that is its kind."""
+"""The errors of the package, for ``except``: one family, each of them also the error of Python that is its kind.
+
+>>> issubclass(ShapeError, EltwiseError), issubclass(ShapeError, ValueError)
+(True, True)
+"""
 
 from eltwise.core.errors import (
     ArgumentTypeError,

@@ -38,6 +38,10 @@ class Model:
 
     ``load`` gives models that can be run; ``convert`` takes and gives any ONNX model. ``problems`` says why one cannot
     be run, and is empty where it can.
+
+    >>> model = load("examples/models/sub14_uint8.onnx")
+    >>> model(x=np.uint8([[1], [2], [3], [4]]), y=np.uint8([1, 1, 1, 1, 1]))["z"].shape
+    (4, 5)
     """
 
     def __init__(self, analysis: Analysis) -> None:
@@ -231,6 +235,11 @@ def save(model: Model, path: str | os.PathLike[str], external_data: bool = False
     Raises:
         EltwiseError: where the format cannot say what the model holds, or the file cannot be written. Then the
             file that was there, if any, is as it was.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(load("examples/models/sub14_uint8.onnx"), f"{folder}/copy.onnx")
+    ()
     """
     if not all(map(isinstance, (model, path), (Model, str | os.PathLike))):
         got = f"{type(model).__name__} and {type(path).__name__}"

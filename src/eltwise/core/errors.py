@@ -27,6 +27,9 @@ class EltwiseError(Exception):
         hint: what to do about it.
 
     An empty field is not known or does not apply.
+
+    >>> print(ShapeError("not a shape", operand="axis", got="3", hint="give another one"))
+    axis: not a shape, got 3; give another one
     """
 
     exit_code = 2

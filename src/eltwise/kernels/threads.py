@@ -67,6 +67,9 @@ def num_threads() -> int:
 def get_num_threads() -> int:
     """How many threads share a large call.
 
+    >>> get_num_threads() >= 1
+    True
+
     Raises:
         AttributeValueError: where ``ELTWISE_NUM_THREADS`` is no positive integer.
     """

@@ -61,6 +61,9 @@ def conform(
 
     Raises:
         EltwiseError: for names that are not known, and where no test is of all of them.
+
+    >>> conform("onnxruntime", ops="Sub-14", types="uint8", sources="static", extent="quick")
+    <ConformanceReport: 1 test, 1 ok; quick, seed 0>
     """
     if extent not in EXTENTS:
         raise unknown_name("extent", extent, EXTENTS)

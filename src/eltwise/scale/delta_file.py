@@ -81,7 +81,7 @@ class DeltaTensor:
         return self.checksum == self.base_checksum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Delta:
     """What a delta file says about itself.
 
@@ -94,6 +94,9 @@ class Delta:
     tensors: tuple[DeltaTensor, ...]
     dropped: tuple[str, ...]
     header: bytes
+
+    def __repr__(self) -> str:
+        return f"<Delta: {', '.join(f'{count} {kind}' for kind, count in self.counts().items() if count)}>"
 
     def encoded(self) -> bytes:
         """The header and the footer."""

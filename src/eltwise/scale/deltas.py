@@ -45,7 +45,7 @@ MOST_LEVEL = 19
 """The greatest level of zstd's compression."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeltaReport:
     """What a delta is.
 
@@ -62,6 +62,9 @@ class DeltaReport:
     def to_dict(self) -> dict[str, object]:
         """The numbers, for programs that read them."""
         return {**self.delta.counts(), "tuned_bytes": self.tuned_bytes, "delta_bytes": self.delta_bytes}
+
+    def __repr__(self) -> str:
+        return f"<DeltaReport: {self}>"
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {kind}" for kind, count in self.delta.counts().items() if count)
@@ -94,6 +97,12 @@ def delta(
 
     Raises:
         EltwiseError: for checkpoints that cannot be read, and an output that cannot be written.
+
+    >>> import tempfile
+    >>> tuned, base = "examples/checkpoints/converted.safetensors", "examples/checkpoints/trained.safetensors"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     delta(tuned, base, f"{folder}/tuned.delta").delta.counts()
+    {'changed': 5, 'unchanged': 1, 'added': 1, 'replaced': 0, 'dropped': 1}
     """
     check_range("level", level, 1, MOST_LEVEL)
     target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
@@ -224,6 +233,14 @@ def restore(
     Raises:
         EltwiseError: for another base, a damaged delta, a delta of what is no safetensors file, and an output that
             cannot be written or is there.
+
+    >>> import tempfile
+    >>> tuned, base = "examples/checkpoints/converted.safetensors", "examples/checkpoints/trained.safetensors"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _report = delta(tuned, base, f"{folder}/tuned.delta")
+    ...     _header = restore(base, f"{folder}/tuned.delta", f"{folder}/restored.safetensors")
+    ...     Path(f"{folder}/restored.safetensors").read_bytes() == Path(tuned).read_bytes()
+    True
     """
     target = Path(output)
     header, file = open_delta(Path(delta))

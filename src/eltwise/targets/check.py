@@ -80,6 +80,10 @@ def check(
 
     Raises:
         EltwiseError: if there is no such target, or no model to read.
+
+    >>> report = check("examples/models/sub13_bfloat16.onnx", "onnxruntime", run=False)
+    >>> report.is_good, report[0].severity
+    (False, 'refused')
     """
     if target is None:
         return problems_of(source, weights)

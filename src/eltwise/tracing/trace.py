@@ -107,6 +107,10 @@ def trace(
 
     Raises:
         EltwiseError: for a model that cannot be read, inputs that do not fit it, and runtimes that are not there.
+
+    >>> report = trace("examples/models/neg13_int32.onnx", runtime="onnxruntime", against="exact")
+    >>> report.is_good, len(report)
+    (True, 1)
     """
     for name, number, low, high in (
         ("seed", seed, 0, 2**63),
