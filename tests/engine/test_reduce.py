@@ -33,7 +33,7 @@ from eltwise.core.dtypes import (
 )
 from eltwise.core.errors import EltwiseError
 from eltwise.engine import rounding
-from eltwise.kernels import exact_sum, jit, reduction
+from eltwise.kernels import exact_sum, jit, partials, reduction, reduction_call
 from eltwise.kernels.exact_sum import FloatSums
 from eltwise.kernels.reduction import Reduction
 from eltwise.oracle import same_bits
@@ -274,11 +274,12 @@ def test_order_chunks_and_threads_do_not_matter(element_type: ElementType, seed:
     for way in WAYS:
         with computed(way):
             expected.add(eltwise.mean_squared_difference(a, b).tobytes())
-    for way, count_threads, bytes_ in product(("numpy", "blocks"), (1, 2, 5), (1 << 10, 1 << 18)):
+    for way, count_threads, bytes_ in product(("numpy", "words"), (1, 2, 5), (1 << 10, 1 << 18)):
         with computed(way), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reduction, "num_threads", lambda count_threads=count_threads: count_threads)
+            patch.setattr(partials, "num_threads", lambda count_threads=count_threads: count_threads)
             patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
-            patch.setattr(reduction, "BLOCK_BYTES", bytes_ * (8 if way == "numpy" else 1))
+            patch.setattr(reduction, "BLOCK_BYTES", bytes_)
+            patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", bytes_)
             expected.add(eltwise.mean_squared_difference(a, b).tobytes())
     assert len(expected) == 1
 
@@ -297,16 +298,19 @@ def test_partials_merge_in_any_order(data: st.DataObject) -> None:
     assert len({(each.first, each.digits.tobytes(), each.special.tobytes(), each.count) for each in merged}) == 1
 
 
-def test_many_elements_are_carried() -> None:
-    """More blocks than digits hold before they must be carried."""
-    with computed("blocks"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_sum, "MOST_BLOCKS", 2)
-        patch.setattr(reduction, "BLOCK_BYTES", 1 << 10)
-        ones = np.full(100_000, 0.1, np.float32)
-        assert eltwise.reduce("sum", "Negative-1", ones) == -float(Fraction(float(np.float32(0.1))) * 100_000)
-        wide = np.full(70_000, -(2**63), np.int64)
-        assert eltwise.reduce("sum", "Max-13", wide, dtype=np.float64) == -(2.0**63) * 70_000
-        assert eltwise.reduce("mean", "Max-13", np.full(70_000, 2**64 - 1, np.uint64)) == 2.0**64
+@pytest.mark.parametrize("way", WAYS)
+def test_many_elements_are_added(way: str) -> None:
+    """Sums and squares at the limits of their types, whose words carry into each other."""
+    with computed(way):
+        ones = np.full(20_000, 0.1, np.float32)
+        assert eltwise.reduce("sum", "Negative-1", ones) == -float(Fraction(float(np.float32(0.1))) * 20_000)
+        low, high, zero = (np.full(7_000, value) for value in (-(2**63), 2**63 - 1, 0))
+        assert eltwise.reduce("sum", "Max-13", low, dtype=np.float64) == -(2.0**63) * 7_000
+        assert eltwise.reduce("mean", "Max-13", np.full(7_000, 2**64 - 1, np.uint64)) == 2.0**64
+        assert eltwise.mean_squared_difference(low, high) == float((2**64 - 1) ** 2)
+        assert eltwise.mean_squared_difference(low, zero) == 2.0**126
+        with pytest.raises(EltwiseError, match="overflows int64"):
+            eltwise.reduce("sum", "Max-13", low)
 
 
 def test_the_comparison_can_fail() -> None:
@@ -366,8 +370,8 @@ import math
 from fractions import Fraction
 import numpy as np
 import eltwise
-from eltwise.kernels import reduction
-reduction.LEAST_COMPILED = 0
+from eltwise.kernels import partials
+partials.LEAST_COMPILED = 0
 generator = np.random.default_rng(1)
 for storage in (np.float32, np.float64):
     one = storage(1)

@@ -11,31 +11,30 @@ import pytest
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT16, INT64, ElementType
-from eltwise.kernels import dispatch, reduction, reduction_call
-from eltwise.kernels.exact_sum import MOST_LANES
-from eltwise.kernels.reduction import cuts
+from eltwise.kernels import dispatch, exact_sum, reduction, reduction_call
 from support.reduction_ways import computed
 
+MOST_LANES = 16
 SEGMENT = 64 * MOST_LANES
-"""So many elements of a row are added before they go to the digits."""
+"""More elements of a row than any loop adds at once."""
 
 SHAPES = [
     *[(outputs, row) for outputs in (1, 3, MOST_LANES + 1) for row in (1, MOST_LANES - 1, MOST_LANES, MOST_LANES + 1)],
     *[(outputs, row) for outputs in (1, 5, 40) for row in (63, 64, 65, SEGMENT - 1, SEGMENT, SEGMENT + 1)],
     *[(outputs, 70) for outputs in (reduction.MOST_COLUMNS - 1, reduction.MOST_COLUMNS + 1)],
-    *[(outputs, 3) for outputs in (reduction.MOST_OUTPUTS - 1, 2 * reduction.MOST_OUTPUTS + 1)],
+    *[(outputs, 3) for outputs in (exact_sum.MOST_OUTPUTS - 1, 2 * exact_sum.MOST_OUTPUTS + 1)],
     (2, 70_001),
 ]
 
 
-@pytest.fixture(params=["blocks", 1 << 12, "kernel"], ids=["blocks", "small blocks", "kernel"])
+@pytest.fixture(params=["words", 1 << 12, "kernel"], ids=["words", "small blocks", "kernel"])
 def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     is_small = isinstance(request.param, int)
     if is_small:
         monkeypatch.setattr(reduction, "BLOCK_BYTES", request.param)
     monkeypatch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1 << 12)
     monkeypatch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", 1 << 12)
-    with computed("blocks" if is_small else request.param):
+    with computed("numpy" if is_small else request.param):
         yield
 
 
@@ -129,13 +128,3 @@ def test_small_reductions_compile_nothing(axis: int | None, monkeypatch: pytest.
     monkeypatch.setattr(dispatch, "why_no_kernel", lambda *_arguments: pytest.fail("a kernel was looked for"))
     ones = np.ones((100, 100), np.float32)
     assert np.all(eltwise.mean_squared_difference(ones, 3 * ones, axis) == 4)
-
-
-def test_cuts_cover_a_shape_once() -> None:
-    for shape in ((), (1,), (7,), (3, 5), (2, 3, 4), (4, 1, 6)):
-        for most in (1, 2, 5, 12, 100):
-            marks = np.zeros(shape, int)
-            for starts, sizes in zip(*cuts(shape, most), strict=True):
-                assert 0 < sizes.prod() <= most
-                marks[tuple(map(slice, starts, starts + sizes))] += 1
-            assert (marks == 1).all()

@@ -1,4 +1,4 @@
-"""The ways in which reductions are computed: by NumPy, by blocks, or by a kernel from the operands to the results."""
+"""The ways in which reductions are computed: by NumPy, or by a kernel that gives words or results."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from eltwise.engine import reduce, reduction_calls
-from eltwise.kernels import dispatch, reduction, reduction_call
+from eltwise.kernels import dispatch, native, partials, reduction, reduction_call
 
 WAYS = (
-    *("numpy", "blocks", "small blocks", "small blocks on three threads"),
+    *("numpy", "small blocks", "small blocks on three threads"),
+    *("words", "words on three threads"),
     *("kernel", "parts on three threads"),
 )
 
@@ -26,18 +27,19 @@ def computed(way: str) -> Iterator[None]:
     """Compute all reductions in one way, whatever their size; or, forgetting all calls, in the usual ones."""
     _forget()
     with pytest.MonkeyPatch.context() as patch:
-        if way == "numpy":
+        if way == "numpy" or "blocks" in way:
             patch.setattr(dispatch, "mode", lambda: "numpy")
-        elif "blocks" in way:
-            patch.setattr(reduction_calls, "why_not_at_once", lambda _elements: "by blocks")
-            patch.setattr(reduction, "LEAST_COMPILED", 0)
         elif way != "usual":
-            patch.setattr(reduction_calls, "LEAST_COMPILED", 0)
+            patch.setattr(partials, "LEAST_COMPILED", 0)
+        if "words" in way:
+            patch.setattr(reduction_call.ReductionCall, "__call__", lambda *_arguments: None)
+            patch.setattr(native.Records, "counted", lambda _records, run, *_arguments: run)
         if "small blocks" in way:
             patch.setattr(reduction, "BLOCK_BYTES", 128)
             patch.setattr(reduction, "MOST_COLUMNS", 3)
+            patch.setattr(reduction, "MOST_OUTPUTS", 5)
         if "threads" in way:
-            patch.setattr(reduction, "num_threads", lambda: 3)
+            patch.setattr(partials, "num_threads", lambda: 3)
             patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
             patch.setattr(reduction_call, "num_threads", lambda: 3)
             patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", 1)

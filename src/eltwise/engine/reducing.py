@@ -17,8 +17,9 @@ from eltwise.engine.call import calls_of
 from eltwise.engine.rounding import rounded
 from eltwise.kernels import float_mode
 from eltwise.kernels.extremes import Extremes
+from eltwise.kernels.partials import reduced
 from eltwise.kernels.plan import Plan
-from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced
+from eltwise.kernels.reduction import Elements, Partial, Reduction
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
 from eltwise.ops.expression import COMPOSITES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,10 @@ from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
+from eltwise.kernels.partials import is_compiled, reduced
 from eltwise.kernels.plan import Plan
-from eltwise.kernels.reduction import reduced, why_not_at_once
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
-
-LEAST_COMPILED = 1 << 15
-"""A reduction of fewer elements is computed by NumPy's loops, until it was made often."""
 
 
 class ReductionCalls(Calls):
@@ -64,19 +60,20 @@ class ReductionCalls(Calls):
             result_type,
             tuple(not each.dtype.isnative for each in operands),
         )
-        run, is_large = exact, dispatch.mode() == "compiled" or prod(plan.shape) >= LEAST_COMPILED
-        if is_large and not why_not_at_once(elements):
+        run = exact
+        if is_compiled(elements):
             from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
 
             call = ReductionCall(*arguments)
 
             def run(*arrays: np.ndarray) -> np.ndarray:
+                self.check_divisor(arrays, element_type, plan)
                 result = call(*arrays)
                 return exact(*arrays) if result is None else result
 
         def recipe_of(arrays: Sequence[np.ndarray], result: np.ndarray) -> Any:
-            if why_not_at_once(elements):
-                return None
+            if elements.why_no_kernel() or (element_type.is_integer and elements.expression.divides):
+                return None  # Or divisors are checked first.
             from eltwise.kernels.reduction_call import ReductionCall
 
             return ReductionCall(*arguments).recorded_recipe(arrays, result)

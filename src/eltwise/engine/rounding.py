@@ -10,10 +10,9 @@ import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.errors import ValueRangeError
-from eltwise.kernels.exact_sum import HIGH, LOW, NAN, ExactSums
+from eltwise.kernels.exact_sum import DIGIT, HIGH, LOW, NAN, ExactSums
 from eltwise.kernels.float_mode import quietly
 from eltwise.kernels.pool import allocated
-from eltwise.kernels.sum_kernel import DIGIT
 from eltwise.kernels.threads import num_threads, run_together
 
 MANY = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.double_arithmetic import Divisor, divided, splat
+from eltwise.kernels.double_arithmetic import Divisor, absolute, divided, splat, two_sum
 from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
 from eltwise.ops import primitives
 
@@ -70,23 +70,23 @@ class Accumulator:
 
 
 class IntegerSum(Accumulator):
-    """Sums of integers or booleans, or of the squares of unsigned ones: in one i64, or in two halves of 32 bits.
+    """Sums of integers or booleans, or of the squares of unsigned ones: in one i64, or in several of 32 bits each.
 
     Args:
         code: where instructions are written to.
         element_type: of the elements.
-        is_squared: whether their squares are added up; of at most 32 bits.
+        is_squared: whether their squares are added up.
         is_mean: whether the result is a float64.
     """
 
     def __init__(self, code: Instructions, element_type: ElementType, *, is_squared: bool, is_mean: bool) -> None:
         super().__init__(code, element_type)
-        bits = element_type.storage.itemsize * 8
+        self._width = element_type.storage.itemsize * 8
         self._is_squared, self._is_mean = is_squared, is_mean
         self._extend = "sext" if element_type.kind == "signed" else "zext"
-        self._bits = 2 * bits if is_squared else bits
-        self._is_wide, self.steps = self._bits == 64, NARROW_STEPS if self._bits <= 16 else 0
-        self.kinds = ("i64", "i64") if self._is_wide else ("i64",)
+        bits = 2 * self._width if is_squared else self._width
+        self.steps = NARROW_STEPS if bits <= 16 else 0
+        self.kinds = ("i64",) * max(1, bits // _HALF)
 
     def narrow(self, lanes: int) -> list[tuple[str, str]]:
         """What is carried for some steps: 32 bits."""
@@ -94,27 +94,43 @@ class IntegerSum(Accumulator):
 
     def widened_into(self, lanes: int, values: Sequence[str], narrow: Sequence[str]) -> list[str]:
         """The values with what was carried for some steps."""
-        code, wide = self.code, of(lanes, "i64")
-        extended = code.let(f"{self._extend} {of(lanes, 'i32')} {narrow[0]} to {wide}")
-        return [code.let(f"add {wide} {values[0]}, {extended}")]
+        extended = self.code.let(f"{self._extend} {of(lanes, 'i32')} {narrow[0]} to {of(lanes, 'i64')}")
+        return self.merge(lanes, values, [extended])
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
-        code, width = self.code, self.type.storage.itemsize * 8
-        if self._is_squared:
-            kind = of(lanes, f"i{self._bits}")
+        code, width, parts = self.code, self._width, [bits]
+        if self._is_squared and width < 64:
+            kind, width = of(lanes, f"i{2 * width}"), 2 * width
             wide = code.let(f"zext {of(lanes, self.integer)} {bits} to {kind}")
-            bits, width = code.let(f"mul {kind} {wide}, {wide}"), self._bits
-        carried = "i32" if self.steps else "i64"
-        kind = of(lanes, carried)
-        if not self._is_wide:
-            value = code.let(f"{self._extend} {of(lanes, f'i{width}')} {bits} to {kind}")
-            return [code.let(f"add {kind} {values[0]}, {value}")]
-        low = code.let(f"and {kind} {bits}, {constant(lanes, 'i64', (1 << _HALF) - 1)}")
+            parts = [code.let(f"mul {kind} {wide}, {wide}")]
+        kind = of(lanes, "i32" if self.steps else "i64")
+        if width < 64:
+            parts = [code.let(f"{self._extend} {of(lanes, f'i{width}')} {parts[0]} to {kind}")]
+        else:
+            parts = self._square(lanes, bits) if len(self.kinds) > 2 else self._halves(lanes, parts[0])
+        return [code.let(f"add {kind} {one}, {part}") for one, part in zip(values, parts, strict=True)]
+
+    def _halves(self, lanes: int, value: str) -> list[str]:
+        """The lower and upper 32 bits of an i64."""
         shift = "ashr" if self.type.kind == "signed" else "lshr"
-        high = code.let(f"{shift} {kind} {bits}, {constant(lanes, 'i64', _HALF)}")
-        parts = zip(values, (low, high), strict=True)
-        return [code.let(f"add {kind} {value}, {part}") for value, part in parts]
+        high = self.code.let(f"{shift} {of(lanes, 'i64')} {value}, {constant(lanes, 'i64', _HALF)}")
+        return [self._low(lanes, value), high]
+
+    def _low(self, lanes: int, value: str) -> str:
+        return self.code.let(f"and {of(lanes, 'i64')} {value}, {constant(lanes, 'i64', (1 << _HALF) - 1)}")
+
+    def _square(self, lanes: int, value: str) -> list[str]:
+        """The square of an unsigned i64, in four i64 of at most 34 bits: (h 2^32 + l)^2 = l^2 + h l 2^33 + h^2 2^64."""
+        code, kind = self.code, of(lanes, "i64")
+        low, high = self._halves(lanes, value)
+        lower, mixed, upper = (code.let(f"mul {kind} {a}, {b}") for a, b in ((low, low), (low, high), (high, high)))
+        above_lower, below_upper = self._halves(lanes, lower), self._halves(lanes, upper)
+        doubled = self._low(lanes, code.let(f"shl {kind} {mixed}, {constant(lanes, 'i64', 1)}"))
+        rest = code.let(f"lshr {kind} {mixed}, {constant(lanes, 'i64', _HALF - 1)}")
+        second = code.let(f"add {kind} {above_lower[1]}, {doubled}")
+        third = code.let(f"add {kind} {below_upper[0]}, {rest}")
+        return [above_lower[0], second, third, below_upper[1]]
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""
@@ -123,28 +139,39 @@ class IntegerSum(Accumulator):
 
     def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain."""
-        code, kind, wide = self.code, of(lanes, "i64"), of(lanes, "double")
-        low, high = values[0], ""
-        is_signed = self.type.kind == "signed"
-        if self._is_wide:
-            half = constant(lanes, "i64", _HALF)
-            high = code.let(f"add {kind} {values[1]}, {code.let(f'lshr {kind} {low}, {half}')}")
-            low = code.let(f"and {kind} {low}, {constant(lanes, 'i64', (1 << _HALF) - 1)}")
-        if not self._is_mean:
-            if not self._is_wide:
-                return low, constant(lanes, "i1", 1)
-            above = code.let(f"add {kind} {high}, {constant(lanes, 'i64', 1 << (_HALF - 1) if is_signed else 0)}")
-            fits = code.let(f"icmp ult {kind} {above}, {constant(lanes, 'i64', 1 << _HALF)}")
-            return code.let(f"or {kind} {code.let(f'shl {kind} {high}, {half}')}, {low}"), fits
-        first, rest = self._as_floats(lanes, high if self._is_wide else low)
-        if self._is_wide:
-            unit, below = splat(lanes, "4294967296.0"), code.let(f"uitofp {kind} {low} to {wide}")
-            first, rest = (code.let(f"fmul {wide} {each}, {unit}") for each in (first, rest))
-            rest = code.let(f"fadd {wide} {rest}, {below}")  # An integer below 2^53: exact.
+        code, kind = self.code, of(lanes, "i64")
+        words = [values[0]]
+        for value in values[1:]:
+            carry = code.let(f"lshr {kind} {words[-1]}, {constant(lanes, 'i64', _HALF)}")
+            words[-1:] = [self._low(lanes, words[-1]), code.let(f"add {kind} {value}, {carry}")]
+        if self._is_mean:
+            return self._mean(lanes, words, divisor)
+        if len(words) == 1:
+            return words[0], constant(lanes, "i1", 1)
+        below = constant(lanes, "i64", 1 << (_HALF - 1) if self.type.kind == "signed" else 0)
+        fits = code.let(
+            f"icmp ult {kind} {code.let(f'add {kind} {words[1]}, {below}')}, {constant(lanes, 'i64', 1 << _HALF)}"
+        )
+        for word in words[2:]:
+            is_zero = code.let(f"icmp eq {kind} {word}, {constant(lanes, 'i64', 0)}")
+            fits = code.let(f"and {of(lanes, 'i1')} {fits}, {is_zero}")
+        upper = code.let(f"shl {kind} {words[1]}, {constant(lanes, 'i64', _HALF)}")
+        return code.let(f"or {kind} {upper}, {words[0]}"), fits
+
+    def _mean(self, lanes: int, words: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+        """Words over the divisor as float64."""
         if divisor is None:
             raise ValueError("a mean needs a divisor")
-        none = splat(lanes, "0.0")
-        return divided(code, lanes, first, rest, none, divisor)
+        code, kind, wide = self.code, of(lanes, "i64"), of(lanes, "double")
+        bound = splat(lanes, "0.0")
+        first, rest = self._as_floats(lanes, words[-1])
+        for word in reversed(words[:-1]):
+            unit, value = splat(lanes, "4294967296.0"), code.let(f"uitofp {kind} {word} to {wide}")
+            first, rest, bound = (code.let(f"fmul {wide} {each}, {unit}") for each in (first, rest, bound))
+            first, lost = two_sum(code, lanes, first, value)
+            rest, beyond = two_sum(code, lanes, rest, lost)
+            bound = code.let(f"fadd {wide} {bound}, {absolute(code, lanes, beyond)}")
+        return divided(code, lanes, first, rest, bound, divisor._replace(share=splat(lanes, "2.0")))
 
     def _as_floats(self, lanes: int, value: str) -> tuple[str, str]:
         """An i64 of less than 63 bits as the float64 next to it, and the rest."""

@@ -11,9 +11,6 @@ from eltwise.kernels.double_arithmetic import Divisor
 from eltwise.kernels.float_sum import FloatSum
 from eltwise.kernels.instructions import Instructions, of
 
-WORDS = 3
-"""What an output carries takes at most so many words of eight bytes."""
-
 _MERGED_LANES = 8
 
 
@@ -25,14 +22,14 @@ class Carried(NamedTuple):
         element_type: what the bits of elements are taken for.
         is_squared: whether the squares of elements, which are unsigned integers, are added up.
         result_bytes: the size of a result.
-        is_double: whether sums of floats are the ones that are certain nearly always from the start.
+        levels: how exact sums of floats are; see ``FloatSum``.
     """
 
     reduction: str
     element_type: ElementType
     is_squared: bool
     result_bytes: int
-    is_double: bool = False
+    levels: int = 1
 
     @property
     def word_bytes(self) -> int:
@@ -46,12 +43,17 @@ class Carried(NamedTuple):
         """Whether results may be uncertain, and depend on a divisor."""
         return self.reduction in ("sum", "mean") and self.element_type.kind == "float"
 
-    def accumulator(self, code: Instructions, *, is_double: bool = False, has_unit: bool = False) -> Accumulator:
-        """What elements are added to; sums of floats in one way or the other."""
+    @property
+    def words(self) -> int:
+        """How many words an output carries."""
+        return len(self.accumulator(Instructions()).kinds)
+
+    def accumulator(self, code: Instructions, *, has_unit: bool = False) -> Accumulator:
+        """What elements are added to."""
         if self.reduction in ("minimum", "maximum"):
             return Extreme(code, self.element_type, self.reduction)
         if self.is_float_sum:
-            return FloatSum(code, self.element_type, is_double=is_double or self.is_double, has_unit=has_unit)
+            return FloatSum(code, self.element_type, levels=self.levels, has_unit=has_unit)
         is_mean = self.reduction == "mean"
         return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
 

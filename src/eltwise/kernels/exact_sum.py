@@ -1,38 +1,36 @@
 """Exact sums: what elements add up to, as integers that merge in any order.
 
 A sum of floats is a whole number of 2^-1074, one of integers a whole number. It is held in digits of 40 bits; NaNs and
-infinities are counted apart. Blocks of elements are added by a compiled kernel or, with the same result, by NumPy.
+infinities are noted. NumPy adds elements, and what compiled kernels carry.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import frexp
 
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.shapes import Sizes
 from eltwise.kernels.float_mode import quietly
 from eltwise.kernels.pool import POOL
-from eltwise.kernels.records import address, function_address
-from eltwise.kernels.sum_kernel import (
-    DIGIT,
-    HUGE_EXPONENT,
-    LEAST_EXPONENT,
-    MOST_BLOCKS,
-    blocks_text,
-    lanes_of,
-    sum_text,
-)
+from eltwise.kernels.threads import num_threads, run_together
+
+DIGIT = 40
+"""The bits of a digit of a sum: digit number g counts multiples of 2^(40 g - 1074), or 2^(40 g), in an int64."""
+
+LEAST_EXPONENT = -1074
+"""The unit of digit 0 of floats is 2 to this power: the least float64."""
 
 Columns = slice | np.ndarray
 """Some outputs."""
 
-MOST_LANES = 16
-"""A kernel adds nothing to so many outputs, less 1, beyond the last one."""
+MOST_OUTPUTS = 1 << 14
+"""So many outputs have their digits in cache."""
 
 _MASK = (1 << DIGIT) - 1
 _COUNT_DIGITS = 2
@@ -41,8 +39,14 @@ _COUNT_DIGITS = 2
 _HALF = 32
 """The bits of half a 64-bit integer."""
 
+_HUGE = 2.0**966
+"""Elements from here on are scaled before parts are stripped off."""
+
 _SCALED_DIGITS = 12
 """Huge elements are added as if they were smaller by so many digits."""
+
+EXACT_LEVELS = 4
+"""So many float64, which hold sums of more than 200 binary places, kernels carry for sums that merge."""
 
 NAN, HIGH, LOW = 1, 2, 4
 """What is said of an output whose elements are not all finite."""
@@ -138,30 +142,6 @@ def _carry(digits: np.ndarray) -> None:
         np.bitwise_and(lower, _MASK, out=lower)
 
 
-@dataclass(frozen=True)
-class ElementsKernel:
-    """A kernel that computes blocks of elements, one at a time.
-
-    Attributes:
-        kernel: the kernel.
-        words: its arguments; the first is the address of the block, then come those of its operands.
-        first: its first run.
-        last: the one after the last.
-        addresses: of the operands: an int64 for each block and operand.
-    """
-
-    kernel: Callable[..., None]
-    words: ctypes.Array[ctypes.c_int64]
-    first: int
-    last: int
-    addresses: np.ndarray
-
-    def __call__(self, number: int) -> None:
-        """Compute a block."""
-        self.words[1 : 1 + self.addresses.shape[1]] = self.addresses[number].tolist()
-        self.kernel(self.words, self.first, self.last)
-
-
 class FloatSums:
     """The sums of some outputs, to which blocks of floats are added."""
 
@@ -169,7 +149,7 @@ class FloatSums:
         self._type = element_type
         self._first, top = (0, 1024) if element_type is FLOAT64 else ((1074 - 149) // DIGIT, 128)
         digits = (1074 + top) // DIGIT + 1 + _COUNT_DIGITS - self._first
-        self._digits = POOL.empty((digits, outputs + MOST_LANES), np.dtype(np.int64))
+        self._digits = POOL.empty((digits, outputs), np.dtype(np.int64))
         self._digits[...] = 0
         self._special = np.zeros(outputs, np.uint8)
 
@@ -179,54 +159,19 @@ class FloatSums:
 
     def _add(self, block: np.ndarray, columns: Columns) -> None:
         values = block.astype(np.float64)
-        if not np.abs(values).max() < 2.0 ** (HUGE_EXPONENT - 40):
+        if not np.abs(values).max() < _HUGE:
             for kind, found in ((NAN, np.isnan(values)), (HIGH, values == np.inf), (LOW, values == -np.inf)):
                 self._special[columns] |= found.any(axis=0) * np.uint8(kind)
             values[~np.isfinite(values)] = 0
-            huge = np.abs(values) >= 2.0 ** (HUGE_EXPONENT - 40)
+            huge = np.abs(values) >= _HUGE
             scaled = np.where(huge, values * 2.0 ** (-DIGIT * _SCALED_DIGITS), 0.0)
             strip(scaled, self._digits[_SCALED_DIGITS:], self._first, columns)
             values[huge] = 0
         strip(values, self._digits, self._first, columns)
 
-    def add_blocks(self, elements: ElementsKernel, block: np.ndarray, begins: np.ndarray, *, is_row: bool) -> None:
-        """Compute blocks and add each, without Python between them.
-
-        Args:
-            elements: computes the blocks.
-            block: where it does: rows of outputs, with zeros behind what lies side by side up to a whole vector.
-            begins: for each block, the first of the outputs that it belongs to.
-            is_row: whether the elements of an output lie side by side, rather than the outputs.
-        """
-        (add, compute_and_add, lanes), (rows, outputs) = _kernels(self._type, is_row), block.shape
-        digit, vector, (row, column) = self._digits.strides[0], lanes * block.itemsize, block.strides
-        if is_row:
-            groups, geometry = outputs, (-(-rows // lanes), vector, column)
-        else:
-            groups, geometry = -(-outputs // lanes), (rows, row, vector)
-        table = np.column_stack([elements.addresses, address(self._digits) - self._first * digit + 8 * begins])
-        status, stop = np.zeros(1 + groups, np.int64), np.zeros(1, np.int64)
-        words = (ctypes.c_int64 * 7)(0, address(block), *geometry, digit, address(status))
-        computing = (function_address(elements.kernel), ctypes.addressof(elements.words), elements.first, elements.last)
-        adding = (function_address(add), ctypes.addressof(words), groups, address(status), address(stop))
-        arguments = (ctypes.c_int64 * 11)(*computing, table.shape[1] - 1, address(table), *adding)
-        begin = 0
-        for end in (*range(MOST_BLOCKS, len(table), MOST_BLOCKS), len(table)):
-            while begin < end:
-                compute_and_add(arguments, begin, end)
-                begin = int(stop[0])
-                if status[0]:  # Some groups were not added.
-                    left = np.flatnonzero(np.repeat(status[1:], 1 if is_row else lanes)[:outputs])
-                    self.add(block[:, left], left + begins[begin])
-                    status[:] = 0
-                    begin += 1
-            if end < len(table):
-                _carry(self._digits)
-
     def partial(self, count: int) -> ExactSums:
         """What was added, so many elements to each output; the last thing that is asked."""
-        digits = self._digits[:, : self._special.size]
-        return _trimmed(ExactSums(LEAST_EXPONENT, count, self._first, digits, self._special))
+        return _trimmed(ExactSums(LEAST_EXPONENT, count, self._first, self._digits, self._special))
 
 
 def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) -> None:
@@ -249,62 +194,87 @@ def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) 
         number -= 1
 
 
-def _kernels(element_type: ElementType, is_row: bool) -> tuple[Callable[..., None], Callable[..., None], int]:
-    """What adds a block, what computes blocks and adds each, and how many elements a vector holds."""
-    from eltwise.kernels import jit
-
-    target = jit.target()
-    return jit.compiled(sum_text, element_type, target, is_row), jit.compiled(blocks_text), lanes_of(target)
-
-
 class IntegerSums:
-    """The sums of some outputs, to which blocks of integers or booleans are added."""
+    """The sums of some outputs, to which integers, booleans or the squares of unsigned integers are added.
 
-    def __init__(self, element_type: ElementType, outputs: int) -> None:
-        self._is_wide = element_type.is_integer and element_type.bits > DIGIT
-        self._digits = np.zeros((1 + self._is_wide + _COUNT_DIGITS, outputs), np.int64)
+    Args:
+        bits: how many an element has.
+        outputs: how many there are.
+        is_squared: whether their squares are added, which never wrap.
+    """
+
+    def __init__(self, bits: int, outputs: int, *, is_squared: bool = False) -> None:
+        self._bits, self._is_squared = bits, is_squared
+        digits = max(2, -(-bits * (1 + is_squared) // DIGIT)) + _COUNT_DIGITS
+        self._digits = np.zeros((digits, outputs), np.int64)
 
     def add(self, block: np.ndarray, columns: Columns) -> None:
         """Add a block, rows of so many outputs, to these outputs."""
-        parts = [block]
-        if self._is_wide:
-            parts = [block & block.dtype.type(_MASK), block >> block.dtype.type(DIGIT)]
-        for number, part in enumerate(parts):
+        if not self._is_squared:
+            rows = block if self._bits > _HALF else block.astype(np.int64).sum(axis=0, keepdims=True)
+            self.add_multiples(rows, 0, columns)
+            return
+        values = block.astype(np.uint64)  # (high 2^32 + low)^2 = low^2 + high low 2^33 + high^2 2^64.
+        low, high = values & np.uint64((1 << _HALF) - 1), values >> np.uint64(_HALF)
+        self.add_multiples(low * low, 0, columns)
+        if self._bits > _HALF:
+            self.add_multiples(high * low, _HALF + 1, columns)
+            self.add_multiples(high * high, 2 * _HALF, columns)
+
+    def add_multiples(self, block: np.ndarray, exponent: int, columns: Columns) -> None:
+        """Add int64 or uint64, rows of so many outputs, times 2 to this power to these outputs."""
+        number, shift = divmod(exponent, DIGIT)
+        kind = block.dtype.type
+        low = (block & kind((1 << (DIGIT - shift)) - 1)) << kind(shift)
+        above = block >> kind(DIGIT - shift)
+        for place, part in enumerate((low, above & kind(_MASK), above >> kind(DIGIT)), number):
             total = part.astype(np.int64).sum(axis=0)
-            self._digits[number, columns] += total & _MASK
-            self._digits[number + 1, columns] += total >> DIGIT
+            self._digits[place, columns] += total & _MASK
+            self._digits[place + 1, columns] += total >> DIGIT
 
     def partial(self, count: int) -> ExactSums:
         """What was added, so many elements to each output; the last thing that is asked."""
         return _trimmed(ExactSums(0, count, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8)))
 
 
-class SquareSums(IntegerSums):
-    """The sums of the squares of unsigned integers, which never wrap."""
+def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: Sizes) -> ExactSums | None:
+    """The sums of what a kernel carried as ``FloatSum`` does; None where that is not exact.
 
-    def __init__(self, element_type: ElementType, outputs: int) -> None:
-        self._has_high = element_type.bits > _HALF
-        self._digits = np.zeros((2 + 2 * self._has_high + _COUNT_DIGITS, outputs), np.int64)
+    Args:
+        words: for each part of the work, word and output.
+        element_type: of the elements.
+        count: how many elements each output has.
+        shape: that of the outputs.
+    """
+    levels = np.ascontiguousarray(words.view(np.float64)[:, :EXACT_LEVELS].transpose(1, 0, 2))
+    bounds, special = words.view(np.float64)[:, EXACT_LEVELS], levels[0]
+    if element_type is FLOAT64:
+        special = words.view(np.float64)[:, EXACT_LEVELS + 1]
+    is_finite = np.isfinite(special)
+    if not ((bounds == 0) | ~is_finite).all():
+        return None
+    if not is_finite.all():
+        levels[0], levels[1:, ~is_finite] = np.where(is_finite, levels[0], special), 0
+    rows = levels[levels.any(axis=(1, 2))].reshape(-1, special.shape[1])
+    columns = [slice(begin, begin + MOST_OUTPUTS) for begin in range(0, rows.shape[1], MOST_OUTPUTS)]
+    parts: dict[int, ExactSums] = {}
 
-    def add(self, block: np.ndarray, columns: Columns) -> None:
-        """Add the squares of a block, rows of so many outputs, to these outputs.
+    def add(number: int) -> None:
+        block = rows[:, columns[number]]
+        sums = FloatSums(element_type, block.shape[1])
+        if len(block):
+            sums.add(block, slice(None))
+        parts[number] = sums.partial(count)
 
-        With x = high * 2^32 + low, x^2 = low^2 + high * low * 2^33 + high^2 * 2^64. Each product is below 2^64, and is
-        cut where a digit of 40 bits ends: 2^33 is 7 bits below 2^40, and 2^64 is 16 bits below 2^80.
-        """
-        values = block.astype(np.uint64)
-        low = values & np.uint64((1 << _HALF) - 1)
-        self._add(low * low, 0, DIGIT, columns)
-        if self._has_high:
-            high = values >> np.uint64(_HALF)
-            self._add(high * low, 0, 7, columns)
-            self._add(high * high, 1, 16, columns)
+    run_together([partial(add, number) for number in range(len(columns))], num_threads())
+    return ExactSums.joined([parts[number] for number in range(len(columns))], shape)
 
-    def _add(self, products: np.ndarray, first: int, bits: int, columns: Columns) -> None:
-        """Add products whose lowest bits, so many, are the uppermost ones of a digit; the next begins with the rest."""
-        low = (products & np.uint64((1 << bits) - 1)) << np.uint64(DIGIT - bits)
-        rest = products >> np.uint64(bits)
-        for number, part in enumerate((low, rest & np.uint64(_MASK), rest >> np.uint64(DIGIT)), first):
-            total = part.astype(np.int64).sum(axis=0)
-            self._digits[number, columns] += total & _MASK
-            self._digits[number + 1, columns] += total >> DIGIT
+
+def integer_sums(words: np.ndarray, count: int, shape: Sizes) -> ExactSums:
+    """The sums of what a kernel carried as ``IntegerSum`` does; for the arguments see ``float_sums``."""
+    _parts, most, outputs = words.shape
+    sums = IntegerSums(_HALF * most, outputs)
+    for number in range(most):
+        is_last = number + 1 == most
+        sums.add_multiples(words[:, number].view(np.int64 if is_last else np.uint64), _HALF * number, slice(None))
+    return ExactSums.joined([sums.partial(count)], shape)

@@ -1,8 +1,8 @@
 """Sums of floats as float64, carried in vectors of any width, as LLVM instructions. Pure.
 
-A sum is carried as two float64, a sum and what its roundings lost, and a bound of what the second one lost. Where the
-bound decides how the whole is rounded, that is the exact sum rounded once; else the result is uncertain, and somebody
-else has to compute it.
+A sum is carried as several float64, each of what the roundings of the one before lost, and a bound of what the last
+one lost. Where the bound decides how the whole is rounded, that is the exact sum rounded once; else the result is
+uncertain, and a sum of more parts is computed. Where the bound is 0, the parts are the exact sum.
 """
 
 from __future__ import annotations
@@ -23,25 +23,29 @@ _FRACTIONS = {FLOAT16: (10, 15), BFLOAT16: (7, 127), FLOAT32: (23, 127), FLOAT64
 """The bits of the fraction of a float, and the bias of its exponent."""
 
 
+_SCALE = "0x3BF0000000000000"
+"""2^-64: no sum of float64 times this overflows, so that it says which elements are infinite or NaN."""
+
+
 class FloatSum(Accumulator):
     """Sums of floats as float64.
 
     Args:
         code: where instructions are written to.
         element_type: of the elements.
-        is_double: whether the roundings of the second part are looked at one by one, rather than bounded by how much
-            was added to it: then the result is certain far more often, also where it lies midway between two numbers.
+        levels: of how many parts the roundings are added up exactly. With one, those of the second part are bounded by
+            how much was added to it: that costs least, and is certain far more seldom, also where a result lies midway
+            between two numbers.
         has_unit: whether the least magnitude is kept. All elements are multiples of its last place, and so is what the
             second part lacks: where the bound is less than that, it lacks nothing.
     """
 
-    kinds: tuple[str, ...] = ("double", "double", "double")
-
-    def __init__(self, code: Instructions, element_type: ElementType, *, is_double: bool, has_unit: bool) -> None:
+    def __init__(self, code: Instructions, element_type: ElementType, *, levels: int, has_unit: bool) -> None:
         super().__init__(code, element_type)
-        self._is_double, self._has_unit = is_double, has_unit
-        if has_unit:
-            self.kinds = (*self.kinds, self.integer)
+        self._levels, self.parts, self._has_unit = levels, max(levels, 2), has_unit
+        self._has_special = element_type is FLOAT64 and levels > 1
+        floats = self.parts + 1 + self._has_special
+        self.kinds = (*["double"] * floats, *[self.integer] * has_unit)
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
@@ -49,13 +53,29 @@ class FloatSum(Accumulator):
         value = code.widened(self.type, lanes, bits)
         if self.type is not FLOAT64:
             value = code.let(f"fpext {of(lanes, 'float')} {value} to {wide}")
-        total, lost = two_sum(code, lanes, values[0], value)
-        unit = [self._least(lanes, values[3], self._below(lanes, bits))] if self._has_unit else []
-        return [total, *self._lose(lanes, values[1:3], [lost]), *unit]
+        after = self._with(lanes, values, value)
+        if self._has_special:
+            scaled = code.let(f"fmul {wide} {value}, {splat(lanes, _SCALE)}")
+            after[self.parts + 1] = code.let(f"fadd {wide} {values[self.parts + 1]}, {scaled}")
+        if self._has_unit:
+            after[-1] = self._least(lanes, values[-1], self._below(lanes, bits))
+        return after
+
+    def _with(self, lanes: int, values: Sequence[str], value: str, first: int = 0) -> list[str]:
+        """What is carried with a number that is added to the part of this index, and what that loses to the next."""
+        code, after = self.code, list(values)
+        for level in range(first, self._levels):
+            after[level], value = two_sum(code, lanes, after[level], value)
+        if self._levels < self.parts:
+            after[1] = code.let(f"fadd {of(lanes, 'double')} {after[1]}, {value}")
+        lost = absolute(code, lanes, value)
+        after[self.parts] = code.let(f"fadd {of(lanes, 'double')} {after[self.parts]}, {lost}")
+        return after
 
     def initial(self, lanes: int) -> list[str]:
         """What is carried before the first element: as the least magnitude, less 1, that of no element."""
-        return super().initial(lanes)[:3] + [constant(lanes, self.integer, -1)] * self._has_unit
+        floats = super().initial(lanes)[: len(self.kinds) - self._has_unit]
+        return floats + [constant(lanes, self.integer, -1)] * self._has_unit
 
     def _below(self, lanes: int, bits: str) -> str:
         """The magnitude of elements less 1 as integers: that of a zero is the largest."""
@@ -86,34 +106,26 @@ class FloatSum(Accumulator):
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""
-        total, lost = two_sum(self.code, lanes, one[0], other[0])
-        rest = self._lose(lanes, one[1:3], [other[1], lost])
-        unit = [self._least(lanes, one[3], other[3])] if self._has_unit else []
-        return [total, rest[0], self.code.let(f"fadd {of(lanes, 'double')} {rest[1]}, {other[2]}"), *unit]
-
-    def _lose(self, lanes: int, values: Sequence[str], lost: Sequence[str]) -> list[str]:
-        """The second part and its bound with what roundings lost."""
-        code, wide = self.code, of(lanes, "double")
-        low, bound = values
-        for each in lost:
-            if self._is_double:
-                low, beyond = two_sum(code, lanes, low, each)
-            else:
-                low, beyond = code.let(f"fadd {wide} {low}, {each}"), each
-            bound = code.let(f"fadd {wide} {bound}, {absolute(code, lanes, beyond)}")
-        return [low, bound]
+        values = list(one)
+        for part in range(self.parts):
+            values = self._with(lanes, values, other[part], part)
+        for number in range(self.parts, self.parts + 1 + self._has_special):
+            values[number] = self.code.let(f"fadd {of(lanes, 'double')} {values[number]}, {other[number]}")
+        if self._has_unit:
+            values[-1] = self._least(lanes, one[-1], other[-1])
+        return values
 
     def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
-        """The bits of the results, and for each whether it is certain."""
+        """The bits of the results, and for each whether it is certain; of at most two levels."""
         if divisor is None:
             raise ValueError("a sum of floats needs a divisor")
         code, wide, flags = self.code, of(lanes, "double"), of(lanes, "i1")
-        if self._is_double:
+        if self._levels > 1:
             divisor = divisor._replace(share=splat(lanes, "2.0"))
         bound = values[2]
         if self._has_unit:
             lack = code.let(f"fmul {wide} {bound}, {divisor.share}")
-            is_whole = code.let(f"fcmp olt {wide} {lack}, {self._unit(lanes, values[3])}")
+            is_whole = code.let(f"fcmp olt {wide} {lack}, {self._unit(lanes, values[-1])}")
             bound = code.let(f"select {flags} {is_whole}, {wide} {splat(lanes, '0.0')}, {wide} {bound}")
         result, is_certain = divided(code, lanes, values[0], values[1], bound, divisor)
         size = absolute(code, lanes, code.let(f"fadd {wide} {values[0]}, {values[1]}"))
@@ -125,12 +137,16 @@ class FloatSum(Accumulator):
             is_usual = code.let(f"or {flags} {is_normal}, {is_zero}")
             is_small = code.let(f"fcmp olt {wide} {size}, {splat(lanes, _MOST)}")
             is_usual = code.let(f"and {flags} {is_usual}, {is_small}")
-            return result, code.let(f"and {flags} {is_certain}, {is_usual}")
-        bits, infinity = of(lanes, "i64"), splat(lanes, _INFINITY)  # No sum of smaller types overflows.
-        own = code.let(f"bitcast {wide} {values[0]} to {bits}")
-        is_nan = code.let(f"fcmp uno {wide} {values[0]}, {values[0]}")
+            is_certain = code.let(f"and {flags} {is_certain}, {is_usual}")
+            if not self._has_special:
+                return result, is_certain
+        # No sum of smaller types overflows.
+        source = values[self.parts + 1] if self._has_special else values[0]
+        bits, infinity = of(lanes, "i64"), splat(lanes, _INFINITY)
+        own = code.let(f"bitcast {wide} {source} to {bits}")
+        is_nan = code.let(f"fcmp uno {wide} {source}, {source}")
         special = code.let(f"select {flags} {is_nan}, {bits} {constant(lanes, 'i64', _NAN_BITS)}, {bits} {own}")
-        is_finite = code.let(f"fcmp olt {wide} {absolute(code, lanes, values[0])}, {infinity}")
+        is_finite = code.let(f"fcmp olt {wide} {absolute(code, lanes, source)}, {infinity}")
         result = code.let(f"select {flags} {is_finite}, {bits} {result}, {bits} {special}")
         is_special = code.let(f"xor {flags} {is_finite}, {constant(lanes, 'i1', -1)}")
         return result, code.let(f"or {flags} {is_certain}, {is_special}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Hashable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,18 +13,19 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import jit
-from eltwise.kernels.carried import WORDS, Carried, merging_text
+from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
+from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
+from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
-from eltwise.kernels.reduction import Elements, Reduction
+from eltwise.kernels.reduction import EXTREMES, Elements, Partial, Reduction
 from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
 from eltwise.kernels.reduction_nest import ReductionNest, make_reduction_nest
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.threads import num_threads
 
-_EXTREMES = {"min": "minimum", "max": "maximum"}
 _MOST_STRIDES = 64
 _FEW = 1 << 16
 """Sums of fewer floats lie midway between two results often enough that threads compute them twice as exactly."""
@@ -40,6 +42,7 @@ class ReductionRecipe(NamedTuple):
 
     Attributes:
         structure: the operands, and what their kernel is made for.
+        carried: what the kernel carries.
         kernel: the compiled kernel.
         nest: the loops.
         numbers: the kernel's arguments between the addresses and the loops.
@@ -47,11 +50,13 @@ class ReductionRecipe(NamedTuple):
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does: never.
         result_bytes: the size of an operand of the elements' shape.
-        is_part: whether each part has all outputs and writes what they carry, rather than the results of its own.
+        words: how many words the kernel writes for each output, rather than its result; 0 for results.
+        is_split: whether each part has all outputs, and writes words, rather than all elements of some outputs.
         has_status: that the kernel says whether it could compute the result.
     """
 
     structure: Structure
+    carried: Carried
     kernel: jit.Kernel
     nest: ReductionNest
     numbers: tuple[int, ...]
@@ -59,19 +64,15 @@ class ReductionRecipe(NamedTuple):
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
-    is_part: bool
+    words: int
+    is_split: bool
     has_status: bool = True
-
-    def count(self, most: int) -> int:
-        """Into about how many parts the work is cut, at most so many."""
-        return max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE))
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
-        count, nest = self.count(most), self.nest
-        splits, part_bytes = (
-            (nest.by_elements(count), WORDS * 8 * self.outputs) if self.is_part else (nest.by_groups(count), 0)
-        )
+        count, nest = count_of(self.result_bytes, most), self.nest
+        splits = nest.by_elements(count) if self.is_split else nest.by_groups(count)
+        part_bytes = self.words * 8 * self.outputs if self.is_split else 0
         found = []
         for number, split in enumerate(splits):
             loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.kept]
@@ -110,49 +111,63 @@ class ReductionCall:
         self._count = prod(shape[axis] for axis in axes)
         self._reduction = reduction
         result_bytes = result_type.storage.itemsize
-        name = _EXTREMES.get(reduction, reduction)
-        self._carried = Carried(name, elements.result_type, elements.is_squared, result_bytes)
-        self._carried_in_parts = self._carried._replace(is_double=self._carried.is_float_sum and self._count < _FEW)
+        self._carried = Carried(
+            EXTREMES.get(reduction, reduction), elements.result_type, elements.is_squared, result_bytes
+        )
         self._work: dict[Hashable, _Whole | _Parts] = {}
 
     def __call__(self, *operands: np.ndarray) -> np.ndarray | None:
         """The results; None where one is uncertain."""
-        key = (num_threads(), *[operand.strides for operand in operands])
+        return self._results(operands, num_threads())
+
+    def _results(self, operands: Sequence[np.ndarray], threads: int) -> np.ndarray | None:
+        key = (threads, *[operand.strides for operand in operands])
         work = self._work.get(key)
         if work is None:
             if len(self._work) >= _MOST_STRIDES:
                 self._work.clear()
-            work = self._work[key] = self._new_work(operands)
+            work = self._work[key] = self._new_work(operands, threads)
         out = allocated(self._shape, self._type)
         return out if work.run(out, [*map(address, operands)]) else None
 
+    def partial(self, operands: Sequence[np.ndarray], threads: int) -> Partial | None:
+        """What merges with the partials of other elements; None where the words that are carried do not hold it."""
+        if self._reduction in EXTREMES:
+            result = self._results(operands, threads)
+            return None if result is None else Extremes(EXTREMES[self._reduction], self._type, self._count, result)
+        recipe = self._recipe(operands, threads, is_exact=True)
+        work = Work(recipe, threads)
+        words = np.empty((len(work.parts) if recipe.is_split else 1, recipe.words, recipe.outputs), np.int64)
+        work.run([address(words), *map(address, operands)])
+        if not self._carried.is_float_sum:
+            return integer_sums(words, self._count, self._shape)
+        return float_sums(words, self._elements.result_type, self._count, self._shape)
+
     def recorded_recipe(self, operands: Sequence[np.ndarray], _out: np.ndarray) -> ReductionRecipe | None:
         """How the native entry computes calls like this one; None where it cannot."""
-        recipe = self._recipe(operands, is_part=False)
-        return None if self._is_in_parts(recipe) else recipe
+        recipe = self._recipe(operands, num_threads())
+        return None if recipe.words else recipe
 
-    def _is_in_parts(self, recipe: ReductionRecipe) -> bool:
-        threads = num_threads()
-        return threads > 1 and recipe.nest.has_few_groups(recipe.count(threads * PIECES_PER_THREAD))
+    def _new_work(self, operands: Sequence[np.ndarray], threads: int) -> _Whole | _Parts:
+        recipe = self._recipe(operands, threads)
+        return (_Parts if recipe.words else _Whole)(Work(recipe, threads))
 
-    def _new_work(self, operands: Sequence[np.ndarray]) -> _Whole | _Parts:
-        threads, recipe = num_threads(), self._recipe(operands, is_part=False)
-        if not self._is_in_parts(recipe):
-            return _Whole(Work(recipe, threads))
-        return _Parts(Work(self._recipe(operands, is_part=True), threads), self._carried_in_parts, recipe)
-
-    def _recipe(self, operands: Sequence[np.ndarray], *, is_part: bool) -> ReductionRecipe:
-        elements, plan, target = self._elements, self._elements.plan, jit.target()
-        element_type, carried = elements.element_type, self._carried_in_parts if is_part else self._carried
+    def _recipe(self, operands: Sequence[np.ndarray], threads: int, *, is_exact: bool = False) -> ReductionRecipe:
+        elements, plan, target, carried = self._elements, self._elements.plan, jit.target(), self._carried
+        width, lanes = elements.element_type.storage.itemsize, lanes_of(carried, target.vector_bytes)
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
-        result_bytes = carried.word_bytes if is_part else carried.result_bytes
-        width = element_type.storage.itemsize
-        nest = make_reduction_nest(
-            plan.shape, strides, self._axes, result_bytes, width, lanes_of(carried, target.vector_bytes)
-        )
+        make_nest = partial(make_reduction_nest, plan.shape, strides, self._axes, widths=width, lanes=lanes)
+        nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
+        is_split = threads > 1 and nest.has_few_groups(count_of(size, threads * PIECES_PER_THREAD))
+        has_words, result_bytes = is_split or is_exact, carried.result_bytes
+        if has_words:
+            nest, result_bytes = make_nest(carried.word_bytes), carried.word_bytes
+            if carried.is_float_sum:
+                levels = EXACT_LEVELS if is_exact else 2 if self._count < _FEW else 1
+                carried = carried._replace(levels=levels)
         structure = Structure(
             expression=elements.expression,
-            element_type=element_type,
+            element_type=elements.element_type,
             walks=("vector", *nest.walks),
             outer_loops=0,
             swapped=(False, *[each and width > 1 for each in self._swapped]),
@@ -161,20 +176,21 @@ class ReductionCall:
             target=target,
         )
         own = ReductionStructure(
-            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.kept), len(nest.reduced), is_part
+            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.kept), len(nest.reduced), has_words
         )
         outputs = prod(self._shape)
-        extents = ((0, outputs * result_bytes), *map(extent, plan.operands, strides, (width,) * len(strides)))
         return ReductionRecipe(
             structure=structure,
+            carried=carried,
             kernel=jit.compiled(reduction_text, own),
             nest=nest,
             numbers=(*self._divisor(), 8 * outputs),
             outputs=outputs,
-            extents=extents,
+            extents=((0, outputs * result_bytes), *map(extent, plan.operands, strides, (width,) * len(strides))),
             same=(False,) * len(operands),
-            result_bytes=plan.bytes_of(element_type),
-            is_part=is_part,
+            result_bytes=size,
+            words=carried.words if has_words else 0,
+            is_split=is_split,
         )
 
     def _divisor(self) -> tuple[int, ...]:
@@ -200,18 +216,23 @@ class _Whole:
 class _Parts:
     """A reduction whose outputs are computed by several threads, and merged."""
 
-    def __init__(self, work: Work, carried: Carried, recipe: ReductionRecipe) -> None:
-        self._work, self._recipe = work, recipe
-        self._merge: Any = jit.compiled(merging_text, carried, recipe.structure.target.has_mode)
+    def __init__(self, work: Work) -> None:
+        self._work, self._recipe = work, work.recipe
+        self._merge: Any = jit.compiled(merging_text, self._recipe.carried, self._recipe.structure.target.has_mode)
 
     def run(self, out: np.ndarray, operands: list[int]) -> bool:
         """Compute it; whether all results are certain."""
         count, outputs, status = len(self._work.parts), self._recipe.outputs, np.zeros(1, np.int64)
-        words = np.empty((count, WORDS, outputs), np.int64)
+        words = np.empty((count, self._recipe.words, outputs), np.int64)
         self._work.run([address(words), *operands])
         arguments = (address(out), address(words), address(status), *self._recipe.numbers, words.strides[0], count)
         self._merge((ctypes.c_int64 * len(arguments))(*arguments), 0, outputs)
         return not status[0]
+
+
+def count_of(size: int, most: int) -> int:
+    """Into about how many parts the work on operands of so many bytes is cut, at most so many."""
+    return max(1, min(most, size // LEAST_BYTES_PER_PIECE))
 
 
 def lanes_of(carried: Carried, vector_bytes: int) -> int:

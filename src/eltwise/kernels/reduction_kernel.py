@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from eltwise.kernels.accumulators import Accumulator
 from eltwise.kernels.builder import Builder, Loop
-from eltwise.kernels.carried import WORDS, Carried, divisor_of, is_any_not
+from eltwise.kernels.carried import Carried, divisor_of, is_any_not
 from eltwise.kernels.emit import write_runs
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.structure import CACHE_LINE, Structure
@@ -88,7 +88,8 @@ class _Writer:
             return
         lanes = structure.lanes * structure.vectors
         if structure.vectors > 1:
-            self._memory = code.let(f"alloca [{(1 + WORDS) * lanes} x i64], align {CACHE_LINE}")
+            words = structure.carried.words + 1
+            self._memory = code.let(f"alloca [{words * lanes} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
@@ -121,10 +122,10 @@ class _Writer:
             return
 
         def again() -> None:
-            if not carried.is_float_sum or carried.is_double:
+            if not carried.is_float_sum or carried.levels > 1:
                 code.do(f"store i64 1, ptr {self._status}, align 8")
                 return
-            other = carried.accumulator(code, is_double=True)
+            other = carried._replace(levels=2).accumulator(code)
             bits, is_certain = other.finish(self._outputs, self._values(other, places), self._divisor)
             code.do(f"store {kind} {bits}, ptr {places[0]}, align 1")
             is_left = is_any_not(code, self._outputs, is_certain)

@@ -1,0 +1,63 @@
+"""Reductions to what merges with that of other elements, by a kernel where one is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eltwise.kernels import dispatch
+from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced_by_numpy
+from eltwise.kernels.threads import num_threads
+
+if TYPE_CHECKING:
+    from eltwise.kernels.reduction_call import ReductionCall
+
+LEAST_COMPILED = 1 << 15
+"""A reduction of fewer elements is computed by NumPy's loops."""
+
+
+def reduced(
+    reduction: Reduction,
+    elements: Elements,
+    operands: Sequence[np.ndarray],
+    axes: Sequence[int],
+    most_threads: int | None = None,
+) -> Partial:
+    """Reduce the elements over axes of the plan's shape.
+
+    Args:
+        reduction: which one; a mean is a sum until it is finished.
+        elements: what is reduced.
+        operands: any strides and byte order.
+        axes: those that are reduced, each once and not negative.
+        most_threads: how many threads share the work at most; by default as many as large calls.
+
+    Returns:
+        The partial of all outputs, in the shape of the axes that are kept.
+    """
+    threads = most_threads or num_threads()
+    if is_compiled(elements):
+        swapped = tuple(not operand.dtype.isnative for operand in operands)
+        result = _call(reduction, elements, tuple(axes), swapped).partial(operands, threads)
+        if result is not None:
+            return result
+    return reduced_by_numpy(reduction, elements, operands, axes, threads)
+
+
+def is_compiled(elements: Elements) -> bool:
+    """Whether a kernel computes a reduction that is made once."""
+    size, mode = prod(elements.plan.shape), dispatch.mode()
+    if not size or mode == "numpy" or (mode == "auto" and size < LEAST_COMPILED):
+        return False
+    return not elements.why_no_kernel()
+
+
+@lru_cache(maxsize=64)  # Files and arrays of Dask have blocks of few shapes.
+def _call(reduction: Reduction, elements: Elements, axes: tuple[int, ...], swapped: tuple[bool, ...]) -> ReductionCall:
+    from eltwise.kernels.reduction_call import ReductionCall  # Small reductions must not pay for it.
+
+    return ReductionCall(reduction, elements, axes, elements.result_type, swapped)
