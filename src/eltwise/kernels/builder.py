@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
+from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
 
@@ -27,6 +28,7 @@ class Builder(Instructions):
     def __init__(self, structure: Structure) -> None:
         super().__init__()
         self.structure = structure
+        self._invariants: dict[str, InvariantDivisor] = {}
 
     def place(self, places: Sequence[str], inner: Loop, array: int, index: str) -> str:
         """The pointer to an element of a run that begins at ``places``."""
@@ -61,6 +63,14 @@ class Builder(Instructions):
     def splat(self, array: int, place: str, lanes: int) -> str:
         """Load one element into every lane."""
         return self.in_all_lanes(self._integer(array), self.load(array, place, 1), lanes)
+
+    def divisor(self, array: int, place: str, lanes: int) -> str:
+        """Load an integer that many are divided by into every lane."""
+        bits, is_signed = 8 * self.structure.width, self.structure.element_type.kind == "signed"
+        value = self.load(array, place, 1)
+        name = self.in_all_lanes(self._integer(array), value, lanes)
+        self._invariants[name] = invariant_divisor(self, bits, value, is_signed=is_signed)
+        return name
 
     def shuffled(self, pair: str, lanes: Iterable[int]) -> str:
         """Some lanes of two vectors; those of the second one follow those of the first."""
@@ -127,6 +137,16 @@ class Builder(Instructions):
 
     def _step(self, lanes: int, step: Step, operands: list[str]) -> str:
         """Write the instructions of a step; see ``primitives.Instructions``."""
+        if operands[-1] in self._invariants and step.definition.divides:
+            return quotient(
+                self,
+                lanes,
+                self.structure.element_type.bits,
+                operands[0],
+                self._invariants[operands[-1]],
+                is_signed=self.structure.element_type.kind == "signed",
+                is_floored=step.definition.name == "floor_divide",
+            )
         names = dict(zip("ab", operands, strict=False)) | {
             "T": of(lanes, self._scalar),
             "t": ("" if lanes == 1 else f"v{lanes}") + _SUFFIXES.get(self._scalar, self._scalar),

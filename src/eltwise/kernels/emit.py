@@ -126,8 +126,12 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
     left = code.let(f"sub i64 {inner.size}, {head}")
     whole = code.let(f"and i64 {left}, {-lanes}")
     end = code.let(f"add i64 {whole}, {head}")
+    divisors = {1 + step.operands[1] for step in structure.expression.steps if step.definition.divides}
+    is_divided = structure.element_type.is_integer and lanes > 1
     scalars = {
-        array: code.splat(array, places[array], lanes) for array, walk in enumerate(structure.walks) if walk == "scalar"
+        array: (code.divisor if is_divided and array in divisors else code.splat)(array, places[array], lanes)
+        for array, walk in enumerate(structure.walks)
+        if walk == "scalar"
     }
 
     def vector(index: str, mask: str = "") -> None:

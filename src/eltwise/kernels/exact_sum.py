@@ -6,6 +6,7 @@ infinities are noted. NumPy adds elements, and what compiled kernels carry.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,16 +27,10 @@ DIGIT = 40
 LEAST_EXPONENT = -1074
 """The unit of digit 0 of floats is 2 to this power: the least float64."""
 
-Columns = slice | np.ndarray
-"""Some outputs."""
-
 MOST_OUTPUTS = 1 << 14
 """So many outputs have their digits in cache."""
 
 _MASK = (1 << DIGIT) - 1
-_COUNT_DIGITS = 2
-"""Digits above those of one element: sums of up to 2^80 elements fit."""
-
 _HALF = 32
 """The bits of half a 64-bit integer."""
 
@@ -126,15 +121,6 @@ def _aligned(parts: Sequence[ExactSums]) -> tuple[int, list[np.ndarray]]:
     return first, found
 
 
-def _trimmed(sums: ExactSums) -> ExactSums:
-    """Sums without the digits that are not used; those that are are copied."""
-    used = np.flatnonzero(np.any(sums.digits, axis=1))
-    low, high = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 0)
-    digits = POOL.empty((high - low, sums.special.size), sums.digits.dtype)
-    digits[...] = sums.digits[low:high]
-    return replace(sums, first=sums.first + low if used.size else 0, digits=digits)
-
-
 def _carry(digits: np.ndarray) -> None:
     """Make every digit but the topmost less than 2^40 and not negative, which makes room for more elements."""
     for lower, upper in pairwise(digits.reshape(len(digits), -1)):
@@ -142,99 +128,98 @@ def _carry(digits: np.ndarray) -> None:
         np.bitwise_and(lower, _MASK, out=lower)
 
 
-class FloatSums:
-    """The sums of some outputs, to which blocks of floats are added."""
+class _Digits:
+    """The digits of the sums of some outputs, up to 2^80 elements each."""
 
-    def __init__(self, element_type: ElementType, outputs: int) -> None:
-        self._type = element_type
-        self._first, top = (0, 1024) if element_type is FLOAT64 else ((1074 - 149) // DIGIT, 128)
-        digits = (1074 + top) // DIGIT + 1 + _COUNT_DIGITS - self._first
-        self._digits = POOL.empty((digits, outputs), np.dtype(np.int64))
-        self._digits[...] = 0
+    def __init__(self, exponent: int, outputs: int) -> None:
+        self._exponent, self._digits = exponent, defaultdict[int, np.ndarray](partial(np.zeros, outputs, np.int64))
         self._special = np.zeros(outputs, np.uint8)
 
-    def add(self, block: np.ndarray, columns: Columns) -> None:
-        """Add a block, rows of so many outputs, to these outputs."""
-        quietly(self._add, block, columns)
-
-    def _add(self, block: np.ndarray, columns: Columns) -> None:
-        values = block.astype(np.float64)
-        if not np.abs(values).max() < _HUGE:
-            for kind, found in ((NAN, np.isnan(values)), (HIGH, values == np.inf), (LOW, values == -np.inf)):
-                self._special[columns] |= found.any(axis=0) * np.uint8(kind)
-            values[~np.isfinite(values)] = 0
-            huge = np.abs(values) >= _HUGE
-            scaled = np.where(huge, values * 2.0 ** (-DIGIT * _SCALED_DIGITS), 0.0)
-            strip(scaled, self._digits[_SCALED_DIGITS:], self._first, columns)
-            values[huge] = 0
-        strip(values, self._digits, self._first, columns)
+    def _add_digits(self, number: int, block: np.ndarray) -> None:
+        """Add rows of int64 to a digit and the next one."""
+        total = block.sum(axis=0)
+        self._digits[number] += total & _MASK
+        self._digits[number + 1] += total >> DIGIT
 
     def partial(self, count: int) -> ExactSums:
         """What was added, so many elements to each output; the last thing that is asked."""
-        return _trimmed(ExactSums(LEAST_EXPONENT, count, self._first, self._digits, self._special))
+        used = [number for number, digits in self._digits.items() if digits.any()]
+        numbers = range(min(used), max(used) + 1) if used else range(0)
+        digits = POOL.empty((len(numbers), self._special.size), np.dtype(np.int64))
+        for row, number in zip(digits, numbers, strict=True):
+            row[:] = self._digits[number]
+        return ExactSums(self._exponent, count, numbers.start, digits, self._special)
 
 
-def strip(values: np.ndarray, digits: np.ndarray, first: int, columns: Columns) -> None:
-    """Add rows of float64 below 2^1006 to digits as the kernel does; the values are used up.
+class FloatSums(_Digits):
+    """The sums of some outputs, to which blocks of floats are added."""
 
-    Args:
-        values: rows of outputs.
-        digits: for each digit and output.
-        first: the number of the first digit.
-        columns: the outputs.
-    """
-    number = max((frexp(np.abs(values).max())[1] - LEAST_EXPONENT - 1) // DIGIT, 0)
-    while np.count_nonzero(values):
-        constant = np.float64(1.5 * 2.0 ** (DIGIT * number + LEAST_EXPONENT + 52))
-        shifted = values + constant
-        total = (shifted.view(np.int64) - constant.view(np.int64)).sum(axis=0)
-        digits[number - first, columns] += total & _MASK
-        digits[number - first + 1, columns] += total >> DIGIT
-        values -= shifted - constant
-        number -= 1
+    def __init__(self, outputs: int) -> None:
+        super().__init__(LEAST_EXPONENT, outputs)
+
+    def add(self, block: np.ndarray) -> None:
+        """Add a block, rows of outputs."""
+        quietly(self._add, block)
+
+    def _add(self, block: np.ndarray) -> None:
+        values = block.astype(np.float64)
+        if not np.abs(values).max() < _HUGE:
+            for kind, is_kind in ((NAN, np.isnan(values)), (HIGH, values == np.inf), (LOW, values == -np.inf)):
+                self._special |= is_kind.any(axis=0) * np.uint8(kind)
+            values[~np.isfinite(values)] = 0
+            huge = np.abs(values) >= _HUGE
+            self._strip(np.where(huge, values * 2.0 ** (-DIGIT * _SCALED_DIGITS), 0.0), _SCALED_DIGITS)
+            values[huge] = 0
+        self._strip(values)
+
+    def _strip(self, values: np.ndarray, scale: int = 0) -> None:
+        """Add rows of float64 below 2^1006, times so many digits; the values are used up.
+
+        With the constant S = 1.5 * 2^(u + 52), s = S + x rounds x to a whole number of units of 2^u; the bits of s less
+        those of S are that number, and x - (s - S) is exact and left for the next digit.
+        """
+        number = max((frexp(np.abs(values).max())[1] - LEAST_EXPONENT - 1) // DIGIT, 0)
+        while np.count_nonzero(values):
+            constant = np.float64(1.5 * 2.0 ** (DIGIT * number + LEAST_EXPONENT + 52))
+            shifted = values + constant
+            self._add_digits(number + scale, shifted.view(np.int64) - constant.view(np.int64))
+            values -= shifted - constant
+            number -= 1
 
 
-class IntegerSums:
+class IntegerSums(_Digits):
     """The sums of some outputs, to which integers, booleans or the squares of unsigned integers are added.
 
     Args:
-        bits: how many an element has.
         outputs: how many there are.
-        is_squared: whether their squares are added, which never wrap.
+        is_squared: whether the squares of elements are added, which never wrap.
     """
 
-    def __init__(self, bits: int, outputs: int, *, is_squared: bool = False) -> None:
-        self._bits, self._is_squared = bits, is_squared
-        digits = max(2, -(-bits * (1 + is_squared) // DIGIT)) + _COUNT_DIGITS
-        self._digits = np.zeros((digits, outputs), np.int64)
+    def __init__(self, outputs: int, *, is_squared: bool = False) -> None:
+        super().__init__(0, outputs)
+        self._is_squared = is_squared
 
-    def add(self, block: np.ndarray, columns: Columns) -> None:
-        """Add a block, rows of so many outputs, to these outputs."""
+    def add(self, block: np.ndarray) -> None:
+        """Add a block, rows of outputs."""
         if not self._is_squared:
-            rows = block if self._bits > _HALF else block.astype(np.int64).sum(axis=0, keepdims=True)
-            self.add_multiples(rows, 0, columns)
+            is_wide = block.dtype.itemsize * 8 > _HALF
+            self.add_multiples(block if is_wide else block.astype(np.int64).sum(axis=0, keepdims=True), 0)
             return
         values = block.astype(np.uint64)  # (high 2^32 + low)^2 = low^2 + high low 2^33 + high^2 2^64.
         low, high = values & np.uint64((1 << _HALF) - 1), values >> np.uint64(_HALF)
-        self.add_multiples(low * low, 0, columns)
-        if self._bits > _HALF:
-            self.add_multiples(high * low, _HALF + 1, columns)
-            self.add_multiples(high * high, 2 * _HALF, columns)
+        self.add_multiples(low * low, 0)
+        if block.dtype.itemsize * 8 > _HALF:
+            self.add_multiples(high * low, _HALF + 1)
+            self.add_multiples(high * high, 2 * _HALF)
 
-    def add_multiples(self, block: np.ndarray, exponent: int, columns: Columns) -> None:
-        """Add int64 or uint64, rows of so many outputs, times 2 to this power to these outputs."""
+    def add_multiples(self, block: np.ndarray, exponent: int) -> None:
+        """Add int64 or uint64, rows of outputs, times 2 to this power."""
         number, shift = divmod(exponent, DIGIT)
         kind = block.dtype.type
         low = (block & kind((1 << (DIGIT - shift)) - 1)) << kind(shift)
         above = block >> kind(DIGIT - shift)
         for place, part in enumerate((low, above & kind(_MASK), above >> kind(DIGIT)), number):
-            total = part.astype(np.int64).sum(axis=0)
-            self._digits[place, columns] += total & _MASK
-            self._digits[place + 1, columns] += total >> DIGIT
-
-    def partial(self, count: int) -> ExactSums:
-        """What was added, so many elements to each output; the last thing that is asked."""
-        return _trimmed(ExactSums(0, count, 0, self._digits, np.zeros(self._digits.shape[1], np.uint8)))
+            self._add_digits(place, part.astype(np.int64, copy=False))
 
 
 def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: Sizes) -> ExactSums | None:
@@ -261,9 +246,9 @@ def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: 
 
     def add(number: int) -> None:
         block = rows[:, columns[number]]
-        sums = FloatSums(element_type, block.shape[1])
+        sums = FloatSums(block.shape[1])
         if len(block):
-            sums.add(block, slice(None))
+            sums.add(block)
         parts[number] = sums.partial(count)
 
     run_together([partial(add, number) for number in range(len(columns))], num_threads())
@@ -273,8 +258,8 @@ def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: 
 def integer_sums(words: np.ndarray, count: int, shape: Sizes) -> ExactSums:
     """The sums of what a kernel carried as ``IntegerSum`` does; for the arguments see ``float_sums``."""
     _parts, most, outputs = words.shape
-    sums = IntegerSums(_HALF * most, outputs)
+    sums = IntegerSums(outputs)
     for number in range(most):
         is_last = number + 1 == most
-        sums.add_multiples(words[:, number].view(np.int64 if is_last else np.uint64), _HALF * number, slice(None))
+        sums.add_multiples(words[:, number].view(np.int64 if is_last else np.uint64), _HALF * number)
     return ExactSums.joined([sums.partial(count)], shape)

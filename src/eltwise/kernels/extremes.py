@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.exact_sum import Columns
 from eltwise.kernels.float_mode import quietly
 
 Extreme = Literal["maximum", "minimum"]
@@ -49,20 +48,17 @@ class ExtremeBlocks:
     """The extremes of some outputs, to which blocks are added."""
 
     def __init__(self, function: Extreme, element_type: ElementType, outputs: int) -> None:
-        self._function: Extreme = function
-        self._type, self._values = element_type, np.zeros(outputs, element_type.storage)
-        self._is_new = np.ones(outputs, bool)
+        self._extremes = Extremes(function, element_type, 0, np.zeros(outputs, element_type.storage))
 
-    def add(self, block: np.ndarray, columns: Columns) -> None:
-        """Take in a block, rows of so many outputs, for these outputs."""
-        found = quietly(_extremes, self._function, self._type, block)
-        merged = quietly(_extremes, self._function, self._type, np.stack([self._values[columns], found]))
-        self._values[columns] = np.where(self._is_new[columns], found, merged)
-        self._is_new[columns] = False
+    def add(self, block: np.ndarray) -> None:
+        """Add a block, rows of outputs."""
+        before = self._extremes
+        values = quietly(_extremes, before.function, before.element_type, block)
+        self._extremes = before + replace(before, count=len(block), values=values)
 
     def partial(self, count: int) -> Extremes:
         """The extremes of so many elements of each output."""
-        return Extremes(self._function, self._type, count, self._values)
+        return replace(self._extremes, count=count)
 
 
 def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -> np.ndarray:

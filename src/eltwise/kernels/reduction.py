@@ -95,7 +95,7 @@ def reduced_by_numpy(
         total, count = sums(prod(each.stop - each.start for each in box)), 0
         for row_box in row_boxes[slice(*row_range)]:
             block = _block(elements, [view[box + row_box] for view in views], len(box))
-            total.add(block, slice(None))
+            total.add(block)
             count += len(block)
         results[number].append(total.partial(count))
 
@@ -117,8 +117,8 @@ def _sums(reduction: Reduction, elements: Elements, outputs: int) -> FloatSums |
     if reduction in EXTREMES:
         return ExtremeBlocks(EXTREMES[reduction], element_type, outputs)
     if element_type.kind == "float":
-        return FloatSums(element_type, outputs)
-    return IntegerSums(element_type.bits, outputs, is_squared=elements.is_squared)
+        return FloatSums(outputs)
+    return IntegerSums(outputs, is_squared=elements.is_squared)
 
 
 def _joined(parts: Sequence[Partial], outputs: Sequence[int]) -> Partial:

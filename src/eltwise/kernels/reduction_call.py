@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import INT64, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
@@ -137,7 +137,7 @@ class ReductionCall:
             return None if result is None else Extremes(EXTREMES[self._reduction], self._type, self._count, result)
         recipe = self._recipe(operands, threads, is_exact=True)
         work = Work(recipe, threads)
-        words = np.empty((len(work.parts) if recipe.is_split else 1, recipe.words, recipe.outputs), np.int64)
+        words = allocated((len(work.parts) if recipe.is_split else 1, recipe.words, recipe.outputs), INT64)
         work.run([address(words), *map(address, operands)])
         if not self._carried.is_float_sum:
             return integer_sums(words, self._count, self._shape)
@@ -223,7 +223,7 @@ class _Parts:
     def run(self, out: np.ndarray, operands: list[int]) -> bool:
         """Compute it; whether all results are certain."""
         count, outputs, status = len(self._work.parts), self._recipe.outputs, np.zeros(1, np.int64)
-        words = np.empty((count, self._recipe.words, outputs), np.int64)
+        words = allocated((count, self._recipe.words, outputs), INT64)
         self._work.run([address(words), *operands])
         arguments = (address(out), address(words), address(status), *self._recipe.numbers, words.strides[0], count)
         self._merge((ctypes.c_int64 * len(arguments))(*arguments), 0, outputs)
