@@ -35,6 +35,51 @@ class Wrong(Planted):
             node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
 
 
+class WrongSteps(Planted):
+    """What is rounded, compared or made an integer is 1 more, and 100 more where it is compared."""
+
+    def change(self, model: Any) -> None:
+        """Add to the first input."""
+        types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+        for node in list(model.graph.node):
+            is_wrong = node.op_type in ("Round", "Floor", "Greater", "QuantizeLinear") or (
+                node.op_type == "Cast" and node.attribute[0].i == onnx.TensorProto.INT32
+            )
+            if is_wrong and types.get(node.input[0], 1) == onnx.TensorProto.FLOAT:
+                more = 100.0 if node.op_type == "Greater" else 1.0
+                constant = helper.make_tensor(f"{node.output[0]}/more", onnx.TensorProto.FLOAT, [], [more])
+                sum_name, place = f"{node.output[0]}/sum", list(model.graph.node).index(node)
+                model.graph.initializer.append(constant)
+                model.graph.node.insert(place, helper.make_node("Add", [node.input[0], constant.name], [sum_name]))
+                model.graph.node[place + 1].input[0] = sum_name
+
+
+class RoundingAway(Planted):
+    """Round takes halves away from zero instead of to the even number."""
+
+    def change(self, model: Any) -> None:
+        """Compute it of other operators, which are exact here."""
+        nodes = list(model.graph.node)
+        half = helper.make_tensor("half", onnx.TensorProto.FLOAT, [], [0.5])
+        del model.graph.node[:]
+        for node in nodes:
+            if node.op_type != "Round":
+                model.graph.node.append(node)
+                continue
+            model.graph.initializer.append(half)
+            read, made = node.input[0], node.output[0]
+            model.graph.node.extend(
+                helper.make_node(op, inputs, [output])
+                for op, inputs, output in (
+                    ("Sign", [read], f"{made}/sign"),
+                    ("Abs", [read], f"{made}/size"),
+                    ("Add", [f"{made}/size", "half"], f"{made}/more"),
+                    ("Floor", [f"{made}/more"], f"{made}/whole"),
+                    ("Mul", [f"{made}/whole", f"{made}/sign"], made),
+                )
+            )
+
+
 class WrongFused(Planted):
     """A product that is only added is subtracted instead, where the model does not give it out."""
 

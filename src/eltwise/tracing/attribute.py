@@ -15,13 +15,14 @@ from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.tracing.difference import Difference, explained, overflow, worst_value
+from eltwise.tracing.difference import OVERFLOW, Difference, explained, signal_to_noise, worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
 from eltwise.tracing.records import named
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.steps import Steps
 
 _MOST_HELD = 16
 """So many nodes that give another result alone are held with their inputs and results."""
@@ -40,22 +41,27 @@ class Attribution:
         isolated: the first nodes that give another result alone, by number.
     """
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, steps: Steps) -> None:
         self.isolated: dict[int, Isolated] = {}
-        self._runs = runs
+        self._runs, self._steps = runs, steps
         self._sought = Counter[str]()
         self._roundings: dict[str, str] = {}
 
-    def attribute(self, results: Sequence[NodeResult], values: Values) -> None:
+    def attribute(self, results: Sequence[NodeResult], values: Values, computed: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
 
         Args:
             results: the results of the nodes, to which ``blame``, ``alone`` and ``message`` are added.
-            values: the reference's, by the names of the tested model.
+            values: the reference's, by the names and in the types of the tested model.
+            computed: the same in the types of the reference.
         """
         runs = self._runs
         suspects = [result for result in results if result.is_beyond]
-        owns = _own_differences(runs, suspects, values)
+        for result in suspects:
+            if result.number in self._steps.right:
+                result.blame = "inherited"
+        suspects = [result for result in suspects if result.blame is None]
+        owns = _own_differences(runs, suspects, values, computed)
         for result in suspects:
             _set_blame(runs, result, owns.get(result.number), runs.model.ancestors([result.number], values))
         chosen = [result for result in suspects if result.blame == "own"]
@@ -74,6 +80,7 @@ class Attribution:
                 return
             record = self._with_cause(_with_exact(self._runs, record))
             result.alone = record.difference
+            result.own_snr = signal_to_noise(record.actual, record.expected)
             if len(self.isolated) < _MOST_HELD:
                 self.isolated[result.number] = record
         if not _is_certain(self._runs, record, result.number):
@@ -83,10 +90,8 @@ class Attribution:
 
     def _with_cause(self, isolated: Isolated) -> Isolated:
         """The same with the cause: that of other nodes of its operator, or one of all kinds."""
-        if message := overflow(isolated.actual, isolated.expected):
-            return replace(
-                isolated, difference=replace(isolated.difference, cause="overflow", explanation=message), right=None
-            )
+        if isolated.difference.cause == OVERFLOW:
+            return replace(isolated, right=None)
         operator, difference = self._runs.model.nodes[isolated.numbers[-1]].schema.name, isolated.difference
         if operator in self._roundings:
             difference = _of_rounding(self._runs, isolated, difference, [self._roundings[operator]])
@@ -131,14 +136,17 @@ def _set_blame(runs: Runs, result: NodeResult, difference: Difference | None, nu
         result.message = f"not told apart from {named(others[::-1])}" if others else "it could not be run alone"
 
 
-def _own_differences(runs: Runs, results: Sequence[NodeResult], values: Values) -> dict[int, Difference]:
+def _own_differences(
+    runs: Runs, results: Sequence[NodeResult], values: Values, computed: Values
+) -> dict[int, Difference]:
     """The differences that nodes make themselves, each on what the reference reads, by their numbers."""
     actual = _run_alone(runs, [result.number for result in results], values) if results else {}
     owns = {}
     for result in results:
-        worst = worst_value(runs.model.made[result.number], actual, values, runs.tolerances)
+        worst = worst_value(runs.model.made[result.number], actual, computed, runs.tolerances)
         if worst is not None:
-            owns[result.number] = worst[0]
+            owns[result.number], value = worst
+            result.own_snr = signal_to_noise(actual[value], computed[value])
     return owns
 
 
@@ -175,7 +183,10 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     if worst is None:
         return None
     difference, value = worst
-    return Isolated(tuple(group), submodel, value, actual[value], expected[value], difference)
+    array = expected[value]
+    if is_float(array.dtype) and is_float(actual[value].dtype):
+        array = cast_float(array, actual[value].dtype)
+    return Isolated(tuple(group), submodel, value, actual[value], array, difference)
 
 
 def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:
@@ -185,10 +196,7 @@ def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Se
     producer = runs.reference.model.producer
     names = [partner for partner in partners.values() if partner in producer]
     outcome = runs.reference.run(region, inputs, names, isolated=True) if names else Outcome()
-    arrays = {value: outcome.values[one] for value, one in partners.items() if one in outcome.values}
-    return copied(
-        {name: cast_float(one, values[name].dtype) if is_float(one.dtype) else one for name, one in arrays.items()}
-    )
+    return copied({value: outcome.values[one] for value, one in partners.items() if one in outcome.values})
 
 
 def _partner_inputs(runs: Runs, numbers: Sequence[int], values: Mapping[str, np.ndarray]) -> tuple[list[int], Values]:

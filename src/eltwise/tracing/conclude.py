@@ -44,7 +44,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         tracer: has run all segments.
         most_bytes: how many bytes the values may have that are given out at once.
     """
-    whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.expected))
+    whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs))
     isolated, notes = dict(tracer.isolated), list[str]()
     if not runs.partners.is_identity:
         _conclude_pair(runs, tracer, whole)
@@ -64,7 +64,7 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
     beyond = [result for result in tracer.nodes.values() if result.is_beyond]
     ends = {port.value for port in runs.model.graph.outputs}
     if any(ends & {*runs.model.made[result.number]} for result in beyond):
-        outputs = whole.reference or {value: tracer.expected[value] for value in ends & tracer.expected.keys()}
+        outputs = whole.reference or {value: tracer.outputs[value] for value in ends & tracer.outputs.keys()}
         for number, change in find_changed(runs, tracer.nodes, tracer.isolated, outputs).items():
             tracer.nodes[number].blame, tracer.nodes[number].message = "changed", change
     elif not any(result.blame in _CERTAIN for result in beyond):
@@ -75,9 +75,9 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
     """The runtime whose outputs of the whole model are not those of its segments, where this makes the difference."""
     names = [value for value in whole.tested if value in runs.model.producer]
-    if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected) for value in names):
+    if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.outputs) for value in names):
         return runs.tested
-    if any(leaves_segments(runs, value, whole.reference, tracer.expected, tracer.values) for value in names):
+    if any(leaves_segments(runs, value, whole.reference, tracer.outputs, tracer.values) for value in names):
         return runs.reference
     return None
 
@@ -88,7 +88,7 @@ def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tu
     if side is runs.tested:
         return runs.feeds, {value: tracer.values[value] for value in names}
     partners = {value: runs.partners.values[value] for value in names if value in runs.partners.values}
-    right = {partner: tracer.expected[value] for value, partner in partners.items() if value in tracer.expected}
+    right = {partner: tracer.outputs[value] for value, partner in partners.items() if value in tracer.outputs}
     return runs.reference_feeds, side.typed(right)
 
 

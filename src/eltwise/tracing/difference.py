@@ -41,8 +41,7 @@ class Difference:
         cause: why they differ, if that was asked.
         explanation: the cause in words.
         share: the share of what differs that the cause predicts; 0 where there is none.
-        snr: the signal-to-noise ratio in decibels: of the reference's values to the differences, by their squares; None
-            where nothing differs, and for what is not finite or no float.
+        is_exact: whether arrays that are equal are so without rounding the wider of two float types.
     """
 
     status: Status
@@ -51,7 +50,7 @@ class Difference:
     cause: str | None = None
     explanation: str = ""
     share: float = 0.0
-    snr: float | None = None
+    is_exact: bool = True
 
     @property
     def is_beyond(self) -> bool:
@@ -59,13 +58,23 @@ class Difference:
         return self.status == "differs"
 
 
+OVERFLOW = "overflow"
+"""The cause of a number that the narrower of two float types cannot hold."""
+
 EQUAL = Difference("equal")
+_ROUNDED = Difference("equal", is_exact=False)
 
 
 def measure(
     name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances, *, is_output: bool = False
 ) -> Difference:
-    """Compare two arrays; the second one is the reference, and the name chooses the tolerance."""
+    """Compare two arrays; the second one is the reference, and the name chooses the tolerance.
+
+    Of two float types neither is rounded: what the narrower one can hold is added to its tolerance, half a step.
+    """
+    types = of_numpy(actual.dtype), of_numpy(expected.dtype)
+    if types[0] is not types[1] and {one.kind for one in types} == {"float"} and actual.shape == expected.shape:
+        return _measure_types(name, actual, expected, tolerances, is_output=is_output)
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
         return Difference("differs", None, None, kind, f"{_described(actual)} instead of {_described(expected)}")
@@ -81,13 +90,68 @@ def measure(
     error = float(records["max_abs"].max()) if element_type.kind == "float" else float(largest_distance)
     error = float("inf") if records["nan"].any() else error
     status: Status = "differs" if records["beyond"].any() else "within_tolerance"
-    snr = _signal_to_noise(second, first) if element_type.kind == "float" else None
-    return Difference(status, error, largest_distance, snr=snr)
+    return Difference(status, error, largest_distance)
 
 
-def _signal_to_noise(actual: np.ndarray, expected: np.ndarray) -> float | None:
-    """The ratio of the squares of a signal to those of the differences from it, in decibels."""
-    signal = noise = 0.0
+def _measure_types(
+    name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances, *, is_output: bool
+) -> Difference:
+    """Compare arrays of two float types in float64, within the tolerance of the narrower one."""
+    narrow = min(of_numpy(actual.dtype), of_numpy(expected.dtype), key=lambda one: one.digits)
+    pair = (actual.reshape(-1), expected.reshape(-1))
+    with np.errstate(all="ignore"):
+        rounded = [np.ascontiguousarray(array, narrow.storage) for array in pair]
+        finite = (np.isfinite(array) & ~np.isfinite(one) for array, one in zip(pair, rounded, strict=True))
+        overflows = max(int(np.count_nonzero(one)) for one in finite)
+        if not overflows and _same_bytes(*rounded):
+            is_exact = all(np.array_equal(one, array) for array, one in zip(pair, rounded, strict=True))
+            return EQUAL if is_exact else _ROUNDED
+        tolerance = tolerance_of(tolerances, name) or _default(narrow, rounded[1], is_output=is_output)
+        starts = range(0, actual.size, _AT_A_TIME)
+        wide = ((array[start : start + _AT_A_TIME].astype(np.float64) for array in pair) for start in starts)
+        blocks = (_measure_block(one, other, narrow, tolerance) for one, other in wide)
+        beyond, errors, distances = map(max, zip(*blocks, strict=True))
+    if not errors:
+        return EQUAL
+    status: Status = "differs" if beyond else "within_tolerance"
+    difference = Difference(status, float(errors), int(min(distances, 2.0**62)))
+    if not (beyond and overflows):
+        return difference
+    limit = float(ml_dtypes.finfo(narrow.storage).max)  # type: ignore[no-untyped-call]
+    message = f"{overflows:,} of {actual.size:,} results leave the range of {narrow} ({limit:.5g})"
+    return replace(difference, cause=OVERFLOW, explanation=message)
+
+
+def _measure_block(
+    actual: np.ndarray, expected: np.ndarray, narrow: ElementType, tolerance: Tolerance
+) -> tuple[bool, float, float]:
+    """Whether one number is beyond the tolerance, the largest error, and that in steps."""
+    limits = ml_dtypes.finfo(narrow.storage)  # type: ignore[no-untyped-call]
+    is_same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
+    errors = np.where(is_same, 0.0, np.abs(actual - expected))
+    errors[np.isnan(errors)] = np.inf
+    _fractions, exponents = np.frexp(expected)
+    lowest = int(limits.minexp) + 1
+    steps = np.ldexp(1.0, np.where(expected == 0, lowest, np.maximum(exponents, lowest)) - narrow.digits)
+    allowed = np.full(errors.shape, -1.0)
+    if tolerance.absolute >= 0:
+        allowed = tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(expected)
+    if tolerance.ulp is not None:
+        allowed = np.maximum(allowed, tolerance.ulp * steps)
+    is_beyond = (errors > np.maximum(allowed, 0) + steps / 2) | np.isinf(errors)
+    distances = np.where(np.isfinite(errors), errors / steps, 0.0)
+    return bool(is_beyond.any()), float(errors.max(initial=0.0)), float(distances.max(initial=0.0))
+
+
+def signal_to_noise(actual: np.ndarray, expected: np.ndarray) -> float | None:
+    """The ratio of the squares of a signal to those of the differences from it, in decibels.
+
+    Returns:
+        None where nothing differs, for what is not finite, and for what is no float or of another shape.
+    """
+    if actual.shape != expected.shape or any(of_numpy(one.dtype).kind != "float" for one in (actual, expected)):
+        return None
+    actual, expected, signal, noise = actual.reshape(-1), expected.reshape(-1), 0.0, 0.0
     with np.errstate(all="ignore"):
         for start in range(0, expected.size, _AT_A_TIME):
             block = expected[start : start + _AT_A_TIME].astype(np.float64)
@@ -111,21 +175,6 @@ def explained(
         cause=record.cause or difference.cause,
         explanation=record.explanation or difference.explanation,
         share=record.cause_share or 0.0,
-    )
-
-
-def overflow(actual: np.ndarray, expected: np.ndarray) -> str:
-    """How many numbers are infinite and should be finite, as a wider type has them; empty if there are none.
-
-    What a wider type holds and the type of ``actual`` does not is the largest number of that type in ``expected``.
-    """
-    element_type = of_numpy(actual.dtype)
-    if element_type.kind != "float" or actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return ""
-    limit = ml_dtypes.finfo(actual.dtype).max  # type: ignore[no-untyped-call]
-    count = int(np.count_nonzero(np.isinf(actual) & (np.abs(expected) == limit)))
-    return (
-        f"{count:,} of {actual.size:,} results leave the range of {element_type} ({float(limit):.5g})" if count else ""
     )
 
 

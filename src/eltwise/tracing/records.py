@@ -40,7 +40,8 @@ class TracedNode:
         max_ulp: the largest distance in units in the last place.
         explanation: the cause in words.
         message: why it failed or could not be compared, or what its blame rests on.
-        snr: the signal-to-noise ratio of what it makes, in decibels; None where nothing differs or it is not known.
+        snr: the signal-to-noise ratio of what it makes, in decibels; None where that is within the tolerance, or it is
+            not known.
         own_snr: that of the node run alone.
     """
 

@@ -52,6 +52,8 @@ class NodeResult:
         message: why it could not be run or compared.
         has_failed: whether the tested runtime could not run it.
         blame: what a node that is beyond the tolerance was found to be.
+        snr: the signal-to-noise ratio of that value, in decibels; None where it is within the tolerance, or not known.
+        own_snr: that of the node run alone.
     """
 
     number: int
@@ -64,6 +66,8 @@ class NodeResult:
     message: str = ""
     has_failed: bool = False
     blame: str | None = None
+    snr: float | None = None
+    own_snr: float | None = None
 
     @property
     def is_beyond(self) -> bool:

@@ -34,6 +34,7 @@ from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.segments import next_segment
+from eltwise.tracing.steps import notes_of
 from eltwise.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         right=isolated.right if isolated else None,
         notes=(
             *_notes(runs.model),
+            *notes_of(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,
         ),
@@ -274,6 +276,6 @@ def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:
         out.max_ulp if out else None,
         difference.explanation if difference else "",
         result.message,
-        out.snr if out else None,
-        alone.snr if alone else None,
+        result.snr,
+        result.own_snr,
     )

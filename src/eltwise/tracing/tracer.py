@@ -9,11 +9,12 @@ from itertools import groupby
 import numpy as np
 
 from eltwise.tracing.attribute import Attribution
-from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank
+from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank, signal_to_noise
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
 _NOT_NUMBERS = "what it makes is not a tensor of numbers"
@@ -33,18 +34,21 @@ class Tracer:
         nodes: the results of the nodes that were run, by number.
         values: those of the tested model that are still needed; at the end its outputs.
         expected: those of the reference, by the names and in the types of the tested model.
+        outputs: those of the reference that are outputs, in its own types.
         renamed: the values of the tested model that were matched by their contents.
     """
 
     def __init__(self, runs: Runs) -> None:
         self.nodes: dict[int, NodeResult] = {}
-        self.values, self.expected = dict(runs.feeds), dict(runs.feeds)
+        self.values, self.expected, self.outputs = dict(runs.feeds), dict(runs.feeds), dict(runs.feeds)
         self.renamed: list[str] = []
-        self._attribution = Attribution(runs)
+        self.steps = Steps(runs, self._run_reference)
+        self._attribution = Attribution(runs, self.steps)
         self._runs, self._tested, self._reference, self._model = runs, runs.tested, runs.reference, runs.model
         self._partners = runs.partners.values
         self._partnered = frozenset(self._partners.values())
         self._reference_values = dict(runs.reference_feeds)
+        self._ends = {port.value for port in self._model.graph.outputs}
         self._differences: dict[str, Difference] = {}
         self._held: Values = {}
         self._thread = ThreadPoolExecutor(1)
@@ -67,7 +71,7 @@ class Tracer:
         steps = self._steps_of(numbers)
         refusal = self._reference.refusal_of(steps)
         waiting = self._thread.submit(self._tested.run, numbers, self.values)
-        expected = Outcome(message=refusal) if refusal else self._run_reference(steps)
+        expected = Outcome(message=refusal) if refusal else self._run_reference(steps, self._reference_values)
         actual = waiting.result()
         if self._keep_together(actual, expected):
             low, high = min(numbers), max(numbers)
@@ -121,9 +125,9 @@ class Tracer:
                 self.nodes[number] = NodeResult(number, message=_NO_INPUT)
         return ready
 
-    def _run_reference(self, numbers: Sequence[int]) -> Outcome:
-        """Run nodes of the reference; where that is not possible, its halves."""
-        model, values = self._reference.model, self._reference_values
+    def _run_reference(self, numbers: Sequence[int], values: Values) -> Outcome:
+        """Run nodes of the reference on values; where that is not possible, its halves."""
+        model = self._reference.model
         available = values.keys() | {*model.made_by(numbers)}
         if not available >= {*model.read_by(numbers)}:
             outcome = Outcome(message=_NO_INPUT)
@@ -132,22 +136,25 @@ class Tracer:
         units = [unit for unit in model.units() if unit.start in numbers] if outcome.message else []
         if len(units) < 2:
             return outcome
-        results = Outcome()
+        results, values = Outcome(), dict(values)
         for part in (units[: len(units) // 2], units[len(units) // 2 :]):
-            outcome = self._run_reference([number for unit in part for number in unit])
+            outcome = self._run_reference([number for unit in part for number in unit], values)
             values |= (new := copied(outcome.values))
             results = Outcome(results.values | new, results.message or outcome.message, results.lost + outcome.lost)
         return results
 
     def _compare(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome, *, is_random: bool) -> None:
-        values, expected = actual.values, self._expected_of(numbers, actual, outcome)
-        is_random = is_random and not actual.message
+        values, is_random = actual.values, is_random and not actual.message
+        if not (actual.message or outcome.message or is_random):
+            outcome = self.steps.follow(numbers, (self.values, values), (self._reference_values, outcome))
+        computed = self._expected_of(numbers, actual, outcome)
+        expected = {name: _typed(array, values.get(name)) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
-            values = expected = {**values, **expected}
+            values = computed = expected = {**values, **expected}
         results = [NodeResult(number) for number in numbers]
         for result in results:
             inputs = [self._differences.get(value, EQUAL) for value in self._model.reads[result.number]]
-            result.inputs_equal = all(one.status == "equal" for one in inputs)
+            result.inputs_equal = all(one.status == "equal" and one.is_exact for one in inputs)
             result.inputs_agree = not any(one.is_beyond for one in inputs)
             result.error_in = largest(one.error for one in inputs)
             result.has_failed = bool(actual.message) and not self._is_refused_by_both(actual, outcome, numbers)
@@ -158,10 +165,12 @@ class Tracer:
                 sides = ((self._tested, actual.message), (self._reference, refusal))
                 result.message = "; ".join(f"{runner.name}: {message}" for runner, message in sides if message)
             else:
-                self._compare_values(result, values, expected)
+                self._compare_values(result, values, computed)
             self.nodes[result.number] = result
         self._retain(numbers, values, expected, outcome.values)
-        self._attribution.attribute(results, {**self.expected, **expected})
+        ends = [value for value in self._model.made_by(numbers) if value in self._ends and value in self.expected]
+        self.outputs |= {value: computed.get(value, self.expected[value]).copy() for value in ends}
+        self._attribution.attribute(results, {**self.expected, **expected}, {**self.expected, **computed})
         self._forget(max(numbers))
 
     def _is_refused_by_both(self, actual: Outcome, outcome: Outcome, numbers: Sequence[int]) -> bool:
@@ -169,7 +178,7 @@ class Tracer:
         return bool(actual.message and outcome.message) and not self._reference.refusal_of(self._steps_of(numbers))
 
     def _expected_of(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome) -> Values:
-        """The values of the reference by the names and in the types of the tested model."""
+        """The values of the reference by the names of the tested model."""
         expected: Values = {}
         computed = {**self._reference_values, **outcome.values}
         self._held |= {name: array for name, array in outcome.values.items() if name not in self._partnered}
@@ -179,8 +188,6 @@ class Tracer:
                 array = None if other is None else self._find(value, other)
             else:
                 array = self._reference.model.array_of(partner, computed)
-            if array is not None and other is not None and is_float(array.dtype) and is_float(other.dtype):
-                array = cast_float(array, other.dtype)
             if array is not None:
                 expected[value] = array
         return expected
@@ -206,6 +213,8 @@ class Tracer:
             self._differences[value] = difference
             if result.out is None or rank(difference) > rank(result.out):
                 result.out, result.value = difference, value
+        if result.is_beyond:
+            result.snr = signal_to_noise(values[result.value], expected[result.value])
         if result.out is None:
             produced = self._model.made[result.number]
             result.message = _NOT_NUMBERS if self._partners.keys() & {*produced} else _NO_PARTNER
@@ -229,7 +238,7 @@ class Tracer:
             if value in expected:
                 self.expected[value] = copy(expected[value])
             if value in values:
-                is_equal = value in expected and self._differences.get(value, EQUAL) == EQUAL
+                is_equal = value in expected and self._differences.get(value, EQUAL).status == "equal"
                 self.values[value] = self.expected[value] if is_equal else copy(values[value])
         for name, array in computed.items():
             if self._reference_last.get(name, -1) > last:
@@ -248,3 +257,9 @@ class Tracer:
         for values, needed in stores:
             for value in [value for value in values if needed.get(value, -1) <= last]:
                 del values[value]
+
+
+def _typed(array: np.ndarray, other: np.ndarray | None) -> np.ndarray:
+    """An array, a float in the type of another one."""
+    is_cast = other is not None and is_float(array.dtype) and is_float(other.dtype)
+    return cast_float(array, other.dtype) if is_cast and other is not None else array

@@ -11,7 +11,7 @@ from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.matching import matched_outputs
 from eltwise.tracing.model import TracedModel, size_of
 from eltwise.tracing.records import TracedOutput
-from eltwise.tracing.runner import Outcome, Runner, Values, copied, in_narrower_type
+from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.runs import NodeResult, Runs
 
 _LARGEST_WEIGHTS = 1 << 29
@@ -83,8 +83,8 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
 
 
 def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
-    """The difference of an output, in the narrower of two float types whichever side has it."""
-    return measure(value, *in_narrower_type(actual[value], expected[value]), runs.tolerances, is_output=True)
+    """The difference of an output."""
+    return measure(value, actual[value], expected[value], runs.tolerances, is_output=True)
 
 
 def leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:

@@ -1,0 +1,179 @@
+"""Nodes that round or compare floats: near a tie, two right runs may fall on either side of a step.
+
+The reference that computes in float64 goes on with the tested side of such a step if the node is right on the inputs
+that it really had, and these are within the tolerance. So a tie is no fault of any node, and hides none after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.core.dtypes import FLOAT64, of_numpy
+from eltwise.tracing.difference import measure
+from eltwise.tracing.runner import Outcome, Values, copied, is_float
+from eltwise.tracing.runs import Runs
+
+_OF_FLOATS = frozenset(("Ceil", "FakeQuantize", "Floor", "Mod", "Round", "Sign", "Trunc"))
+"""Operators with steps that give floats; all others give integers or truth values of floats."""
+
+_EXACT = 2.0**-50
+"""What lies this near a tie, as a part of its size, lies on it: there the side is specified."""
+
+
+@dataclass(frozen=True)
+class Ties:
+    """How many results of a node fall on the other side of a step than in float64.
+
+    Attributes:
+        count: how many.
+        size: of how many.
+    """
+
+    count: int
+    size: int
+
+
+class Steps:
+    """Follows the tested side of steps where a node is not to blame for it.
+
+    Attributes:
+        ties: the nodes whose side was followed, by number.
+        right: the nodes with steps that are right on the inputs that they really had.
+    """
+
+    def __init__(self, runs: Runs, run_reference: Callable[[Sequence[int], Values], Outcome]) -> None:
+        self.ties: dict[int, Ties] = {}
+        self.right: set[int] = set()
+        self._runs, self._run_reference = runs, run_reference
+
+    def follow(
+        self, numbers: Sequence[int], tested: tuple[Values, Values], reference: tuple[Values, Outcome]
+    ) -> Outcome:
+        """Run the reference of a segment again, on the tested side of steps.
+
+        Args:
+            numbers: the nodes of the segment.
+            tested: the values that the tested model has from before, and those of the segment.
+            reference: the same of the reference.
+        """
+        before, outcome = reference
+        if self._runs.reference.float_type is not FLOAT64:
+            return outcome
+        actual = {**tested[0], **tested[1]}
+        followed, wrong, first = set[int](), set[int](), outcome
+        while True:
+            values = {**before, **outcome.values}
+            new = {one for one in numbers if one not in wrong | followed and self._crosses(one, actual, values)}
+            right = self._right_of(new - self.right, actual)
+            self.right |= right
+            wrong |= {one for one in new if one not in self.right}
+            left = {one for one in followed if not self._agree(one, actual, values)}
+            wrong, followed = wrong | left, (followed | (new & self.right)) - left
+            if not new and not left:
+                break
+            outcome = self._again(numbers, followed, actual, before)
+            if outcome.message:
+                return first
+        self._count(followed, actual, {**before, **outcome.values})
+        return outcome
+
+    def _crosses(self, number: int, actual: Values, values: Values) -> bool:
+        """Whether a node with steps gives other results on inputs that agree."""
+        model, tolerances = self._runs.model, self._runs.tolerances
+        results = [name for name in model.made[number] if name in actual and name in values]
+        if len(results) < len(model.made[number]) or not self._has_steps(number, actual, results):
+            return False
+        if not any(measure(name, actual[name], values[name], tolerances).is_beyond for name in results):
+            return False
+        return self._agree(number, actual, values)
+
+    def _has_steps(self, number: int, actual: Values, results: Iterable[str]) -> bool:
+        model = self._runs.model
+        reads_floats = any(name in actual and is_float(actual[name].dtype) for name in model.reads[number])
+        kinds = {of_numpy(actual[name].dtype).kind for name in results}
+        return reads_floats and (kinds != {"float"} or model.nodes[number].schema.name in _OF_FLOATS)
+
+    def _agree(self, number: int, actual: Values, values: Values) -> bool:
+        """Whether all inputs of a node are within the tolerance."""
+        return all(
+            name in actual
+            and name in values
+            and not measure(name, actual[name], values[name], self._runs.tolerances).is_beyond
+            for name in self._runs.model.reads[number]
+        )
+
+    def _again(self, numbers: Sequence[int], followed: set[int], actual: Values, before: Values) -> Outcome:
+        """Run the reference of a segment with the tested results of some nodes."""
+        model, reference = self._runs.model, self._runs.reference
+        fixed = reference.typed({name: actual[name] for one in followed for name in model.made[one]})
+        outcome = self._run_reference([one for one in numbers if one not in followed], {**before, **fixed})
+        return Outcome({**copied(outcome.values), **fixed}, outcome.message, outcome.lost)
+
+    def _right_of(self, numbers: set[int], actual: Values) -> set[int]:
+        """The nodes that give a right result on their own inputs, as a type of fewer digits may round it."""
+        return {one for one in sorted(numbers) if self._is_right(one, actual)}
+
+    def _is_right(self, number: int, actual: Values) -> bool:
+        results, tolerances = self._runs.model.made[number], self._runs.tolerances
+        exact = self._computed(number, actual, 0.0)
+        if exact.keys() < {*results}:
+            return False
+        if not any(measure(name, actual[name], exact[name], tolerances).is_beyond for name in results):
+            return True
+        digits = min(of_numpy(actual[one].dtype).digits for one in self._floats(number, actual))
+        near = [self._computed(number, actual, sign * 2.0 ** (1 - digits)) for sign in (-1, 1)]
+        ties = [self._computed(number, actual, sign * _EXACT) for sign in (-1, 1)]
+        return all(
+            all(name in values and values[name].shape == exact[name].shape for values in (*near, *ties))
+            and _is_either(actual[name], exact[name], [one[name] for one in near], [one[name] for one in ties])
+            for name in results
+        )
+
+    def _computed(self, number: int, actual: Values, change: float) -> Values:
+        """What the reference makes of the tested inputs, of which the first float is changed by a part of its size."""
+        inputs = self._runs.reference.typed({name: actual[name] for name in self._runs.model.reads[number]})
+        if change:
+            first = self._floats(number, actual)[0]
+            inputs[first] = inputs[first] * (1 + change)
+        outcome = self._runs.reference.run([number], inputs, list(self._runs.model.made[number]), isolated=True)
+        return copied(outcome.values)
+
+    def _floats(self, number: int, actual: Values) -> list[str]:
+        return [name for name in self._runs.model.reads[number] if is_float(actual[name].dtype)]
+
+    def _count(self, followed: set[int], actual: Values, values: Values) -> None:
+        """Note how many results of each node float64 has on the other side."""
+        for number in sorted(followed):
+            results, changed = self._runs.model.made[number], 0
+            inputs = {name: values[name] for name in self._runs.model.reads[number]}
+            outcome = self._runs.reference.run([number], inputs, list(results), isolated=True)
+            for name in results:
+                other = outcome.values.get(name)
+                is_alike = other is not None and other.shape == actual[name].shape
+                changed += int(np.count_nonzero(other != actual[name])) if is_alike else actual[name].size
+            if changed:
+                self.ties[number] = Ties(changed, sum(actual[name].size for name in results))
+
+
+def _is_either(actual: np.ndarray, exact: np.ndarray, near: Sequence[np.ndarray], ties: Sequence[np.ndarray]) -> bool:
+    """Whether each result is the exact one, or one of a little less or more where the exact one lies on no tie."""
+    if actual.shape != exact.shape:
+        return False
+    low, high = np.minimum(*near), np.maximum(*near)
+    is_tie = (ties[0] != exact) | (ties[1] != exact)
+    return bool(np.all((actual == exact) | (~is_tie & (low <= actual) & (actual <= high))))
+
+
+def notes_of(ties: Mapping[int, Ties], labels: Callable[[int], str], runtime: str) -> list[str]:
+    """A line for the ties, if there are any."""
+    if not ties:
+        return []
+    count, size = (sum(getattr(one, name) for one in ties.values()) for name in ("count", "size"))
+    nodes = f"{len(ties)} nodes, first {labels(min(ties))}" if len(ties) > 1 else labels(min(ties))
+    return [
+        f"at a rounding tie: {count:,} of {size:,} results of {nodes}; {runtime} and float64 round them to different "
+        f"sides, from inputs within the tolerance, and what follows is compared on the side of {runtime}"
+    ]

@@ -1,0 +1,116 @@
+"""Ties of quantizers: neither a fault where two right runs fall on either side, nor a place where a fault hides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, numpy_helper
+
+import eltwise
+from eltwise.comparison.tolerance import parse_tolerances
+from eltwise.core.dtypes import BY_NAME
+from eltwise.tracing.difference import OVERFLOW, measure
+from eltwise.tracing.report import TraceReport
+from support.local_hosts import use_local_hosts
+from support.traced_models import named, parsed
+
+pytestmark = pytest.mark.usefixtures("planted")
+
+STEPS = {
+    "Round": "r = Round(s)",
+    "Floor": "r = Floor(s)",
+    "Cast": "i = Cast<to = 6>(s) r = Cast<to = 1>(i)",
+    "Greater": "half = Constant<value = float {0.5}>() t = Greater(s, half) r = Cast<to = 1>(t)",
+    "QuantizeLinear": "q = QuantizeLinear(s, one, zero) r = DequantizeLinear(q, one, zero)",
+}
+
+
+@pytest.fixture(autouse=True)
+def local(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_local_hosts(monkeypatch)
+
+
+def rounding(step: str) -> ModelProto:
+    """A sum that float32 rounds onto a tie or off it, a step, and what reads it."""
+    text = f"g (float[64] x, float[64] y) => (float[64] z) {{ s = Add(x, y) {STEPS[step]} z = Neg(r) }}"
+    model = named(parsed(text))
+    model.graph.initializer.extend(
+        [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.int8(0), "zero")]
+    )
+    return model
+
+
+def near_ties(seed: int) -> dict[str, np.ndarray]:
+    """Sums of which float32 loses what keeps them off a tie."""
+    rng = np.random.default_rng(seed)
+    x = (rng.integers(-40, 40, 64) + rng.choice([0.0, 0.5], 64)).astype(np.float32)
+    x[:8] = 0.5
+    y = (rng.standard_normal(64) * 2.0**-26).astype(np.float32)
+    return {"x": x, "y": y}
+
+
+def trace(model: ModelProto, runtime: str, inputs: dict[str, np.ndarray]) -> TraceReport:
+    return eltwise.trace(model, runtime=runtime, against="float64", inputs=inputs)
+
+
+@settings(deadline=None, max_examples=20)
+@given(step=st.sampled_from(list(STEPS)), seed=st.integers(0, 1 << 30))
+def test_a_tie_blames_no_node_and_is_said(step: str, seed: int) -> None:
+    report = trace(rounding(step), "Planted", near_ties(seed))
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+    assert "at a rounding tie: " in str(report)
+
+
+@settings(deadline=None, max_examples=20)
+@given(step=st.sampled_from(list(STEPS)), seed=st.integers(0, 1 << 30))
+def test_a_step_that_is_one_off_is_found_beside_ties(step: str, seed: int) -> None:
+    report = trace(rounding(step), "WrongSteps", near_ties(seed))
+    assert report.verdict == "disagree", str(report)
+    assert report.first_node is not None
+    assert report.first_node.op_type == step
+
+
+@settings(deadline=None, max_examples=20)
+@given(step=st.sampled_from([name for name in STEPS if name != "Greater"]), seed=st.integers(0, 1 << 30))
+def test_a_fault_behind_a_tie_is_found(step: str, seed: int) -> None:
+    model = rounding(step)
+    model.graph.node[-1].op_type, model.graph.node[-1].name = "Relu", "relu"
+    report = trace(model, "Wrong", near_ties(seed))
+    assert (report.verdict, report.first_name) == ("disagree", "relu"), str(report)
+
+
+def test_a_tie_that_is_exact_has_one_side() -> None:
+    """Half away from zero instead of to even is a fault, however near the tie is."""
+    halves = np.arange(-32, 32, dtype=np.float32) + np.float32(0.5)
+    inputs = {"x": halves, "y": np.zeros(64, np.float32)}
+    report = trace(rounding("Round"), "RoundingAway", inputs)
+    assert (report.verdict, report.first_name) == ("disagree", "round_1"), str(report)
+
+
+@given(
+    narrow=st.sampled_from(["float16", "bfloat16", "float32"]),
+    seed=st.integers(0, 1 << 30),
+    scale=st.sampled_from([2.0**-40, 1.0, 1e4, 1e30]),
+    error=st.sampled_from([0.0, 0.4, 8.0]),
+    is_swapped=st.booleans(),
+)
+def test_a_wider_reference_is_compared_before_it_is_rounded(
+    narrow: str, seed: int, scale: float, error: float, is_swapped: bool
+) -> None:
+    """Within half a step, whichever of both is the wider one; a number that the narrower type cannot hold is said."""
+    element_type = BY_NAME[narrow]
+    wide = np.random.default_rng(seed).standard_normal(50) * scale
+    with np.errstate(over="ignore"):
+        rounded = (wide * (1 + error * 2.0 ** (1 - element_type.digits))).astype(element_type.storage)
+        overflows = int(np.count_nonzero(~np.isfinite(wide.astype(element_type.storage))))
+    actual, expected = (wide, rounded) if is_swapped else (rounded, wide)
+    difference = measure("x", actual, expected, parse_tolerances(ulp=0))
+    if overflows:
+        assert (difference.status, difference.cause) == ("differs", OVERFLOW)
+        assert difference.explanation.startswith(f"{overflows} of 50 results leave the range of {narrow}")
+    elif error == 0:
+        assert difference.status == "equal"
+    elif error > 1 and scale >= 1:
+        assert difference.status == "differs"
