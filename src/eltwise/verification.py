@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -45,12 +45,13 @@ _LARGEST_RESULT = 1 << 22
 class Run:
     """The inputs of one run of a model by name, and its outputs; both in the model's order.
 
-    ``is_ordinary`` says that the inputs are numbers of ordinary size and not 0.
+    ``is_ordinary`` says that the inputs are numbers of ordinary size and not 0; ``name`` is that of a given set.
     """
 
     feeds: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
     is_ordinary: bool = False
+    name: str = ""
 
 
 def runs_of(model: Model, seed: int = 0, most: int = _ROUNDS[1]) -> Iterator[Run | str]:
@@ -93,28 +94,27 @@ Outputs = Sequence[np.ndarray]
 
 
 def compare_runs(
-    model: Model, compute: Callable[[Outputs], Outputs], check: Callable[[Run, Outputs], None], seed: int = 0
+    runs: Iterable[Run | str], compute: Callable[[Outputs], Outputs], check: Callable[[Run, Outputs], None]
 ) -> Comparison:
-    """Run a model on hard and random values, and beside it what should give the same.
+    """Compare runs of a model with what should give the same.
 
     Args:
-        model: what is right.
+        runs: what is right.
         compute: gives the outputs for some inputs, both in the model's order.
         check: what to do with these, and the run that they belong to.
-        seed: of the values.
 
     Returns:
         How much was compared, and why nothing was where no run of the model works.
     """
-    runs, elements, refusal = 0, 0, ""
-    for run in runs_of(model, seed):
+    count, elements, refusal = 0, 0, ""
+    for run in runs:
         if isinstance(run, str):
             refusal = refusal or run
             continue
         check(run, compute(list(run.feeds.values())))
         elements += sum(array.size for array in run.expected.values())
-        runs += 1
-    return Comparison(runs, elements, "" if runs else refusal)
+        count += 1
+    return Comparison(count, elements, "" if count else refusal)
 
 
 def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
@@ -131,7 +131,7 @@ def compare(before: Model, after: Model, seed: int = 0) -> Comparison:
         except EltwiseError as error:
             raise VerificationError(f"the converted model refuses what the original runs: {error}") from None
 
-    return compare_runs(before, compute, _check_equal, seed)
+    return compare_runs(runs_of(before, seed), compute, _check_equal)
 
 
 def _check_equal(run: Run, results: Outputs) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import EltwiseError
@@ -118,8 +119,60 @@ def test_the_verdict_is_about_the_inputs_that_are_given(
 
 
 @pytest.mark.parametrize(
+    ("text", "target", "right", "wrong"),
+    [
+        ("g (uint8[3] x, uint8[3] y) => (uint8[3] z) { z = Sub(x, y) }", "openvino", [9, 8, 7], [1, 0, 0]),
+        ("g (float[3] x, float[3] y) => (float[3] z) { s = Sub(x, y) t = Tanh(s) z = Relu(t) }", "onnxruntime",
+         [9, 8, 7], [1, 0, 0]),
+    ],
+    ids=["exact", "float64"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["npz", "pb"])
+def test_the_worst_of_several_sets_of_inputs_decides(
+    plant: Callable[[str], None], tmp_path: Path, cli: Callable[..., tuple[int, str, str]], text: str, target: str,
+    right: list[int], wrong: list[int], kind: str,
+) -> None:  # fmt: skip
+    """Where y is the larger one uint8 saturates in OpenVINO, and the planted Relu is wrong."""
+    plant("WrongInFloat32")
+    model, folder = parsed(text), tmp_path / "sets"
+    onnx.save(model, tmp_path / "m.onnx")
+    folder.mkdir()
+    dtype = helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
+    y = np.array([5, 5, 5], dtype)
+
+    def write(number: int, x: np.ndarray) -> None:
+        if kind == "npz":
+            np.savez(folder / f"{number}.npz", x=x, y=y)
+            return
+        place = folder / f"test_data_set_{number}"
+        place.mkdir()
+        for position, array in enumerate((x, y)):
+            (place / f"input_{position}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+        (place / "output_0.pb").write_bytes(b"is not read")
+
+    options = ["check", tmp_path / "m.onnx", "--target", target, "-i", folder]
+    for number in (1, 2):
+        write(number, np.array(right, dtype))
+    assert cli(*options)[0] == 0
+    write(10, np.array(wrong, dtype))
+    code, printed, _err = cli(*options, "--json")
+    assert (code, json.loads(printed)["verdict"]) == (1, "disagree")
+    report = json.loads(printed)
+    assert report["trace"] is None or report["trace"]["inputs"].startswith(("10.npz", "test_data_set_10"))
+
+
+def test_a_set_that_does_not_run_is_not_established() -> None:
+    model = parsed("g (int32[N] x, int32[N] y) => (int32[N] z) { z = Div(x, y) }")
+    sets = {name: {"x": np.int32([6, 7]), "y": np.int32([2, y])} for name, y in (("whole", 3), ("by zero", 0))}
+    assert eltwise.check(model, "onnxruntime", inputs={"whole": sets["whole"]}).verdict == "agree"
+    assert eltwise.check(model, "onnxruntime", inputs=sets).verdict != "agree"
+
+
+@pytest.mark.parametrize(
     "options",
     [
+        {"inputs": [np.array([1], np.float32)]},
+        {"inputs": {"one": {"nope": np.array([1], np.float32)}}},
         {"inputs": {"nope": np.array([1], np.float32)}},
         {"inputs": {"x": np.array([[1]], np.float32)}},
         {"inputs": {"x": np.array([1, 2, 3], np.int32)}},

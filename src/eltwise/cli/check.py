@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
-from eltwise.cli.run import read_inputs
+from eltwise.cli.run import read_input_sets
 from eltwise.core.errors import AttributeValueError
 
 if TYPE_CHECKING:
@@ -31,7 +31,14 @@ RUNNING = "running the model"
     metavar="LEAST",
     help="With --target: the least severity that counts: refused, wrong, precision or sign.",
 )
-@options.inputs
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random.",
+)
 @options.tolerance
 @options.seed
 @options.json
@@ -85,10 +92,10 @@ def _check_target(
 
     texts, tolerance, seed = run_inputs
     source: Path | Model = path
-    arrays: dict[str, object] | None = None
+    arrays: Mapping[str, object] | Mapping[str, Mapping[str, object]] | None = None
     if texts:  # The model is read once, for its inputs too.
         source = model = read(path, reads_weights=False)
-        arrays = read_inputs(model.graph, texts)
+        arrays = read_input_sets(model.graph, texts)
     with waiting(RUNNING) if run else nullcontext():
         report = check_on(
             source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,3 +141,20 @@ def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
             files[port.name] = file
     types = {port.name: port.type.element_type for port in ports}
     return {name: read_tensor_file(file, types[name]) for name, file in files.items()}
+
+
+def read_input_sets(graph: Graph, texts: Sequence[str]) -> Mapping[str, object] | Mapping[str, Mapping[str, object]]:
+    """Read the arrays that options name, or the sets of inputs of a folder, which is named alone."""
+    from eltwise.formats.input_sets import input_sets
+    from eltwise.formats.tensor_files import read_tensor_file
+
+    folders = [text for text in texts if "=" not in text and Path(text).is_dir()]
+    if not folders:
+        return read_inputs(graph, texts)
+    if len(texts) > 1:
+        raise AttributeValueError("a folder of sets of inputs is given alone", operand="--input", got=folders[0])
+    types = {port.name: port.type.element_type for port in (*graph.inputs, *graph.optional_inputs)}
+    return {
+        name: {port: read_tensor_file(file, types[port]) for port, file in files.items()}
+        for name, files in input_sets(graph, Path(folders[0])).items()
+    }

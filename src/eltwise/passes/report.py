@@ -18,11 +18,13 @@ class Comparison:
         runs: how often both were run.
         elements: how many elements of outputs were compared.
         refusal: why there was no run, where there was none.
+        inputs: what they were run on.
     """
 
     runs: int
     elements: int
     refusal: str = ""
+    inputs: str = "hard and random values"
 
     @property
     def is_proof(self) -> bool:
@@ -32,7 +34,7 @@ class Comparison:
     def __str__(self) -> str:
         if self.is_proof:
             runs = counted(self.runs, "run")
-            return f"{counted(self.elements, 'element')} of {runs} on hard and random values have the same bits"
+            return f"{counted(self.elements, 'element')} of {runs} on {self.inputs} have the same bits"
         reason = self.refusal or f"all outputs of {counted(self.runs, 'run')} are empty"
         return f"nothing could be compared: {reason}"
 

@@ -20,10 +20,16 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import Remedy, TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import check_inputs
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from eltwise.formats.registry import Source
+    from eltwise.ir.graph import Graph
+
+InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
+"""How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
 
 _OPTIONS = {"onnxruntime": ("optimization=basic", "optimization=disabled"), "openvino": ("precision=f32",)}
 """The options of each target with which a model may compute the same, the fastest first."""
@@ -39,7 +45,7 @@ def check(
     weights: bytes | None = None,
     run: bool = True,
     severity: Severity = DEFAULT_SEVERITY,
-    inputs: Mapping[str, object] | None = None,
+    inputs: InputsLike = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
 ) -> TargetReport: ...
@@ -51,7 +57,7 @@ def check(
     weights: bytes | None = None,
     run: bool = True,
     severity: Severity = DEFAULT_SEVERITY,
-    inputs: Mapping[str, object] | None = None,
+    inputs: InputsLike = None,
     tolerance: ToleranceLike = None,
     seed: int = 0,
 ) -> TargetReport | ProblemsReport:
@@ -71,8 +77,9 @@ def check(
         run: whether the model is run if that is possible.
         severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or
             ``sign of zero or NaN``.
-        inputs: for the comparison with float64, arrays of inputs by their names; the others are drawn at random.
-        tolerance: of that comparison, as for ``trace``.
+        inputs: arrays of inputs by their names, or several such sets by names of their own, of which the worst is
+            reported; the others are drawn at random.
+        tolerance: of the comparison with float64, as for ``trace``.
         seed: of the values that are drawn.
 
     Returns:
@@ -104,9 +111,7 @@ def check(
     if not run:
         return report
     parse_tolerances(tolerance)
-    if inputs is not None:
-        feeds_for(model.graph, inputs, seed)  # What does not fit is refused before anything runs.
-    run_inputs = Inputs(inputs, tolerance, seed)
+    run_inputs = Inputs(_input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
     if not settings:
         report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
@@ -114,6 +119,15 @@ def check(
     if report.verdict == "disagree" and deployed.observed.version:
         report = replace(report, remedies=tuple(_tried(report, model, run_inputs)))
     return report
+
+
+def _input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarray]]:
+    """The sets of inputs by their names; what does not fit is refused before anything runs."""
+    if inputs is None:
+        return {}
+    is_one = not all(isinstance(one, Mapping) for one in inputs.values()) if isinstance(inputs, Mapping) else True
+    sets = {"": inputs} if is_one else inputs
+    return {str(name): check_inputs(graph, one) for name, one in sets.items()}
 
 
 def _tried(report: TargetReport, model: Model, inputs: Inputs) -> Iterator[Remedy]:
@@ -150,7 +164,7 @@ def _explained(report: TargetReport, deployed: Deployed) -> TargetReport:
     report = replace(report, version=observed.version or report.version, comparison=observed.comparison, note=note)
     if not observed.version:
         return report
-    report = replace(report, is_compared=observed.is_compared, trace=deployed.trace)
+    report = replace(report, is_compared=observed.is_compared, trace=deployed.trace, sets=deployed.sets)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
         findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
         return replace(report, findings=tuple(findings))

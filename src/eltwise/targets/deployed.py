@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from eltwise.comparison.tolerance import ToleranceLike
 from eltwise.core.errors import EltwiseError
@@ -17,18 +20,22 @@ from eltwise.tracing.records import Verdict
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.trace import FLOAT64, trace
 
+_ORDER: tuple[Verdict, ...] = ("agree", "not_established", "disagree")
+"""From the best to the worst."""
+
 
 @dataclass(frozen=True)
 class Inputs:
     """What a whole model is run on, and what does not count as a difference.
 
     Attributes:
-        arrays: for each input, by its name, its array; the others are drawn at random.
+        sets: sets of inputs by their names, each with arrays by the names of the inputs; the others are drawn at
+            random. None at all are one set that is drawn.
         tolerance: as for ``compare``.
         seed: of the inputs that are drawn.
     """
 
-    arrays: Mapping[str, object] | None = None
+    sets: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
     tolerance: ToleranceLike = None
     seed: int = 0
 
@@ -41,11 +48,18 @@ class Deployed:
         observed: its version, the outputs that differ or a refusal, and what was compared bit for bit.
         trace: the run against float64; None where the bits were compared, and where it was not possible.
         reason: why neither was possible.
+        sets: of several sets of inputs, of which this is the worst, how many had each verdict.
     """
 
     observed: TargetReport
     trace: TraceReport | None = None
     reason: str = ""
+    sets: tuple[tuple[Verdict, int], ...] = ()
+
+    @property
+    def traced_verdict(self) -> Verdict:
+        """What came of the run against float64."""
+        return self.trace.verdict if self.trace is not None else "not_established"
 
     def verdict(self, least: Severity) -> Verdict:
         """Whether the outputs were compared and nothing counts that is as severe as the least that counts."""
@@ -70,18 +84,28 @@ def deploy(runtime: Runtime, target: str, model: Model, inputs: Inputs, deployed
         deployed: what the runtime is given, if that is not the model itself.
     """
     deployed = deployed or model
-    observed = observe(runtime, model, deployed.graph, seed=inputs.seed)
+    observed = observe(runtime, model, deployed.graph, inputs.seed, inputs.sets)
     if observed.is_compared or not observed.version:
         return Deployed(observed)
+    results = [
+        _traced(Deployed(observed), target, deployed, name, arrays, inputs)
+        for name, arrays in (inputs.sets or {"": {}}).items()
+    ]
+    worst = max(results, key=lambda one: (_ORDER.index(one.traced_verdict), one.error or 0.0))
+    if len(results) == 1:
+        return worst
+    counts = Counter(one.traced_verdict for one in results)
+    return replace(worst, sets=tuple((name, counts[name]) for name in reversed(_ORDER) if counts[name]))
+
+
+def _traced(
+    deployed: Deployed, target: str, model: Model, name: str, arrays: Mapping[str, np.ndarray], inputs: Inputs
+) -> Deployed:
+    """Run a model on one set of inputs against float64."""
     try:
         traced = trace(
-            deployed,
-            runtime=target,
-            against=FLOAT64,
-            inputs=inputs.arrays,
-            tolerance=inputs.tolerance,
-            seed=inputs.seed,
+            model, runtime=target, against=FLOAT64, inputs=arrays, tolerance=inputs.tolerance, seed=inputs.seed
         )
     except EltwiseError as error:
-        return Deployed(observed, reason=str(error))
-    return Deployed(observed, traced)
+        return replace(deployed, reason=f"{name}: {error}" if name else str(error))
+    return replace(deployed, trace=replace(traced, inputs=f"{name}, {traced.inputs}") if name else traced)

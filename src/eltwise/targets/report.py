@@ -19,6 +19,7 @@ _VERDICTS: dict[Verdict, str] = {
     "disagree": "the model does not compute the same",
     "not_established": "whether the model computes the same is not established",
 }
+_SET_VERDICTS: dict[Verdict, str] = {"agree": "equal", "disagree": "different", "not_established": "not established"}
 _NOT_RUN = "the model does not run"
 _MOST_GROUPS = 16
 _MOST_NODES = 4
@@ -108,6 +109,7 @@ class TargetReport(BaseReport[Finding]):
         comparison: what was compared there and here, bit for bit; None if it was not run, or differs.
         is_compared: whether the runtime refused the model, or its results were compared with the exact ones.
         trace: the whole model there against float64, where eltwise does not compute all of it.
+        sets: of several sets of inputs how many had each verdict; the trace is that of the worst.
         remedies: the repair and the options that were tried where it does not compute the same.
         severity: the least severity that counts.
     """
@@ -126,6 +128,7 @@ class TargetReport(BaseReport[Finding]):
     comparison: Comparison | None = None
     is_compared: bool = False
     trace: TraceReport | None = None
+    sets: tuple[tuple[Verdict, int], ...] = ()
     remedies: tuple[Remedy, ...] = ()
     severity: Severity = DEFAULT_SEVERITY
 
@@ -187,6 +190,9 @@ class TargetReport(BaseReport[Finding]):
         """What came of the whole model, and at last whether it computes the same and what to do."""
         if self.trace is not None:
             yield from self.trace.comparison() if self.verdict == "agree" else self.trace.sentences()
+        if self.sets:
+            counts = ", ".join(f"{count} {_SET_VERDICTS[verdict]}" for verdict, count in self.sets)
+            yield f"{sum(count for _verdict, count in self.sets)} sets of inputs: {counts}; above is the worst"
         yield f"{self.target}: {_NOT_RUN if self._is_refused else _VERDICTS[self.verdict]}"
         yield from map(str, self.remedies)
         if self.remedies and self.remedies[-1].verdict != "agree":

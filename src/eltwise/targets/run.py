@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,7 +21,8 @@ from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import Severity, level
-from eltwise.verification import difference, runs_of
+from eltwise.tracing.inputs import feeds_for
+from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 
 LARGEST = 1 << 28
 """The most bytes of a model that is run."""
@@ -39,7 +42,21 @@ _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
 
 
-def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: int = 0) -> TargetReport:
+class _RefusedError(Exception):
+    """The runtime gave no result."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.words)
+        self.answer = answer
+
+
+def observe(
+    runtime: Runtime,
+    model: Model,
+    graph: Graph | None = None,
+    seed: int = 0,
+    sets: Mapping[str, Mapping[str, np.ndarray]] = MappingProxyType({}),
+) -> TargetReport:
     """Load a model on a runtime, run it there and here, and compare the bits; any NaN equals any NaN.
 
     Args:
@@ -47,6 +64,7 @@ def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: in
         model: the model that is right; if eltwise does not run it, the runtime only loads what it is given.
         graph: what the runtime is given, if that is not the model itself.
         seed: of the drawn values.
+        sets: what it is run on instead, by the names of the sets and of the inputs.
 
     Returns:
         The version that ran, or none; and the outputs that differ or a refusal, else what was compared. ``is_compared``
@@ -74,7 +92,14 @@ def observe(runtime: Runtime, model: Model, graph: Graph | None = None, seed: in
             return _not_compared(report, f"{first} and {counted(len(others), 'problem')} more")
         except EltwiseError as error:
             return _not_compared(report, str(error))
-        return _compared(report, host, program, model, seed)
+        runs = _runs_on(model, sets, seed) if sets else runs_of(model, seed, _MOST_ROUNDS)
+        report = _compared(report, host, program, runs)
+        if report.comparison is None:
+            return report
+        source = "the given inputs" if sets else f"hard and random values of the seed {seed}"
+        is_whole = not sets or report.comparison.runs == len(sets)
+        comparison = replace(report.comparison, inputs=source)
+        return replace(report, comparison=comparison, is_compared=report.is_compared and is_whole)
 
 
 def program_of(graph: Graph) -> Program:
@@ -141,29 +166,41 @@ def _not_compared(report: TargetReport, reason: str) -> TargetReport:
     return replace(report, comparison=Comparison(0, 0, reason))
 
 
-def _compared(report: TargetReport, host: Host, program: Program, model: Model, seed: int) -> TargetReport:
+def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: int) -> Iterator[Run | str]:
+    """Run a model on sets of inputs, of which what is missing is drawn; where that does not work, why not."""
+    for name, arrays in sets.items():
+        try:
+            feeds, _source = feeds_for(model.graph, arrays, seed)
+            named = {port.name: feeds[port.value] for port in model.inputs}
+            yield Run(named, model.run(named), is_ordinary=True, name=name)
+        except EltwiseError as error:
+            yield str(error)
+
+
+def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator[Run | str]) -> TargetReport:
     different: dict[str, Finding] = {}
-    runs = elements = 0
-    refusal = ""
     most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
-    for run in runs_of(model, seed, _MOST_ROUNDS):
-        if isinstance(run, str):
-            refusal = refusal or run
-            continue
-        if runs == most_runs:
-            break
-        answer = host.run(program, list(run.feeds.values()))
+
+    def compute(inputs: Outputs) -> Outputs:
+        answer = host.run(program, inputs)
         if answer.kind != "result":
-            return replace(report, findings=(*different.values(), _refused(answer)), is_compared=True)
-        runs += 1
-        elements += sum(array.size for array in run.expected.values())
-        for (name, exact), got in zip(run.expected.items(), answer.arrays, strict=False):
+            raise _RefusedError(answer)
+        return answer.arrays  # type: ignore[return-value]
+
+    def check(run: Run, outputs: Outputs) -> None:
+        for (name, exact), got in zip(run.expected.items(), outputs, strict=False):
             severity = severity_of(got, exact, run.is_ordinary)
             if severity and (name not in different or level(severity) > level(different[name].severity)):
-                different[name] = _different(name, "nothing" if got is None else difference(got, exact), severity)
-    comparison = None if different else Comparison(runs, elements, "" if runs else refusal)
-    is_compared = comparison is None or comparison.is_proof
-    return replace(report, findings=tuple(different.values()), comparison=comparison, is_compared=is_compared)
+                message = "nothing" if got is None else difference(got, exact)
+                different[name] = _different(name, f"on {run.name}: {message}" if run.name else message, severity)
+
+    try:
+        comparison = compare_runs(islice(runs, most_runs), compute, check)
+    except _RefusedError as error:
+        return replace(report, findings=(*different.values(), _refused(error.answer)), is_compared=True)
+    is_compared = bool(different) or comparison.is_proof
+    result = None if different else comparison
+    return replace(report, findings=tuple(different.values()), comparison=result, is_compared=is_compared)
 
 
 def _different(name: str, message: str, severity: Severity) -> Finding:

@@ -26,13 +26,7 @@ def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.nda
     Raises:
         EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
     """
-    if not isinstance(inputs, Mapping):
-        names = ", ".join(port.name for port in graph.inputs) or "no inputs"
-        raise GraphError("inputs are given by their names", got=type(inputs).__name__, allowed=f"a dict of {names}")
-    arrays: dict[str, np.ndarray] = {}
-    for name, value in inputs.items():
-        port = graph.find_input(str(name))
-        arrays[port.name] = _checked(port, value)
+    arrays = check_inputs(graph, inputs)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     generator = np.random.default_rng(seed)
     missing = [port for port in graph.inputs if port.name not in arrays]
@@ -46,6 +40,19 @@ def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.nda
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
         source = f"{counted(len(missing), 'input')} drawn with the seed {seed}: {shapes}"
     return {ports[name].value: array for name, array in arrays.items()}, source
+
+
+def check_inputs(graph: Graph, inputs: object) -> dict[str, np.ndarray]:
+    """Take the arrays that are given, by the names of the inputs.
+
+    Raises:
+        EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
+    """
+    if not isinstance(inputs, Mapping):
+        names = ", ".join(port.name for port in graph.inputs) or "no inputs"
+        raise GraphError("inputs are given by their names", got=type(inputs).__name__, allowed=f"a dict of {names}")
+    ports = [(graph.find_input(str(name)), value) for name, value in inputs.items()]
+    return {port.name: _checked(port, value) for port, value in ports}
 
 
 def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph) -> dict[str, np.ndarray]:

@@ -46,6 +46,7 @@ class Runner:
         float_type: the type of a float for which the model does not say one; None if it stays as it is.
         fallbacks: what runs a single node that this one refuses, in this order.
         fallback_nodes: the nodes that a fallback ran in another type.
+        fallback_operators: the operators that a fallback ran, of which the next node is run alone at once.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Runner:
     float_type: ElementType | None = None
     fallbacks: tuple[Runner, ...] = ()
     fallback_nodes: list[str] = field(default_factory=list)
+    fallback_operators: set[tuple[str, ...]] = field(default_factory=set)
 
     def refusal_of(self, numbers: Iterable[int]) -> str:
         """Why some nodes are not given to the runtime; empty if they are."""
@@ -85,6 +87,7 @@ class Runner:
             inputs = {name: values[name] for name in runner.model.reads[chosen[0]] if name in values}
             outcome = runner.run(chosen, runner.typed(inputs), outputs, **options)
             if not outcome.message:
+                self.fallback_operators.add(node.operator)
                 if runner.model is not self.model:
                     self.fallback_nodes.append(f"{node.schema.name} {node.label!r}")
                 return replace(outcome, values=self.typed(outcome.values))
@@ -97,9 +100,13 @@ class Runner:
         outputs: Sequence[str] | None,
         options: Mapping[str, Any],
     ) -> Outcome:
-        """Run nodes; where that is refused, with short lists as constants, and then without the inputs' sizes."""
+        """Run nodes; where that is refused, with short lists as constants, and then without the inputs' sizes.
+
+        One node for which there are fallbacks is tried as it is only.
+        """
         outcome, names = Outcome(), list[str]()
-        for sizes in ({}, {"fixes_sizes": True}, {"keeps_sizes": False}):
+        tries: tuple[dict[str, bool], ...] = ({}, {"fixes_sizes": True}, {"keeps_sizes": False})
+        for sizes in tries[:1] if self.fallbacks and len(numbers) == 1 else tries:
             try:
                 submodel = self.model.submodel(numbers, values, outputs, **{**options, **sizes})
             except EltwiseError as error:

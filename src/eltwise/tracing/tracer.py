@@ -128,20 +128,27 @@ class Tracer:
     def _run_reference(self, numbers: Sequence[int], values: Values) -> Outcome:
         """Run nodes of the reference on values; where that is not possible, its halves."""
         model = self._reference.model
-        available = values.keys() | {*model.made_by(numbers)}
-        if not available >= {*model.read_by(numbers)}:
-            outcome = Outcome(message=_NO_INPUT)
-        else:
-            outcome = self._reference.run(numbers, values) if numbers else Outcome()
-        units = [unit for unit in model.units() if unit.start in numbers] if outcome.message else []
-        if len(units) < 2:
-            return outcome
+        units = [unit for unit in model.units() if unit.start in numbers]
+        parts = [list(group) for _key, group in groupby(units, self._fallback_unit)]
+        if len(parts) < 2:
+            if not values.keys() | {*model.made_by(numbers)} >= {*model.read_by(numbers)}:
+                outcome = Outcome(message=_NO_INPUT)
+            else:
+                outcome = self._reference.run(numbers, values) if numbers else Outcome()
+            if not outcome.message or len(units) < 2:
+                return outcome
+            parts = [units[: len(units) // 2], units[len(units) // 2 :]]
         results, values = Outcome(), dict(values)
-        for part in (units[: len(units) // 2], units[len(units) // 2 :]):
+        for part in parts:
             outcome = self._run_reference([number for unit in part for number in unit], values)
             values |= (new := copied(outcome.values))
             results = Outcome(results.values | new, results.message or outcome.message, results.lost + outcome.lost)
         return results
+
+    def _fallback_unit(self, unit: range) -> range | None:
+        """The unit, if one of its operators was run by a fallback before; None for others, which are run together."""
+        nodes = map(self._reference.model.nodes.__getitem__, unit)
+        return unit if any(node.operator in self._reference.fallback_operators for node in nodes) else None
 
     def _compare(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome, *, is_random: bool) -> None:
         values, is_random = actual.values, is_random and not actual.message
