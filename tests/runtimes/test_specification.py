@@ -17,7 +17,7 @@ from eltwise import runtimes
 from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError, UnsupportedError
 from eltwise.runtimes import Host, Model
 from eltwise.runtimes.registry import RUNTIMES
-from eltwise.runtimes.specification import Option, Settings, arguments, check, split, written
+from eltwise.runtimes.specification import Option, Settings, Specification, arguments, check, split
 from support.onnx_models import model, node, value
 
 WITH_OPTIONS = [runtime for runtime in RUNTIMES if runtime.options and runtime.is_installed]
@@ -26,10 +26,23 @@ DIFFERENCE = model([node("Sub", "xy", "z")], [value("x"), value("y")], [value("z
 VALUE = st.from_regex(r"[A-Za-z0-9_.+=/-]{1,8}", fullmatch=True)
 
 
-@given(NAME, st.dictionaries(NAME, VALUE))
-def test_a_specification_is_read_as_it_is_written(name: str, chosen: dict[str, str]) -> None:
-    settings = tuple(sorted(chosen.items()))
-    assert split(written(name, settings)) == (name, settings)
+ORIGIN = st.one_of(
+    st.just(("", "")),
+    st.tuples(st.from_regex(r"[0-9][0-9a-z.]{0,5}", fullmatch=True), st.just("")),
+    st.tuples(st.just(""), st.sampled_from(["env/bin/python", "C:\\env\\python.exe", "~/a@b/python3.12", "/x=y/p"])),
+)
+
+
+@given(NAME, ORIGIN, st.dictionaries(NAME, VALUE))
+def test_a_specification_is_read_as_it_is_written(name: str, origin: tuple[str, str], chosen: dict[str, str]) -> None:
+    specification = Specification(name, tuple(sorted(chosen.items())), *origin)
+    assert split(str(specification)) == specification
+
+
+@pytest.mark.parametrize("text", ["==", "==abc", "=1.20", "@", "==1 --pre", "==-r", "@:threads=1"])
+def test_what_is_no_version_and_no_interpreter_is_refused(text: str) -> None:
+    with pytest.raises(EltwiseError, match=r"not the specification of a run|no such interpreter"):
+        runtimes.find(f"onnxruntime{text}")
 
 
 @pytest.mark.parametrize("runtime", WITH_OPTIONS, ids=lambda runtime: runtime.name)

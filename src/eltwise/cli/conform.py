@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=options.Command)
 @click.option(
-    "--runtime", multiple=True, metavar="NAME", help="A runtime, or FILE.py:FUNCTION. Default: all installed."
+    "--runtime",
+    multiple=True,
+    metavar="NAME",
+    help="A runtime, NAME==VERSION, or FILE.py:FUNCTION. Default: all installed.",
 )
 @click.option("--op", multiple=True, metavar="NAME", help="An operator version, such as Sub-14.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="An element type, such as uint8.")

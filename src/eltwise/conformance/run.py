@@ -23,6 +23,7 @@ from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Runtime, StoppedError
+from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.host import LIMIT
 from eltwise.runtimes.registry import RULES
 from eltwise.version import VERSION
@@ -183,15 +184,17 @@ class _Session:
         self._refused_types: dict[str, set[ElementType]] = {}
 
     def check_versions(self, runtimes: Sequence[Runtime]) -> None:
-        """Check that the known results are of the runtimes that are here.
+        """Check that the known results are of the runtimes that are here, and make environments of other versions.
 
         Raises:
             FileFormatError: if they were made with another version of one.
         """
         for runtime in runtimes:
-            if runtime.name in self._versions:
-                with Host(runtime, self._settings.limit) as host, self._starting(runtime):
-                    self._version(host)
+            with self._starting(runtime):
+                interpreter(runtime, self._progress)
+                if runtime.name in self._versions:
+                    with Host(runtime, self._settings.limit) as host:
+                        self._version(host)
 
     def run(self, jobs: Sequence[Job]) -> bool:
         """Work on what is not known, with several threads; whether it was interrupted."""

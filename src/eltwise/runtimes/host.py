@@ -10,7 +10,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +23,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.runtimes import wire
+from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.memory import SharedMemory
 from eltwise.runtimes.program import Answer, Model, Program
 from eltwise.runtimes.registry import Runtime
@@ -36,7 +36,21 @@ LIMIT = 30.0
 _START_LIMIT = 120.0
 _WATCH_INTERVAL = 0.05
 _EXIT_LIMIT = 10.0
-_PACKAGE_FOLDER = str(Path(__file__).resolve().parents[2])
+_PACKAGE_FOLDER = str(Path(__file__).resolve().parents[1])
+_START = f"""
+import sys
+if sys.version_info < (3, 11):
+    sys.exit("eltwise needs Python 3.11 or newer there, and this is %d.%d" % sys.version_info[:2])
+sys.path[:] = [path for path in sys.path if path]
+from importlib import util
+folder = {_PACKAGE_FOLDER!r}
+spec = util.spec_from_file_location("eltwise", folder + "/__init__.py", submodule_search_locations=[folder])
+package = sys.modules["eltwise"] = util.module_from_spec(spec)
+spec.loader.exec_module(package)
+from eltwise.runtimes.worker import main
+main()
+"""
+"""Starts the worker in any interpreter: of ours it is given this package, and nothing that is installed beside it."""
 
 
 class StoppedError(Exception):
@@ -170,11 +184,12 @@ class Host:
             raise StoppedError
         if self._process is not None:
             return
+        python = interpreter(self.runtime)
         chosen = json.dumps(arguments(self.runtime.settings))
         command = [self.runtime.adapter, self.runtime.name, chosen, *([self.memory.path] if self.memory else [])]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a module of ours
-            [sys.executable, "-P", "-m", "eltwise.runtimes.worker", *command],
+        self._process = subprocess.Popen(  # noqa: S603 - an interpreter that was named, with a module of ours
+            [python, "-c", _START, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -191,7 +206,9 @@ class Host:
         if "ready" not in fields:
             reason = fields.get("failed") or self._last_words()
             self.end()
-            raise UnsupportedError(f"the runtime {self.runtime.name!r} cannot be started: {reason}")
+            packages = " ".join(("numpy", "ml_dtypes", *self.runtime.packages))
+            hint = f"install what it needs: {python} -m pip install -U {packages}" if self.runtime.python else ""
+            raise UnsupportedError(f"the runtime {self.runtime.name!r} cannot be started: {reason}", hint=hint)
         self._version = str(fields["ready"])
 
     def _exchange(self, request: bytes, limit: float) -> tuple[Message | None, bool]:
@@ -248,9 +265,10 @@ def _answer(reply: Message) -> Answer:
 
 
 def _environment(runtime: Runtime) -> dict[str, str]:
-    """The variables of a runtime's process: ours, with this package on the path."""
-    path = os.pathsep.join(filter(None, (_PACKAGE_FOLDER, os.environ.get("PYTHONPATH", ""))))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "", **runtime.environment}
+    """The variables of a runtime's process: ours, without those that show another interpreter our packages."""
+    ours = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__") if runtime.version or runtime.python else ()
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
+    return {**inherited, "PYTHONFAULTHANDLER": "", **runtime.environment}
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ _HERE = "eltwise.runtimes"
 class Runtime:
     """One runtime, as data."""
 
-    name: str  # Its name; with settings, the specification.
+    name: str  # Its name; with settings, a version or an interpreter, the specification.
     adapter: str  # The module and the class that speak to it, imported in its own process only.
     packages: tuple[str, ...] = ()  # What must be installed.
     domains: tuple[Domain, ...] = BOTH  # Whose operators it has; those of its model files where it loads models.
@@ -36,6 +37,8 @@ class Runtime:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # Variables that are set for its process.
     options: tuple[Option, ...] = ()  # What may be chosen.
     settings: Settings = ()  # What was chosen.
+    version: str = ""  # The version that is asked for; empty for the installed one.
+    python: str = ""  # The interpreter that has it; empty for this one.
     library: str = ""  # For a library of array functions, whose names for the primitives it has.
 
     @property
@@ -97,7 +100,7 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
     """Find a runtime by its specification, or make one of a function, named ``FILE.py:FUNCTION``.
 
     Args:
-        name: the name, or ``NAME:OPTION=VALUE,...``.
+        name: the specification.
         only_models: whether an error names only those that load model files.
         domain: of the operators in its model files, where a runtime has an adapter for each.
 
@@ -115,20 +118,28 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
         if not function.isidentifier():
             raise unknown_name("function", function, ["run"], where=str(Path(file)))
         return of_function(name)
-    base, settings = specification.split(name)
-    runtime = BY_NAME.get(_ADAPTERS.get((base, domain), base))
+    parts = specification.split(name)
+    runtime = BY_NAME.get(_ADAPTERS.get((parts.name, domain), parts.name))
     if runtime is None:
         names = [one.name for one in RUNTIMES if one.loads_models or not only_models]
-        raise unknown_name("runtime", base, names if only_models else [*names, "FILE.py:FUNCTION"])
-    if not runtime.is_installed:
+        raise unknown_name("runtime", parts.name, names if only_models else [*names, "FILE.py:FUNCTION"])
+    if parts.version and not runtime.packages:
+        raise UnsupportedError(f"{runtime.name} is part of this package and has no other version here", got=name)
+    if parts.python and not os.access(parts.python, os.X_OK):
+        hint = f"name the interpreter that has {runtime.name}: {runtime.name}@path/to/python"
+        raise FileMissingError("there is no such interpreter", where=parts.python, hint=hint)
+    if not (parts.version or parts.python or runtime.is_installed):
         missing = " and ".join(package for package in runtime.packages if not _is_installed(package))
         raise UnsupportedError(
             f"the runtime {name!r} needs {missing}, which is not installed", hint=f"install it: pip install {missing}"
         )
-    if not settings:
-        return runtime
-    specification.check(runtime.name, settings, runtime.options)
-    return replace(runtime, name=specification.written(runtime.name, settings), settings=settings)
+    specification.check(runtime.name, parts.settings, runtime.options)
+    full_name = str(parts._replace(name=runtime.name))
+    return (
+        replace(runtime, name=full_name, settings=parts.settings, version=parts.version, python=parts.python)
+        if full_name != runtime.name
+        else runtime
+    )
 
 
 def of_function(name: str) -> Runtime:

@@ -1,9 +1,14 @@
-"""Run specifications: a runtime and the options it runs with, written ``NAME[:OPTION=VALUE[,OPTION=VALUE...]]``."""
+"""Run specifications: a runtime, which one of its versions, and the options it runs with.
+
+They are written ``NAME[==VERSION | @PYTHON][:OPTION=VALUE[,OPTION=VALUE...]]``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eltwise.core.errors import AttributeValueError, unknown_name
 
@@ -60,32 +65,66 @@ OPENVINO = (
 """``hint`` is the performance hint; ``config.KEY`` is a property of a compiled model."""
 
 
-def split(text: str) -> tuple[str, Settings]:
-    """Split a specification into the name of the runtime and its settings.
+class Specification(NamedTuple):
+    """The parts of a specification.
+
+    Attributes:
+        name: of the runtime.
+        settings: the options that were chosen.
+        version: of the runtime, for which an environment is made; empty for the one that is installed here.
+        python: the interpreter that has the runtime; empty for this one.
+    """
+
+    name: str
+    settings: Settings = ()
+    version: str = ""
+    python: str = ""
+
+    def __str__(self) -> str:
+        """The specification as it is written: the inverse of ``split``.
+
+        >>> str(Specification("openvino", (("precision", "f32"),), "2024.6"))
+        'openvino==2024.6:precision=f32'
+        """
+        origin = f"=={self.version}" if self.version else f"@{self.python}" if self.python else ""
+        options = ",".join(f"{key}={value}" for key, value in self.settings)
+        return f"{self.name}{origin}:{options}" if options else f"{self.name}{origin}"
+
+
+_FORM = "RUNTIME[==VERSION | @PYTHON][:OPTION=VALUE,...]"
+_PARTS = re.compile(
+    r"(?P<name>[^=@:]*)(==(?P<version>[0-9][0-9A-Za-z.+]*)(?=:|$)|@(?P<python>.+?)(?=:[^:/\\=]+=|$))?(:(?P<options>.*))?",
+    re.DOTALL,
+)
+"""A path may hold colons, as on Windows: what follows one are options only if they begin with a name and ``=``."""
+
+
+def split(text: str) -> Specification:
+    """Split a specification into its parts.
 
     Raises:
-        AttributeValueError: for an option without a value, and one that is given twice.
+        AttributeValueError: for another form, an option without a value, and one that is given twice.
 
-    >>> split("openvino:precision=f32,threads=1")
-    ('openvino', (('precision', 'f32'), ('threads', '1')))
-    >>> split("onnxruntime")
-    ('onnxruntime', ())
+    >>> split("openvino:precision=f32,threads=1").settings
+    (('precision', 'f32'), ('threads', '1'))
+    >>> split("onnxruntime==1.20.1").version, split("onnxruntime@env/bin/python").python
+    ('1.20.1', 'env/bin/python')
     """
-    name, colon, rest = text.partition(":")
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        raise AttributeValueError("not the specification of a run", got=repr(text), allowed=_FORM)
+    name, options = parts["name"], parts["options"]
     settings: dict[str, str] = {}
-    for part in rest.split(",") if colon else ():
+    for part in () if options is None else options.split(","):
         key, equals, value = part.partition("=")
         if not (key and equals and value):
             raise AttributeValueError(
-                "an option of a runtime needs a value",
-                operand=f"runtime {name!r}",
-                got=repr(part),
-                allowed="RUNTIME:OPTION=VALUE,OPTION=VALUE",
+                "an option of a runtime needs a value", operand=f"runtime {name!r}", got=repr(part), allowed=_FORM
             )
         if key in settings:
             raise AttributeValueError("this option is given twice", operand=f"runtime {name!r}", got=repr(key))
         settings[key] = value
-    return name, tuple(sorted(settings.items()))
+    return Specification(name, tuple(sorted(settings.items())), parts["version"] or "", parts["python"] or "")
 
 
 def check(name: str, settings: Settings, options: Sequence[Option]) -> None:
@@ -104,15 +143,6 @@ def check(name: str, settings: Settings, options: Sequence[Option]) -> None:
         if not option.takes(value):
             allowed = option.values or (f"1 to {option.most}",)
             raise unknown_name(f"value of {name}'s option {key!r}", value, allowed)
-
-
-def written(name: str, settings: Settings) -> str:
-    """The specification as it is written: the inverse of ``split``.
-
-    >>> written("openvino", (("precision", "f32"),))
-    'openvino:precision=f32'
-    """
-    return f"{name}:{','.join(f'{key}={value}' for key, value in settings)}" if settings else name
 
 
 def arguments(settings: Settings) -> Mapping[str, object]:

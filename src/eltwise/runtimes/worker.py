@@ -1,7 +1,8 @@
 """The process of one runtime: it reads requests from its input and writes a reply for each to its output.
 
-Run as ``python -m eltwise.runtimes.worker ADAPTER NAME ARGUMENTS [MEMORY]``; the arguments are those of the adapter as
-JSON. What the runtime prints goes to standard error; the frames use descriptors that it does not know.
+Its arguments are ``ADAPTER NAME ARGUMENTS [MEMORY]``, where ARGUMENTS are those of the adapter as JSON. It may run in
+an interpreter that has NumPy, ml_dtypes and the runtime only. What the runtime prints goes to standard error; the
+frames use descriptors that it does not know.
 """
 
 from __future__ import annotations
@@ -186,7 +187,3 @@ def _rounding(half_step: np.floating) -> str:
     if up or down:
         return "away from zero" if up and down else "up" if up else "down"
     return "toward zero" if bool((one + much == one).any()) else ""
-
-
-if __name__ == "__main__":
-    main()

@@ -94,7 +94,7 @@ def check(
     """
     if target is None:
         return problems_of(source, weights)
-    name, settings = split(target)
+    name = split(target).name
     runtimes_of = runtimes_on(name)
     least = severity_named(severity)
     model = read_model(source, weights)
@@ -102,9 +102,9 @@ def check(
     if adapter is None:
         return TargetReport(target, "", findings=(not_read(model.graph),), severity=least)
     runtime, rules = BY_NAME[adapter], shipped_rules(adapter)
-    if settings:
+    if target != name:
         runtime = runtimes.find(target, domain=model.graph.origin.domain)
-        report = TargetReport(target, "", "the rules were measured without options", severity=least)
+        report = TargetReport(target, "", "the rules are of the installed version without options", severity=least)
     else:
         report = by_rules(model.analysis, target, rules, least)
         report = replace(report, note=version_note(runtime, rules))
@@ -113,7 +113,7 @@ def check(
     parse_tolerances(tolerance)
     run_inputs = Inputs(_input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
-    if not settings:
+    if target == name:
         report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
     report = _explained(report, deployed)
     if report.verdict == "disagree" and deployed.observed.version:

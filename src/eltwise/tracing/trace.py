@@ -23,6 +23,7 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.passes.unintended import unintended_nodes
 from eltwise.runtimes import Host, Runtime
+from eltwise.runtimes.environments import interpreter
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
 from eltwise.tracing.inputs import feeds_for, reference_feeds
@@ -124,6 +125,8 @@ def trace(
     second = _second(graph, other, runtime, against)
     names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
+    for adapter in adapters:
+        interpreter(adapter, progress)  # Its environment may have to be made, which takes a while.
     feeds, source = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
@@ -215,8 +218,10 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
 
 def _version(runner: Runner, version: str) -> str:
     """The name of a runner with the version of its runtime."""
-    name = runner.name
-    return f"{name} (by {runner.host.runtime.name} {version})" if name == FLOAT64 else f"{name} {version}"
+    name, runtime = runner.name, runner.host.runtime
+    if version == runtime.version:
+        return name
+    return f"{name} (by {runtime.name} {version})" if name == FLOAT64 else f"{name} {version}"
 
 
 def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
