@@ -25,7 +25,7 @@ from eltwise.cli import COMMANDS, app
 from support.hostile import IN_FILES, IN_XML, MARK, NAME, Files, damaged, spoken
 
 Call = list[str]
-SLOW = {"trace": pytest.mark.slow, "conform": pytest.mark.slow}
+SLOW = {"trace": pytest.mark.slow, "record": pytest.mark.slow, "conform": pytest.mark.slow}
 """They start runtimes again and again."""
 ROOT = Path(eltwise.__file__).parent
 
@@ -108,6 +108,11 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
             (1, ["trace", files.model, files.other, *traced, "--reproduce", new("case")]),
             (0, ["trace", files.model, *traced, "--input", x]),
             (3, ["trace", files.foreign, *traced]),  # Neither runtime has the operator.
+        ],
+        "record": [
+            (0, ["record", files.model, *traced[:2], "--input", x, "--output", new("run.safetensors")]),
+            (0, ["trace", files.model, *traced[:2], "--against", new("run.safetensors")]),
+            (3, ["trace", files.other, *traced[:2], "--against", new("run.safetensors")]),
         ],
         "reduce": [
             (0, ["reduce", "mean-squared-difference", files.a, files.b]),

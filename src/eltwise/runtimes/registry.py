@@ -43,8 +43,8 @@ class Runtime:
 
     @property
     def is_installed(self) -> bool:
-        """Whether its packages are installed; none is imported to find out."""
-        return all(map(_is_installed, self.packages))
+        """Whether its packages are installed here or come with it; none is imported to find out."""
+        return bool(self.version or self.python) or all(map(_is_installed, self.packages))
 
 
 @cache

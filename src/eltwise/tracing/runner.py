@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -58,6 +58,12 @@ class Runner:
     fallbacks: tuple[Runner, ...] = ()
     fallback_nodes: list[str] = field(default_factory=list)
     fallback_operators: set[tuple[str, ...]] = field(default_factory=set)
+
+    needs_inputs: ClassVar[bool] = True
+    """Whether nodes can be run only where what they read is there."""
+
+    missing: ClassVar[str] = "not in the other model"
+    """Why a value of the tested model is compared with nothing."""
 
     def refusal_of(self, numbers: Iterable[int]) -> str:
         """Why some nodes are not given to the runtime; empty if they are."""

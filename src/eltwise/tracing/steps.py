@@ -167,7 +167,7 @@ def _is_either(actual: np.ndarray, exact: np.ndarray, near: Sequence[np.ndarray]
     return bool(np.all((actual == exact) | (~is_tie & (low <= actual) & (actual <= high))))
 
 
-def notes_of(ties: Mapping[int, Ties], labels: Callable[[int], str], runtime: str) -> list[str]:
+def notes_of_ties(ties: Mapping[int, Ties], labels: Callable[[int], str], runtime: str) -> list[str]:
     """A line for the ties, if there are any."""
     if not ties:
         return []

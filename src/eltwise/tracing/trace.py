@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
@@ -30,12 +31,21 @@ from eltwise.tracing.inputs import feeds_for, reference_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.partners import identity
+from eltwise.tracing.recording import (
+    RecordedRunner,
+    Recording,
+    feeds_of,
+    is_recording,
+    notes_of,
+    read_recording,
+    recorded_runner,
+)
 from eltwise.tracing.records import TracedNode, named
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.segments import next_segment
-from eltwise.tracing.steps import notes_of
+from eltwise.tracing.steps import notes_of_ties
 from eltwise.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -92,8 +102,8 @@ def trace(
             matched by name, then by shape and contents.
         runtime: the runtime that is tested.
         against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
-            in place of every other float type.
-        inputs: for each input, by its name, its array. The others are drawn at random.
+            in place of every other float type. One of the two may be the path of a recorded run, ``FILE.safetensors``.
+        inputs: for each input, by its name, its array. The others are drawn at random, or are those of a recorded run.
         rtol: what does not count as a difference, as for ``compare``. By default integers are compared exactly, and
             floats by the digits of their type.
         atol: the same, absolute.
@@ -121,27 +131,68 @@ def trace(
     ):
         check_range(name, number, low, high)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+    recording = _recording(runtime, against, other)
+    is_swapped = recording is not None and is_recording(runtime)
+    if is_swapped:
+        runtime, against = against, runtime
     graph = read(model, reads_weights=False).graph
     second = _second(graph, other, runtime, against)
-    names = [(runtime, graph), (against, second), *([(_SLOW, graph)] if against == FLOAT64 else [])]
+    arrays = {} if inputs is None else inputs
+    feeds, source = feeds_for(graph, arrays, seed) if recording is None else feeds_of(recording, graph, arrays)
+    names = [(runtime, graph), *([(against, second)] if recording is None else [])]
+    names += [(_SLOW, graph)] if against == FLOAT64 else []
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
     for adapter in adapters:
         interpreter(adapter, progress)  # Its environment may have to be made, which takes a while.
-    feeds, source = feeds_for(graph, {} if inputs is None else inputs, seed)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         traced = read_model(graph, feeds)
         check_patterns(tolerances, traced.producer)
         tested = Runner(runtime, hosts[0], traced)
-        reference, others = _reference(tested, second, against, hosts, feeds)
+        if recording is None:
+            reference, others = _reference(tested, second, against, hosts, feeds)
+            is_one_model = second is graph or against == FLOAT64
+            partners = (identity if is_one_model else match)(traced, reference.model)
+        else:
+            reference, others = recorded_runner(recording, traced), feeds
+            partners = reference.partners()
         versions = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
-        is_one_model = second is graph or against == FLOAT64
-        partners = (identity if is_one_model else match)(traced, reference.model)
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
-    return _report(runs, tracer, conclusion, versions, source)
+    report = _report(runs, tracer, conclusion, [*versions, recording.name if recording else ""], source)
+    return _swapped(report) if is_swapped else report
+
+
+def _recording(runtime: str, against: str, other: object) -> Recording | None:
+    """The recorded run that one of the specifications names, if one does.
+
+    Raises:
+        UnsupportedError: where there is nothing to compare it with.
+    """
+    paths = [name for name in (runtime, against) if is_recording(name)]
+    if not paths:
+        return None
+    if other is not None:
+        raise UnsupportedError("a recorded run is of one model", got="two models", hint="give the one that was run")
+    if len(paths) == 2:
+        hint = "compare two recorded runs with `eltwise compare`"
+        raise UnsupportedError("one of the runs must be made by a runtime", got=f"{runtime} and {against}", hint=hint)
+    if against in _REFERENCES:
+        hint = "name the recorded run with --against"
+        raise UnsupportedError(f"a recorded run is not compared with {against}", hint=hint)
+    return read_recording(Path(paths[0]))
+
+
+def _swapped(report: TraceReport) -> TraceReport:
+    """The report of the same runs with the other one tested: what the reference refuses is no fault then."""
+
+    def compared(records: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(replace(one, status="not_compared") if one.status == "failed" else one for one in records)
+
+    nodes, outputs = compared(report.nodes), compared(report.outputs)
+    return replace(report, nodes=nodes, outputs=outputs, runtime=report.against, against=report.runtime)
 
 
 def _reference(
@@ -206,7 +257,8 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
         right=isolated.right if isolated else None,
         notes=(
             *_notes(runs.model),
-            *notes_of(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
+            *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
+            *(notes_of(runs.reference.recording) if isinstance(runs.reference, RecordedRunner) else ()),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,
         ),
@@ -234,7 +286,7 @@ def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(renamed)),
-        ("not in the other model", [value for value in runs.partners.unmatched if value not in renamed]),
+        (runs.reference.missing, [value for value in runs.partners.unmatched if value not in renamed]),
     ):
         if names:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"

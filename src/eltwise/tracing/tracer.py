@@ -18,7 +18,6 @@ from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
 _NOT_NUMBERS = "what it makes is not a tensor of numbers"
-_NO_PARTNER = "the other model has no such value"
 _NO_INPUT = "what it reads could not be computed"
 
 _MOST_HELD = 1 << 26
@@ -131,7 +130,8 @@ class Tracer:
         units = [unit for unit in model.units() if unit.start in numbers]
         parts = [list(group) for _key, group in groupby(units, self._fallback_unit)]
         if len(parts) < 2:
-            if not values.keys() | {*model.made_by(numbers)} >= {*model.read_by(numbers)}:
+            available = values.keys() | {*model.made_by(numbers)}
+            if self._reference.needs_inputs and not available >= {*model.read_by(numbers)}:
                 outcome = Outcome(message=_NO_INPUT)
             else:
                 outcome = self._reference.run(numbers, values) if numbers else Outcome()
@@ -224,7 +224,7 @@ class Tracer:
             result.snr = signal_to_noise(values[result.value], expected[result.value])
         if result.out is None:
             produced = self._model.made[result.number]
-            result.message = _NOT_NUMBERS if self._partners.keys() & {*produced} else _NO_PARTNER
+            result.message = _NOT_NUMBERS if self._partners.keys() & {*produced} else self._reference.missing
 
     def _retain(self, numbers: Sequence[int], values: Values, expected: Values, computed: Values) -> None:
         """Keep what later nodes read, each array once; what one side could not compute is that of the other."""

@@ -17,7 +17,7 @@ from eltwise.tracing.runs import NodeResult, Runs
 _LARGEST_WEIGHTS = 1 << 29
 """A model with more bytes of weights is not run as a whole: it would take several times the memory."""
 
-_NO_OUTPUT = "it does not compute this output"
+_NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
 
 

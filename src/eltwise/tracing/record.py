@@ -1,0 +1,94 @@
+"""A run of a model in a runtime as a file, which takes part in a trace as that runtime would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from eltwise.core.border import public
+from eltwise.core.errors import UnsupportedError, unknown_name
+from eltwise.core.machine import machine_name
+from eltwise.core.progress import Progress, no_progress
+from eltwise.model import Model, read
+from eltwise.runtimes import Host, find
+from eltwise.runtimes.environments import interpreter
+from eltwise.tracing.difference import worst_value
+from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import read_model
+from eltwise.tracing.recording import Recording, digest_of
+from eltwise.tracing.runner import Runner, Values, copied
+from eltwise.tracing.segments import next_segment
+from eltwise.tracing.trace import LIMIT, SEGMENT
+
+if TYPE_CHECKING:
+    from eltwise.formats.registry import Source
+
+Chosen = Literal["outputs", "all"]
+CHOICES = ("outputs", "all")
+LEFT_OUT = "the values between are left out: where they are given out, the runtime gives other outputs"
+
+
+@public
+def record(
+    model: Source | Model,
+    *,
+    runtime: str,
+    inputs: Mapping[str, object] | None = None,
+    values: Chosen = "outputs",
+    seed: int = 0,
+    limit: float = LIMIT,
+    progress: Progress = no_progress,
+) -> Recording:
+    """Run a model in a runtime and keep the inputs and what came of them.
+
+    Args:
+        model: what ``load`` takes, or a loaded model.
+        runtime: the specification of the runtime.
+        inputs: for each input, by its name, its array. The others are drawn at random.
+        values: ``outputs``, or ``all`` for those between as well: these are given out by the runtime, so that it
+            cannot fuse the nodes around them. Where this changes the outputs, they are left out.
+        seed: of the inputs that are drawn.
+        limit: how many seconds the runtime may take for an answer.
+        progress: receives how many nodes were run.
+
+    Raises:
+        UnsupportedError: if the runtime does not run the model.
+    """
+    if values not in CHOICES:
+        raise unknown_name("choice of values", values, CHOICES)
+    graph = read(model, reads_weights=False).graph
+    adapter = find(runtime, only_models=True, domain=graph.origin.domain)
+    interpreter(adapter, progress)
+    feeds, _source = feeds_for(graph, {} if inputs is None else inputs, seed)
+    with Host(adapter, limit, shares_memory=True) as host:
+        version = host.version()
+        runner = Runner(runtime, host, read_model(graph, feeds))
+        names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
+        outcome = runner.run(range(len(runner.model.nodes)), feeds, names)
+        if outcome.message:
+            raise UnsupportedError(f"{runtime} does not run the model: {outcome.message}")
+        outputs = copied(outcome.values)
+        between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}
+    ports = {port.value: port.name for port in (*graph.inputs, *graph.optional_inputs)}
+    metadata = {"model": digest_of(graph), "run": runtime, "version": version, "machine": machine_name()}
+    if values == "all" and not between:
+        metadata["note"] = LEFT_OUT
+    return Recording({ports[name]: array for name, array in feeds.items()}, between | outputs, metadata)
+
+
+def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Progress) -> Values:
+    """The values of all nodes, segment by segment; none where these lead to other outputs."""
+    model, values, start = runner.model, dict(feeds), 0
+    while start < len(model.nodes):
+        progress(start, len(model.nodes), model.nodes[start].label)
+        units = next_segment(model, start, SEGMENT)
+        outcome = runner.run([number for unit in units for number in unit], values)
+        if outcome.message:
+            raise UnsupportedError(f"{runner.name} does not run a part of the model: {outcome.message}")
+        values |= copied(outcome.values)
+        start = units[-1].stop
+    progress(len(model.nodes), len(model.nodes), "")
+    worst = worst_value(outputs, values, outputs, ())
+    if worst is not None and worst[0].is_beyond:
+        return {}
+    return {name: array for name, array in values.items() if name in model.producer}

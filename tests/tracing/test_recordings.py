@@ -1,0 +1,163 @@
+"""Recorded runs take part in a trace as the runtime would that made them; what is no run of the model is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import eltwise
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.model import read
+from eltwise.runtimes.registry import RUNTIMES
+from eltwise.tracing.record import LEFT_OUT, record
+from eltwise.tracing.recording import Recording, digest_of, read_recording
+from support.traced_models import CHAIN, PRODUCT, mixed, parsed
+
+Cli = Callable[..., tuple[int, str, str]]
+Arrays = dict[str, np.ndarray]
+READERS = [one.name for one in RUNTIMES if one.loads_models and one.is_installed and "ai.onnx" in one.domains]
+
+
+def written_alone(model: Path, inputs: Arrays, target: Path) -> None:
+    """What the guide shows: any program can write a recorded run."""
+    session = onnxruntime.InferenceSession(model)
+    names = [output.name for output in session.get_outputs()]
+    values = dict(zip(names, session.run(names, inputs), strict=True))
+    tensors = {f"input/{name}": array for name, array in inputs.items()}
+    tensors |= {f"value/{name}": array for name, array in values.items()}
+    metadata = {"model": hashlib.sha256(model.read_bytes()).hexdigest(), "run": "my device"}
+    save_file(tensors, target, metadata)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A model, and a run of it that onnxruntime made."""
+    onnx.save(parsed(CHAIN), tmp_path / "model.onnx")
+    x = np.random.default_rng(3).standard_normal((4, 5)).astype(np.float32)
+    written_alone(tmp_path / "model.onnx", {"x": x}, tmp_path / "run.safetensors")
+    return tmp_path / "model.onnx", tmp_path / "run.safetensors"
+
+
+@pytest.mark.parametrize("runtime", [name for name in READERS if not name.startswith("eltwise")])
+def test_a_run_agrees_with_its_record_in_both_orders(runtime: str, tmp_path: Path) -> None:
+    model = parsed(CHAIN) if runtime == "onnx-reference" else mixed()
+    recording = record(model, runtime=runtime, values="all", seed=5)
+    recording.save(tmp_path / "run.safetensors")
+    again = read_recording(tmp_path / "run.safetensors")
+    for first, second in ((recording.inputs, again.inputs), (recording.values, again.values)):
+        assert first.keys() == second.keys()
+        assert all(array.tobytes() == second[name].tobytes() for name, array in first.items())
+    runs = (runtime, str(tmp_path / "run.safetensors"))
+    for tested, reference in (runs, runs[::-1]):
+        report = eltwise.trace(model, runtime=tested, against=reference)
+        assert report.verdict == "agree", str(report)
+        assert report.first_name is None
+        assert {node.status for node in report.nodes} <= {"equal", "within_tolerance"}
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(("planted_name", "text"), [("Wrong", CHAIN), ("WrongFused", PRODUCT)])
+def test_the_blame_is_that_of_the_live_run(planted_name: str, text: str, tmp_path: Path) -> None:
+    """With all values the same node; where the values between change the outputs, they are left out."""
+    model = parsed(text)
+    recording, outputs = (record(model, runtime=planted_name, values=which) for which in ("all", "outputs"))
+    live = eltwise.trace(model, runtime=planted_name, against="onnxruntime", inputs=recording.inputs)
+    recording.save(tmp_path / "all.safetensors")
+    outputs.save(tmp_path / "outputs.safetensors")
+    for name in ("all", "outputs"):
+        report = eltwise.trace(model, runtime=str(tmp_path / f"{name}.safetensors"), against="onnxruntime")
+        assert report.verdict == live.verdict
+        if name == "outputs" or recording.metadata.get("note") == LEFT_OUT:
+            assert report.first_name is None  # It cannot be told which node it is, and none is blamed.
+        else:
+            assert report.first_name == live.first_name
+
+
+def test_a_file_of_another_program_is_taken(cli: Cli, files: tuple[Path, Path]) -> None:
+    model, run = files
+    code, out, _err = cli("trace", model, "--runtime", "openvino:precision=f32", "--against", run)
+    assert code == 0
+    assert f"against {run} (my device)" in out.splitlines()[0]
+    assert "not proved" not in out
+    save_file(load_file(run), run)  # Without metadata.
+    code, out, _err = cli("trace", model, "--runtime", "openvino:precision=f32", "--against", run)
+    assert code == 0
+    assert "does not say of which model file it is: that it is of this one is not proved" in out
+
+
+def changed(change: Callable[[Arrays, dict[str, str]], object], run: Path) -> None:
+    recording = read_recording(run)
+    arrays = {f"input/{name}": array for name, array in recording.inputs.items()}
+    arrays |= {f"value/{name}": array for name, array in recording.values.items()}
+    metadata = dict(recording.metadata)
+    change(arrays, metadata)
+    save_file(arrays, run, metadata)
+
+
+DEFECTS: dict[str, Callable[[Arrays, dict[str, str]], object]] = {
+    "of another model file": lambda _arrays, metadata: metadata.update(model="0" * 64),
+    "has no input x": lambda arrays, _metadata: arrays.pop("input/x"),
+    "has no values": lambda arrays, _metadata: [arrays.pop(name) for name in list(arrays) if "value/" in name],
+    "the model has no values nope": lambda arrays, _metadata: arrays.update({"value/nope": np.zeros(3)}),
+    "not a recorded run": lambda arrays, _metadata: arrays.update(weight=np.zeros(3)),
+    "another type or shape": lambda arrays, _metadata: arrays.update(
+        {name: array[:1] for name, array in arrays.items() if name.startswith("value/")}
+    ),
+    "not of this model": lambda arrays, _metadata: arrays.update({"input/x": arrays["input/x"].astype(np.float64)}),
+}
+
+
+@pytest.mark.parametrize("reason", DEFECTS)
+def test_what_is_no_run_of_the_model_establishes_nothing(reason: str, cli: Cli, files: tuple[Path, Path]) -> None:
+    model, run = files
+    changed(DEFECTS[reason], run)
+    for options in (("--runtime", "onnxruntime", "--against", run), ("--runtime", run, "--against", "onnxruntime")):
+        code, out, err = cli("trace", model, *options)
+        assert (code, out) == (3, "")
+        assert reason in err
+
+
+def test_other_inputs_and_a_recorded_nan_never_agree(cli: Cli, files: tuple[Path, Path]) -> None:
+    model, run = files
+    np.save(model.parent / "x.npy", read_recording(run).inputs["x"] + np.float32(1))
+    options = ("--runtime", "onnxruntime", "--against", run)
+    code, _out, err = cli("trace", model, *options, "--input", f"x={model.parent / 'x.npy'}")
+    assert code == 3
+    assert "another array for the input 'x'" in err
+    changed(lambda arrays, _metadata: [array.fill(np.nan) for name, array in arrays.items() if "value/" in name], run)
+    code, out, _err = cli("trace", model, *options)
+    assert code == 1
+    assert "1 recorded value with NaN" in out
+
+
+def test_two_recorded_runs_and_two_models_are_refused(files: tuple[Path, Path]) -> None:
+    model, run = str(files[0]), str(files[1])
+    with pytest.raises(UnsupportedError, match="compare two recorded runs with `eltwise compare`"):
+        eltwise.trace(model, runtime=run, against=run)
+    with pytest.raises(UnsupportedError, match="a recorded run is of one model"):
+        eltwise.trace(model, model, runtime="onnxruntime", against=run)
+    for reference in ("exact", "float64"):
+        with pytest.raises(UnsupportedError, match="name the recorded run with --against"):
+            eltwise.trace(model, runtime=run, against=reference)
+
+
+def test_the_command_writes_what_the_function_gives(cli: Cli, files: tuple[Path, Path]) -> None:
+    model, run = files
+    np.save(model.parent / "x.npy", read_recording(run).inputs["x"])
+    options = ("--runtime", "onnxruntime", "--input", f"x={model.parent / 'x.npy'}", "--values", "all", "-o", run)
+    code, out, _err = cli("record", model, *options)
+    assert (code, out) == (0, f"{run}: 1 input, {len(parsed(CHAIN).graph.node)} values\n")
+    recording = read_recording(run)
+    assert isinstance(recording, Recording)
+    assert recording.metadata["model"] == digest_of(read(model, reads_weights=False).graph)
+    for wrong in (("--values", "some"), ("-o", "run.npz"), ("--runtime", "nope")):
+        assert cli("record", model, *options, *wrong)[0] == 2
+    with pytest.raises(EltwiseError, match="does not run the model"):
+        record(parsed(CHAIN.replace("Relu", "Nope")), runtime="onnxruntime")
