@@ -34,8 +34,8 @@ def test_one_cause_of_many_nodes_is_one_line_and_hides_no_other(segment: int) ->
     assert (relu.op_type, relu.nodes) == ("Relu", ("relu",))
     assert relu.cause not in (None, "bfloat16_operands")
     lines = str(report).splitlines()
-    assert sum(line.startswith(f"{count} MatMul: bfloat16_operands, by ") for line in lines) == 1
-    assert sum(line.startswith("1 Relu: ") for line in lines) == 1
+    assert sum(line.startswith(f"cause: {count} MatMul: bfloat16_operands, by ") for line in lines) == 1
+    assert sum(line.startswith("cause: 1 Relu: ") for line in lines) == 1
     assert [cause["op_type"] for cause in json.loads(json.dumps(report.to_dict()))["causes"]] == ["MatMul", "Relu"]
 
 

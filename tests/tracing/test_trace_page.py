@@ -11,16 +11,28 @@ from eltwise.tracing.report import TraceReport
 from support.browser import Page
 
 HOSTILE = "<script>window.taken = 1</script>"
-OUTPUTS = (TracedOutput("scores", "differs", 255.0), TracedOutput(f"{HOSTILE} 2", "not_compared", message="it hangs"))
+OUTPUTS = (
+    TracedOutput("scores", "differs", 255.0, 0.5, "", 9, 7, 40),
+    TracedOutput(f"{HOSTILE} 2", "not_compared", message="it hangs"),
+)
 
 
 def report(nodes: int = 40) -> TraceReport:
     found = [TracedNode(f"node_{number}_of_a_network_with_long_names", "Conv", "equal") for number in range(nodes)]
     found[5] = TracedNode(HOSTILE, "Sub", "differs", 0.0, 255.0, 255.0, "saturation", "own", explanation="it saturates")
-    found[6] = TracedNode("shape", "Reshape", "differs", 255.0, None, None, None, "inherited")
+    found[6] = TracedNode("shape", "Reshape", "differs", 255.0, 255.0, None, None, "inherited")
     found[7] = TracedNode("dead", "Relu", "failed", message="openvino: crashed: the process ended with SIGSEGV")
     return TraceReport(
-        tuple(found), OUTPUTS, HOSTILE, "openvino 1", "onnxruntime 2", "given", "ulp<=1", ("onnxruntime",), ("a note",)
+        tuple(found),
+        OUTPUTS,
+        HOSTILE,
+        "openvino 1",
+        "onnxruntime 2",
+        "given",
+        "ulp<=1",
+        ("onnxruntime",),
+        ("a note",),
+        model="net.onnx",
     )
 
 
@@ -29,6 +41,9 @@ def test_the_page_holds_every_node_and_stays_small() -> None:
     assert HOSTILE not in text
     assert "node_39_of" in text
     assert "a note" in text
+    assert (
+        text.index("net.onnx") < text.index("7 of 40 elements") < text.index("it saturates") < text.index("node_39_of")
+    )
     assert len(report(20_000).to_html()) < 2_000_000
     assert "... and 14,997 more" in report(20_000).to_html()
     assert '<div class="eltwise">' in report()._repr_html_()
@@ -41,8 +56,32 @@ def test_a_browser_shows_it(browser: Page, tmp_path: Path, width: int, dark: boo
     report().to_html(path)
     browser.go(path.as_uri())
     browser.check_looks(width, 800, dark)
-    assert browser.ask("document.querySelectorAll('svg.bars rect').length") == 1
+    colours = "[...document.querySelectorAll('svg.bars rect')].map((bar) => getComputedStyle(bar).fill)"
+    assert len(set(browser.ask(colours))) == 2
     assert HOSTILE in str(browser.ask("document.body.textContent"))
     assert browser.ask("window.taken") is None
     assert browser.complaints() == []
     assert browser.requests() == [path.as_uri()]
+
+
+@pytest.mark.parametrize("width", [420, 1400])
+def test_every_cause_is_in_the_window_and_a_filter_leaves_what_matches(
+    browser: Page, tmp_path: Path, width: int
+) -> None:
+    path = tmp_path / "report.html"
+    report().to_html(path)
+    browser.resize(width, 900)
+    browser.go(path.as_uri())
+    cells = "[...document.querySelectorAll('details[open] .wide td')]"
+    assert browser.ask(f"{cells}.every((cell) => cell.getBoundingClientRect().right <= innerWidth)")
+    edges = "[...document.querySelectorAll('tr[data-kind] > td:first-child')]"
+    assert len(set(browser.ask(f"{edges}.map((cell) => getComputedStyle(cell).borderLeftColor)"))) == 3
+    left = "[...document.querySelectorAll('.record')].filter((record) => record.checkVisibility()).length"
+    choices = (("select", "inherited", "change", 1), ("select", "", "change", 3), ("input", "node_3", "input", 11))
+    for field, value, event, count in choices:
+        browser.ask(
+            f"(() => {{ const field = document.querySelector('.filters {field}'); field.value = '{value}';"
+            f"field.dispatchEvent(new Event('{event}')); }})()"
+        )
+        assert browser.ask(left) == count
+    assert browser.ask("document.querySelector('.filters output').textContent") == "11 of 40"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.places import percent
 from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
-from eltwise.report.base import MOST_LISTED, fold, head, items, more, table, text
+from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, table, text
 from eltwise.report.pictures import Bar, bars
 
 _MOST_OPEN = 3
@@ -39,6 +39,7 @@ def content(
     parts = [head("Tensors compared", [summary], facts)]
     if different:
         parts.append("<h2>Differences, the worst first</h2>")
+        parts.append(filters({status: STATUS_WORDS[status] for status in sorted({each.status for each in different})}))
         parts += [_card(each, number) for number, each in enumerate(different[:MOST_LISTED])]
         parts.append(more(len(different)))
     for title, listed in (*names, ("Equal", equal)):
@@ -64,7 +65,7 @@ def _card(each: TensorReport, number: int) -> str:
         parts.append(f"<div><h3>Distances in units of the last place</h3>{histogram(each.ulp_histogram)}</div>")
     parts += [_element("Worst", each.worst)] if each.worst else []
     parts += [_element("First", each.first)] if each.first and not each.is_first_worst else []
-    return fold(summary, "".join(parts), is_open=number < _MOST_OPEN)
+    return fold(summary, "".join(parts), is_open=number < _MOST_OPEN, kind=each.status)
 
 
 def _figures(each: TensorReport) -> str:

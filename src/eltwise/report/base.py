@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files as package_files
 from string import Template
@@ -92,16 +92,42 @@ def head(title: str, sentences: Iterable[str], known: Iterable[tuple[str, object
     return f'<h1>{text(title)}</h1>\n{lines}<dl class="facts">{shown}</dl>'
 
 
-def table(rows: Iterable[Iterable[object]], columns: Iterable[str] = ()) -> str:
-    """A table of texts; without names of columns the first cell of a row is its name."""
-    shown, top = list(rows), "".join(f"<th>{text(name)}</th>" for name in columns)
-    kinds = "td" if top else "th", "td"
-    lines = (
-        "<tr>" + "".join(f"<{kinds[number > 0]}>{text(cell)}</{kinds[number > 0]}>" for number, cell in enumerate(row))
-        for row in shown[:MOST_LISTED]
+def table(rows: Iterable[Iterable[object]], columns: Iterable[str] = (), kinds: Iterable[str] = ()) -> str:
+    """A table of texts; without names of columns the first cell of a row is its name.
+
+    Args:
+        rows: the texts of each row.
+        columns: their names; in a narrow window each text has its name beside it.
+        kinds: for records, which a filter may hide: the kind of each row.
+    """
+    shown, names, classes = list(rows), list(columns), iter(kinds)
+    top = "".join(f"<th>{text(name)}</th>" for name in names)
+    above = f"<thead><tr>{top}</tr></thead>" if names else ""
+    lines = (_row(row, names, next(classes, "")) for row in shown[:MOST_LISTED])
+    wide = ' class="wide"' if names else ""
+    return f"<table{wide}>{above}<tbody>{''.join(lines)}</tbody></table>{more(len(shown))}"
+
+
+def _row(row: Iterable[object], names: Sequence[str], kind: str) -> str:
+    cells = list(map(text, row))
+    if names:
+        shown = "".join(f'<td data-name="{text(name)}">{cell}</td>' for name, cell in zip(names, cells, strict=True))
+    else:
+        shown = f"<th>{cells[0]}</th>{''.join(f'<td>{cell}</td>' for cell in cells[1:])}"
+    return f'<tr class="record" data-kind="{kind}">{shown}</tr>' if kind else f"<tr>{shown}</tr>"
+
+
+def filters(kinds: Mapping[str, str]) -> str:
+    """A field and a choice that leave those records that have a text and a kind; without a script they are hidden.
+
+    Args:
+        kinds: those of the records, with what the choice calls them.
+    """
+    chosen = "".join(f'<option value="{text(kind)}">{text(name)}</option>' for kind, name in kinds.items())
+    return (
+        '<div class="filters" hidden><input type="search" aria-label="text" placeholder="filter by text">'
+        f'<select aria-label="kind"><option value="">all</option>{chosen}</select><output class="soft"></output></div>'
     )
-    above = f"<thead><tr>{top}</tr></thead>" if top else ""
-    return f"<table>{above}<tbody>{'</tr>'.join(lines)}</tr></tbody></table>{more(len(shown))}"
 
 
 def items(texts: Iterable[object]) -> str:
@@ -116,7 +142,7 @@ def more(count: int) -> str:
     return f'<p class="soft">... and {left:,} more</p>' if left > 0 else ""
 
 
-def fold(summary: str, content: str, *, is_open: bool = False) -> str:
-    """A part that opens and closes; both arguments are HTML."""
-    opened = " open" if is_open else ""
+def fold(summary: str, content: str, *, is_open: bool = False, kind: str = "") -> str:
+    """A part that opens and closes; both texts are HTML. With a kind it is a record that a filter may hide."""
+    opened = (f' class="record" data-kind="{kind}"' if kind else "") + (" open" if is_open else "")
     return f'<details{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'

@@ -26,11 +26,13 @@ class Bar:
         height: from 0 to 1.
         title: what it stands for.
         label: what is written below it.
+        kind: its class, for a colour of its own.
     """
 
     height: float
     title: str
     label: str = ""
+    kind: str = ""
 
 
 def bars(shown: Sequence[Bar], caption: str, *, width: int = 340) -> str:
@@ -45,7 +47,8 @@ def bars(shown: Sequence[Bar], caption: str, *, width: int = 340) -> str:
         x, height = f'x="{number * step:.1f}"', _HEIGHT * bar.height
         if height:
             size = f'y="{_HEIGHT - height:.1f}" width="{max(step - 1.5, 0.5):.1f}" height="{height:.1f}"'
-            parts.append(f"<rect {x} {size}><title>{text(bar.title)}</title></rect>")
+            kind = f'class="{bar.kind}" ' if bar.kind else ""
+            parts.append(f"<rect {kind}{x} {size}><title>{text(bar.title)}</title></rect>")
         if bar.label:
             anchor = f'x="{(number + 1) * step:.1f}" text-anchor="end"' if number * step > 0.8 * width else x
             parts.append(f'<text {anchor} y="{_HEIGHT + 11}">{text(bar.label)}</text>')

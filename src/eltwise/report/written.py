@@ -22,7 +22,7 @@ class Written(BaseReport[RecordT]):
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as one page that needs nothing else, written to a file if one is named."""
         title, content = self.page_content()
-        text = document(title, f"<main>\n{content}\n</main>")
+        text = document(title, f"<main>\n{content}\n</main>", scripts=("filter.js",))
         if path is not None:
             files.write_text(Path(path), text)
         return text

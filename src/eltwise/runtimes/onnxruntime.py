@@ -34,12 +34,15 @@ class OnnxRuntime:
         optimization: str = "",
         provider: str = "CPUExecutionProvider",
         deterministic: str = "",
+        disabled_optimizers: str = "",
         config: Mapping[str, str] | None = None,
     ) -> None:
         if provider not in (available := onnxruntime.get_available_providers()):
             raise ValueError(f"there is no provider {provider!r}; this onnxruntime has {', '.join(available)}")
         self._threads, self._provider, self._config = threads, provider, config or {}
         self._optimization, self._deterministic = optimization, deterministic
+        self._level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[optimization or "all"])  # Some lack "layout".
+        self._disabled = set(disabled_optimizers.split("+")) if disabled_optimizers else None
 
     def version(self) -> str:
         """The version."""
@@ -51,13 +54,14 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 4  # Its errors are raised; the log would repeat them.
-        if self._optimization:
-            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[self._optimization])
+        options.graph_optimization_level = self._level
         if self._deterministic:
             options.use_deterministic_compute = self._deterministic == "true"
         for key, value in self._config.items():
             options.add_session_config_entry(key, value)
-        session = onnxruntime.InferenceSession(data, options, providers=[self._provider], enable_fallback=0)
+        session = onnxruntime.InferenceSession(
+            data, options, providers=[self._provider], enable_fallback=0, disabled_optimizers=self._disabled
+        )
         if session.get_providers()[0] != self._provider:
             raise ValueError(f"the provider {self._provider} does not run this model")
         return Session(session)

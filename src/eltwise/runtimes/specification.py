@@ -51,9 +51,11 @@ ONNXRUNTIME = (
     _THREADS,
     Option("provider"),
     Option("deterministic", _YES_OR_NO),
+    Option("disabled_optimizers"),
     Option("config."),
 )
-"""``config.KEY`` is an entry of a session's configuration, of which onnxruntime does not check the names."""
+"""``disabled_optimizers`` are the names of graph optimizers, joined by ``+``; ``config.KEY`` is an entry of a session's
+configuration. onnxruntime does not check the names."""
 
 OPENVINO = (
     Option("precision", ("f32", "bf16", "f16")),

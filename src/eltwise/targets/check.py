@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
@@ -18,9 +18,10 @@ from eltwise.targets.findings import by_rules, not_read
 from eltwise.targets.plan import TargetName, read_model, runtimes_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
-from eltwise.targets.report import Remedy, TargetReport
+from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
 from eltwise.tracing.inputs import check_inputs
+from eltwise.tracing.switches import Trial, find_switches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
-
-_OPTIONS = {"onnxruntime": ("optimization=basic", "optimization=disabled"), "openvino": ("precision=f32",)}
-"""The options of each target with which a model may compute the same, the fastest first."""
 
 
 @overload
@@ -117,7 +115,7 @@ def check(
         report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
     report = _explained(report, deployed)
     if report.verdict == "disagree" and deployed.observed.version:
-        report = replace(report, remedies=tuple(_tried(report, model, run_inputs)))
+        report = _with_remedies(report, deployed, model, run_inputs)
     return report
 
 
@@ -130,23 +128,22 @@ def _input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndar
     return {str(name): check_inputs(graph, one) for name, one in sets.items()}
 
 
-def _tried(report: TargetReport, model: Model, inputs: Inputs) -> Iterator[Remedy]:
-    """Run the repaired model and the options of a target, and end with the first that helps."""
-    for name, specification, deployed in _candidates(report, model):
+def _with_remedies(report: TargetReport, deployed: Deployed, model: Model, inputs: Inputs) -> TargetReport:
+    """Run the repaired model, and the options of the target unless the trace did; only what helps is a remedy."""
+
+    def run(specification: str, repaired: Model | None = None) -> Trial:
         runtime = runtimes.find(specification, domain=model.graph.origin.domain)
-        result = deploy(runtime, specification, model, inputs, deployed)
-        verdict = result.verdict(report.severity)
-        yield Remedy(name, verdict, result.error)
-        if verdict == "agree":
-            return
+        result = deploy(runtime, specification, model, inputs, repaired, switches=False)
+        return Trial(specification, result.verdict(report.severity), result.error)
 
-
-def _candidates(report: TargetReport, model: Model) -> Iterator[tuple[str, str, Model]]:
-    """What may help: its name, the target with options, and the model that it is given."""
+    remedies = list[Trial]()
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
-        yield f"eltwise repair --target {report.target}", report.target, repaired
-    for option in _OPTIONS.get(report.target, ()):
-        yield f"{report.target}:{option}", f"{report.target}:{option}", model
+        remedies.append(replace(run(report.target, repaired), name=f"eltwise repair --target {report.target}"))
+    switches = None if deployed.trace is None else deployed.trace.switches
+    if switches is None and not any(trial.verdict == "agree" for trial in remedies):
+        switches = find_switches(report.target, run)
+    helpful = () if switches is None else switches.remedies[:1]
+    return replace(report, remedies=(*remedies, *helpful), switches=switches)
 
 
 def _repaired(report: TargetReport, model: Model) -> Model | None:

@@ -73,7 +73,15 @@ class Deployed:
         return largest(output.relative for output in self.trace.outputs if output.status != "equal")
 
 
-def deploy(runtime: Runtime, target: str, model: Model, inputs: Inputs, deployed: Model | None = None) -> Deployed:
+def deploy(
+    runtime: Runtime,
+    target: str,
+    model: Model,
+    inputs: Inputs,
+    deployed: Model | None = None,
+    *,
+    switches: bool = True,
+) -> Deployed:
     """Run a model on a runtime and compare the outputs with what the model means.
 
     Args:
@@ -82,13 +90,14 @@ def deploy(runtime: Runtime, target: str, model: Model, inputs: Inputs, deployed
         model: the model that is right.
         inputs: what it is run on.
         deployed: what the runtime is given, if that is not the model itself.
+        switches: whether a trace tries options where it does not compute the same.
     """
     deployed = deployed or model
     observed = observe(runtime, model, deployed.graph, inputs.seed, inputs.sets)
     if observed.is_compared or not observed.version:
         return Deployed(observed)
     results = [
-        _traced(Deployed(observed), target, deployed, name, arrays, inputs)
+        _traced(Deployed(observed), target, deployed, name, arrays, inputs, switches=switches)
         for name, arrays in (inputs.sets or {"": {}}).items()
     ]
     worst = max(results, key=lambda one: (_ORDER.index(one.traced_verdict), one.error or 0.0))
@@ -99,12 +108,25 @@ def deploy(runtime: Runtime, target: str, model: Model, inputs: Inputs, deployed
 
 
 def _traced(
-    deployed: Deployed, target: str, model: Model, name: str, arrays: Mapping[str, np.ndarray], inputs: Inputs
+    deployed: Deployed,
+    target: str,
+    model: Model,
+    name: str,
+    arrays: Mapping[str, np.ndarray],
+    inputs: Inputs,
+    *,
+    switches: bool,
 ) -> Deployed:
     """Run a model on one set of inputs against float64."""
     try:
         traced = trace(
-            model, runtime=target, against=FLOAT64, inputs=arrays, tolerance=inputs.tolerance, seed=inputs.seed
+            model,
+            runtime=target,
+            against=FLOAT64,
+            inputs=arrays,
+            tolerance=inputs.tolerance,
+            seed=inputs.seed,
+            switches=switches,
         )
     except EltwiseError as error:
         return replace(deployed, reason=f"{name}: {error}" if name else str(error))

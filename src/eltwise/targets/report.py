@@ -11,14 +11,10 @@ from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
-from eltwise.tracing.records import Verdict
+from eltwise.tracing.records import VERDICTS, Verdict
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.switches import Switches, Trial
 
-_VERDICTS: dict[Verdict, str] = {
-    "agree": "the model computes the same",
-    "disagree": "the model does not compute the same",
-    "not_established": "whether the model computes the same is not established",
-}
 _SET_VERDICTS: dict[Verdict, str] = {"agree": "equal", "disagree": "different", "not_established": "not established"}
 _NOT_RUN = "the model does not run"
 _MOST_GROUPS = 16
@@ -70,29 +66,6 @@ class Finding:
         return {**plain, "reasons": list(self.reasons), "repairable": self.is_repairable, "seen": self.is_seen}
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """An option or a repair that was tried on a model that does not compute the same.
-
-    Attributes:
-        name: the target with the option, or the command that repairs the model.
-        verdict: what came of the run with it.
-        error: the largest error of an output with it, as a part of its largest value; None where it was not measured.
-    """
-
-    name: str
-    verdict: Verdict
-    error: float | None
-
-    def __str__(self) -> str:
-        if self.verdict == "agree":
-            return f"with {self.name} it does"
-        if self.verdict == "not_established":
-            return f"with {self.name} whether it does is not established"
-        by = "" if self.error is None else f", by at most {self.error:.2g} of the largest value of an output"
-        return f"with {self.name} it does not either{by}"
-
-
 @dataclass(frozen=True, repr=False)
 class TargetReport(BaseReport[Finding]):
     """Whether a model loads on a runtime, and means the same there.
@@ -110,7 +83,8 @@ class TargetReport(BaseReport[Finding]):
         is_compared: whether the runtime refused the model, or its results were compared with the exact ones.
         trace: the whole model there against float64, where eltwise does not compute all of it.
         sets: of several sets of inputs how many had each verdict; the trace is that of the worst.
-        remedies: the repair and the options that were tried where it does not compute the same.
+        remedies: the repair that was tried where it does not compute the same, and the options that help.
+        switches: all options that were tried, and which of them make the difference; None where none were.
         severity: the least severity that counts.
     """
 
@@ -129,7 +103,8 @@ class TargetReport(BaseReport[Finding]):
     is_compared: bool = False
     trace: TraceReport | None = None
     sets: tuple[tuple[Verdict, int], ...] = ()
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[Trial, ...] = ()
+    switches: Switches | None = None
     severity: Severity = DEFAULT_SEVERITY
 
     @property
@@ -164,12 +139,13 @@ class TargetReport(BaseReport[Finding]):
     @property
     def summary(self) -> str:
         """The result in a line."""
-        result = _NOT_RUN if self._is_refused else _VERDICTS[self.verdict]
+        result = _NOT_RUN if self._is_refused else VERDICTS[self.verdict]
         return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {result}"
 
     def __str__(self) -> str:
         groups = _grouped(self.severe)
-        lines = [_sentence(group) for group in groups[:_MOST_GROUPS]]
+        lines = list(self._of_trace())
+        lines += [_sentence(group) for group in groups[:_MOST_GROUPS]]
         if len(groups) > _MOST_GROUPS:
             nodes = sum(map(len, groups[_MOST_GROUPS:]))
             lines.append(
@@ -183,20 +159,32 @@ class TargetReport(BaseReport[Finding]):
         if self.version:
             wrong = len({finding.node for finding in self.severe if finding.node})
             standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
-            lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked{standing}")
-        return as_lines([*lines, *self._of_outputs()])
+            lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked by rules{standing}")
+        return as_lines([*lines, *self._to_do()])
 
-    def _of_outputs(self) -> Iterator[str]:
-        """What came of the whole model, and at last whether it computes the same and what to do."""
-        if self.trace is not None:
-            yield from self.trace.comparison() if self.verdict == "agree" else self.trace.sentences()
+    def _of_trace(self) -> list[str]:
+        """What came of the whole model where it was compared with float64."""
+        if self.trace is None:
+            return []
+        lines = [*(self.trace.comparison() if self.verdict == "agree" else self.trace.sentences())]
         if self.sets:
             counts = ", ".join(f"{count} {_SET_VERDICTS[verdict]}" for verdict, count in self.sets)
-            yield f"{sum(count for _verdict, count in self.sets)} sets of inputs: {counts}; above is the worst"
-        yield f"{self.target}: {_NOT_RUN if self._is_refused else _VERDICTS[self.verdict]}"
+            lines.append(f"{sum(count for _verdict, count in self.sets)} sets of inputs: {counts}; above is the worst")
+        return lines
+
+    def _to_do(self) -> Iterator[str]:
+        """Whether the model computes the same, and at last what to do."""
+        yield f"{self.target}: {_NOT_RUN if self._is_refused else VERDICTS[self.verdict]}"
+        if self.switches is not None and self.switches.sentences:
+            yield f"options: {self.switches}"
         yield from map(str, self.remedies)
-        if self.remedies and self.remedies[-1].verdict != "agree":
+        if self.verdict == "disagree" and self.is_tried and not any(one.verdict == "agree" for one in self.remedies):
             yield "no other option and no repair is known to help"
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether a repair or an option was tried."""
+        return bool(self.remedies or (self.switches is not None and self.switches.trials))
 
     def _counts(self, finding: Finding) -> bool:
         return level(finding.severity) >= level(self.severity)
@@ -225,7 +213,8 @@ class TargetReport(BaseReport[Finding]):
         """Everything as plain values, for programs that read it."""
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
         plain["trace"] = None if self.trace is None else self.trace.to_dict()
-        plain["remedies"] = [vars(remedy) for remedy in self.remedies]
+        plain["remedies"] = [remedy.to_dict() for remedy in self.remedies]
+        plain["switches"] = None if self.switches is None else self.switches.to_dict()
         findings = [finding.to_dict() for finding in self.findings]
         lists = {
             "verdict": self.verdict,

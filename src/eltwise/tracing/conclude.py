@@ -28,12 +28,14 @@ class Conclusion:
         first: the number of the first node that is wrong by itself or changed; None if there is none.
         isolated: the nodes that were run alone and are wrong.
         notes: what restricts the report.
+        right: the right outputs, by the values of the tested model, of those that the reference gave.
     """
 
     outputs: tuple[TracedOutput, ...]
     first: int | None
     isolated: Mapping[int, Isolated]
     notes: tuple[str, ...]
+    right: Values
 
 
 def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
@@ -56,7 +58,13 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
             _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
     blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in WRONG_THEMSELVES)
-    return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes))
+    right = {
+        value: tracer.values[value]
+        if leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected)
+        else whole.reference[value]
+        for value in whole.reference
+    }
+    return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes), right)
 
 
 def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:

@@ -42,6 +42,8 @@ class Difference:
         explanation: the cause in words.
         share: the share of what differs that the cause predicts; 0 where there is none.
         is_exact: whether arrays that are equal are so without rounding the wider of two float types.
+        differing: how many elements differ; None where the arrays have other types or shapes.
+        beyond: how many of these are beyond the tolerance.
     """
 
     status: Status
@@ -51,6 +53,8 @@ class Difference:
     explanation: str = ""
     share: float = 0.0
     is_exact: bool = True
+    differing: int | None = 0
+    beyond: int | None = 0
 
     @property
     def is_beyond(self) -> bool:
@@ -77,20 +81,23 @@ def measure(
         return _measure_types(name, actual, expected, tolerances, is_output=is_output)
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
-        return Difference("differs", None, None, kind, f"{_described(actual)} instead of {_described(expected)}")
+        message = f"{_described(actual)} instead of {_described(expected)}"
+        return Difference("differs", None, None, kind, message, differing=None, beyond=None)
     if _same_bytes(actual, expected):
         return EQUAL
     element_type = of_numpy(expected.dtype)
     tolerance = tolerance_of(tolerances, name) or _default(element_type, expected, is_output=is_output)
     first, second = (np.ascontiguousarray(array).reshape(-1) for array in (expected, actual))
     records, _histogram = measure_blocks(first, second, element_type, tolerance)
-    if not records["differing"].any() or not (records["differing"] - records["both_nan"]).any():
+    differing = int((records["differing"] - records["both_nan"]).sum())
+    if not differing:
         return EQUAL
     largest_distance = int(records["max_ulp"].max())
     error = float(records["max_abs"].max()) if element_type.kind == "float" else float(largest_distance)
     error = float("inf") if records["nan"].any() else error
-    status: Status = "differs" if records["beyond"].any() else "within_tolerance"
-    return Difference(status, error, largest_distance)
+    beyond = int(records["beyond"].sum())
+    status: Status = "differs" if beyond else "within_tolerance"
+    return Difference(status, error, largest_distance, differing=differing, beyond=beyond)
 
 
 def _measure_types(
@@ -109,12 +116,13 @@ def _measure_types(
         tolerance = tolerance_of(tolerances, name) or _default(narrow, rounded[1], is_output=is_output)
         starts = range(0, actual.size, _AT_A_TIME)
         wide = ((array[start : start + _AT_A_TIME].astype(np.float64) for array in pair) for start in starts)
-        blocks = (_measure_block(one, other, narrow, tolerance) for one, other in wide)
-        beyond, errors, distances = map(max, zip(*blocks, strict=True))
-    if not errors:
+        blocks = [_measure_block(one, other, narrow, tolerance) for one, other in wide]
+    counts, errors, distances = zip(*blocks, strict=True)
+    differing, beyond = map(sum, zip(*counts, strict=True))
+    if not differing:
         return EQUAL
     status: Status = "differs" if beyond else "within_tolerance"
-    difference = Difference(status, float(errors), int(min(distances, 2.0**62)))
+    difference = Difference(status, max(errors), int(min(max(distances), 2.0**62)), differing=differing, beyond=beyond)
     if not (beyond and overflows):
         return difference
     limit = float(ml_dtypes.finfo(narrow.storage).max)  # type: ignore[no-untyped-call]
@@ -124,8 +132,8 @@ def _measure_types(
 
 def _measure_block(
     actual: np.ndarray, expected: np.ndarray, narrow: ElementType, tolerance: Tolerance
-) -> tuple[bool, float, float]:
-    """Whether one number is beyond the tolerance, the largest error, and that in steps."""
+) -> tuple[tuple[int, int], float, float]:
+    """How many numbers differ and are beyond the tolerance, the largest error, and that in steps."""
     limits = ml_dtypes.finfo(narrow.storage)  # type: ignore[no-untyped-call]
     is_same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     errors = np.where(is_same, 0.0, np.abs(actual - expected))
@@ -140,7 +148,8 @@ def _measure_block(
         allowed = np.maximum(allowed, tolerance.ulp * steps)
     is_beyond = (errors > np.maximum(allowed, 0) + steps / 2) | np.isinf(errors)
     distances = np.where(np.isfinite(errors), errors / steps, 0.0)
-    return bool(is_beyond.any()), float(errors.max(initial=0.0)), float(distances.max(initial=0.0))
+    counts = int(np.count_nonzero(errors)), int(np.count_nonzero(is_beyond))
+    return counts, float(errors.max(initial=0.0)), float(distances.max(initial=0.0))
 
 
 def signal_to_noise(actual: np.ndarray, expected: np.ndarray) -> float | None:

@@ -1,50 +1,108 @@
-"""The content of the page of a trace: the first node, a picture of the errors, and every node, without script."""
+"""The content of the page of a trace: outputs and causes, a picture of the errors, and the nodes with a filter."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from eltwise.report.base import fold, head, table, text
+from eltwise.comparison.tensor_report import number
+from eltwise.report.base import filters, fold, head, table, text
 from eltwise.report.pictures import Bar, bars
-from eltwise.tracing.records import COLUMNS, TracedNode
+from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput, named
 
 _MOST_BARS = 600
 _WIDTH = 900
 _DIGITS = 12
 """How many decimal digits below the largest error a bar can show."""
 
+_KINDS = {
+    "own": "wrong by itself",
+    "inherited": "inherits what is wrong",
+    "within_tolerance": "within the tolerance",
+    "equal": "equal",
+    "failed": "failed",
+    "not_compared": "not compared",
+}
+"""The classes of nodes, with their names."""
+
+_OUTPUTS = ("output", "result", "elements and errors", "remark")
+_CAUSES = ("cause", "operator", "nodes", "largest own error", "first nodes", "explanation")
+
 
 def content(
-    findings: Sequence[str], facts: Sequence[tuple[str, str]], notes: Sequence[str], nodes: Sequence[TracedNode]
+    title: str,
+    findings: Sequence[str],
+    facts: Sequence[tuple[str, str]],
+    outputs: Sequence[TracedOutput],
+    causes: Sequence[CauseGroup],
+    notes: Sequence[str],
+    nodes: Sequence[TracedNode],
 ) -> str:
     """Make the content of the page of a report.
 
     Args:
+        title: the name of the model.
         findings: the result in sentences.
         facts: what was traced, by name.
+        outputs: those of the whole model.
+        causes: the nodes that are wrong themselves, by cause.
         notes: what else is to be said.
         nodes: all nodes, in order.
     """
-    parts = [head("Two runs of a model", findings, facts)]
-    parts += [f"<p>{text(note)}</p>" for note in notes]
+    parts = [head(title, findings, facts), *(f"<p>{text(note)}</p>" for note in notes)]
+    rows = ((one.name, one.status.replace("_", " "), one.figures, one.message) for one in outputs)
+    parts.append(_listed("Outputs", len(outputs), table(rows, _OUTPUTS), is_open=True))
+    if causes:
+        parts.append(_listed("Causes", len(causes), table(map(_cause_row, causes), _CAUSES), is_open=True))
     parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
+    present = {kind_of(node) for node in nodes}
+    parts.append(filters({kind: name for kind, name in _KINDS.items() if kind in present}))
     different = [node for node in nodes if node.status not in ("equal", "within_tolerance")]
     rest = [node for node in nodes if node.status in ("equal", "within_tolerance")]
-    for title, group, is_open in (("Beyond the tolerance, or not run", different, True), ("Others", rest, False)):
+    for name, group, is_open in (("Beyond the tolerance, or not compared", different, True), ("Others", rest, False)):
         if group:
-            shown = f"<div>{table((node.columns() for node in group), COLUMNS)}</div>"
-            parts.append(fold(f"<b>{title}</b> {len(group):,}", shown, is_open=is_open))
+            shown = table((node.columns() for node in group), COLUMNS, map(kind_of, group))
+            parts.append(_listed(name, len(group), shown, is_open=is_open))
     return "\n".join(parts)
+
+
+def kind_of(node: TracedNode) -> str:
+    """Whether a node is wrong by itself or inherits what is wrong; else its status."""
+    if node.status != "differs":
+        return node.status
+    return "own" if node.is_wrong_itself else "inherited"
+
+
+def _listed(title: str, count: int, shown: str, *, is_open: bool) -> str:
+    return fold(f"<b>{title}</b> {count:,}", f"<div>{shown}</div>", is_open=is_open)
+
+
+def _cause_row(cause: CauseGroup) -> tuple[object, ...]:
+    name = cause.cause or "not looked for"
+    return (name, cause.op_type, len(cause.nodes), number(cause.own_error), named(cause.nodes), cause.explanation)
 
 
 def _picture(nodes: Sequence[TracedNode]) -> str:
     """Draw the error of what each node makes, by its digits; of many nodes, the worst of those beside each other."""
     step = max(1, -(-len(nodes) // _MOST_BARS))
-    worst = [max(nodes[start : start + step], key=_size) for start in range(0, len(nodes), step)]
+    worst = [max(nodes[start : start + step], key=_rank) for start in range(0, len(nodes), step)]
     largest = max(map(_size, worst), default=0.0)
-    shown = [Bar(_part(_size(node), largest), f"{node}: {node.error_out}") for node in worst]
-    return bars(shown, f"error of what each node makes, by its logarithm; the largest is {largest:.4g}", width=_WIDTH)
+    shown = [
+        Bar(_part(_size(node), largest), f"{node}: {number(node.error_out)}", kind=_colour(node)) for node in worst
+    ]
+    keys = (("own", _KINDS["own"]), ("inherited", _KINDS["inherited"]), ("other", _KINDS["within_tolerance"]))
+    legend = " ".join(f'<span class="key {kind}"></span> {name}' for kind, name in keys)
+    caption = f"error of what each node makes, by its logarithm; the largest is {number(largest)}"
+    return f'{bars(shown, caption, width=_WIDTH)}<p class="caption">{legend}</p>'
+
+
+def _colour(node: TracedNode) -> str:
+    kind = kind_of(node)
+    return kind if kind in ("own", "inherited") else "other"
+
+
+def _rank(node: TracedNode) -> tuple[bool, float]:
+    return kind_of(node) == "own", _size(node)
 
 
 def _size(node: TracedNode) -> float:

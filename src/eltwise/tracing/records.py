@@ -14,6 +14,9 @@ _MOST_NAMED = 6
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 """What ``TracedNode.columns`` gives."""
 
+STATUSES = ("equal", "within_tolerance", "differs", "failed", "not_compared")
+"""What came of a node or an output, from good to not known."""
+
 WRONG_THEMSELVES = ("own", "in_graph", "fused", "changed")
 """The blames of nodes whose difference does not come from what they read."""
 
@@ -67,6 +70,11 @@ class TracedNode:
         """Everything as plain values."""
         return dict(vars(self))
 
+    @property
+    def is_wrong_itself(self) -> bool:
+        """Whether its difference does not come from what it reads."""
+        return self.blame in WRONG_THEMSELVES
+
     def columns(self) -> tuple[str, ...]:
         """Its row of a table: its name, its operator, its errors and the cause."""
         cause = self.message or self.cause or ""
@@ -98,8 +106,9 @@ class CauseGroup:
 
     def __str__(self) -> str:
         cause = self.cause or "cause not looked for"
-        text = f": {self.explanation}" if self.explanation and len(self.nodes) == 1 else ""
-        return on_one_line(f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most{text}")
+        return on_one_line(
+            f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most: {named(self.nodes, 3)}"
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
@@ -110,7 +119,7 @@ def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
     """The nodes that are wrong themselves by operator and cause, in the order of the first of each."""
     groups: dict[tuple[str, str | None], list[TracedNode]] = {}
     for node in nodes:
-        if node.blame in WRONG_THEMSELVES:
+        if node.is_wrong_itself:
             cause = node.cause if node.blame in ("own", "in_graph") else node.blame
             groups.setdefault((node.op_type, cause), []).append(node)
     return [
@@ -118,20 +127,29 @@ def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
             op_type,
             cause,
             tuple(node.name for node in group),
-            _largest([node.error_out if node.own_error is None else node.own_error for node in group]),
+            largest_error(node.error_out if node.own_error is None else node.own_error for node in group),
             group[0].explanation,
         )
         for (op_type, cause), group in groups.items()
     ]
 
 
-def _largest(errors: Sequence[float | None]) -> float | None:
+def largest_error(errors: Iterable[float | None]) -> float | None:
+    """The largest of some errors; None if one has no size."""
+    errors = list(errors)
     sizes = [error for error in errors if error is not None]
     return max(sizes) if len(sizes) == len(errors) else None
 
 
 Verdict = Literal["agree", "disagree", "not_established"]
 """Whether outputs were compared and are within the tolerance."""
+
+VERDICTS: dict[Verdict, str] = {
+    "agree": "the model computes the same",
+    "disagree": "the model does not compute the same",
+    "not_established": "whether the model computes the same is not established",
+}
+"""The verdicts in words."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +163,9 @@ class TracedOutput:
         error: the largest absolute difference; None where it has no size or was not compared.
         relative: the same as a part of the largest value of the reference.
         message: why it was not compared, or how the arrays differ.
+        differing: how many of its elements differ; None where it was not compared.
+        beyond: how many of these are beyond the tolerance.
+        total: how many elements it has.
     """
 
     name: str
@@ -152,13 +173,38 @@ class TracedOutput:
     error: float | None = None
     relative: float | None = None
     message: str = ""
+    differing: int | None = None
+    beyond: int | None = None
+    total: int | None = None
+
+    @property
+    def figures(self) -> str:
+        """How many of its elements differ, and by how much."""
+        if self.status == "equal":
+            return "" if self.total is None else _elements(self.total)
+        count = ""
+        if self.total is not None and self.differing is not None:
+            is_beyond = self.status == "differs" and self.beyond is not None
+            what = " beyond the tolerance" if is_beyond else ""
+            count = f"{(self.beyond if is_beyond else self.differing):,} of {_elements(self.total)}{what}"
+        error = "" if self.error is None else f"by {number(self.error)} at most"
+        relative = "" if self.relative is None else f"{self.relative:.2g} of the largest value"
+        return ", ".join(filter(None, (count, error, relative)))
+
+    def __str__(self) -> str:
+        figures = ", ".join(filter(None, (self.status.replace("_", " "), self.figures)))
+        return on_one_line(f"output {self.name!r}: {figures}{f': {self.message}' if self.message else ''}")
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
 
 
-def named(names: Sequence[str]) -> str:
+def _elements(count: int) -> str:
+    return f"{count:,} element{'' if count == 1 else 's'}"
+
+
+def named(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     """The first names, and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -15,11 +15,21 @@ from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.page import content
-from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput, Verdict, grouped, named
+from eltwise.tracing.records import (
+    STATUSES,
+    VERDICTS,
+    CauseGroup,
+    TracedNode,
+    TracedOutput,
+    Verdict,
+    grouped,
+    named,
+)
+from eltwise.tracing.switches import Switches
+from eltwise.tracing.table import noisiest, table
 
-_MOST_SHOWN = 5
+_MOST_OUTPUTS = 12
 _MOST_CAUSES = 12
-_MOST_NOISY = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +49,8 @@ class TraceReport(Written[TracedNode]):
         blamed: the first node with its inputs and results.
         adapter: the name of the tested runtime, as the runtimes are found.
         is_pair: whether two models were compared.
+        model: the name of the model.
+        switches: the options that were tried because an output differs; None where none were.
     """
 
     records_field = "nodes"
@@ -55,6 +67,8 @@ class TraceReport(Written[TracedNode]):
     blamed: Isolated | None = field(default=None, compare=False)
     adapter: str = ""
     is_pair: bool = False
+    model: str = ""
+    switches: Switches | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -95,6 +109,7 @@ class TraceReport(Written[TracedNode]):
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values, as ``--json`` writes it."""
         return {
+            "model": self.model,
             "verdict": self.verdict,
             "outputs": [output.to_dict() for output in self.outputs],
             "first": self.first_name,
@@ -106,6 +121,7 @@ class TraceReport(Written[TracedNode]):
             "tolerance": self.tolerance,
             "right": None if self.right is None else list(self.right),
             "notes": list(self.notes),
+            "switches": None if self.switches is None else self.switches.to_dict(),
         }
 
     def assert_within(self) -> None:
@@ -148,45 +164,81 @@ class TraceReport(Written[TracedNode]):
         weights = {"model.bin": program.weights} if model == "model.xml" else {}
         return write_case({model: program.data} | weights | files, Path(folder))
 
+    @property
+    def summary(self) -> str:
+        """The result in a line."""
+        worst = next((output for output in self._worst_first() if output.status == "differs"), None)
+        lines = [self._headline(), *([] if worst is None else [str(worst)])]
+        lines += [str(cause) for cause in self.causes[:1]] or self._findings()[:1]
+        return on_one_line("; ".join(lines))
+
     def __str__(self) -> str:
-        return as_lines([*self.sentences(), *self._table(), *self._noisiest(), *self.notes]).rstrip("\n")
+        return self.to_text()
+
+    def to_text(self, *, all_nodes: bool = False) -> str:
+        """The report in words: the outputs, what to do, causes, and the nodes, of which at most 30 lines are shown.
+
+        Args:
+            all_nodes: whether every node has a line.
+        """
+        has_table = all_nodes or any(node.status not in ("equal", "within_tolerance") for node in self.nodes)
+        blocks = [
+            table(self.nodes, is_whole=all_nodes) if has_table else [],
+            noisiest(self.nodes) if self.is_pair else [],
+        ]
+        tables = [line for block in blocks if block for line in ["", *block]]
+        return as_lines([*self.comparison(), *self._to_do(), *self._findings(), *self.notes, self._counted(), *tables])
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
         facts = [("tested", self.runtime), ("reference", self.against)]
         facts += [("inputs", self.inputs), ("tolerance", self.tolerance)]
-        lines = [*self._outputs(), *self._findings()]
-        return f"{self.first_name or 'nothing'}: {self.runtime}", content(lines, facts, self.notes, self.nodes)
+        leads, title = (
+            [VERDICTS[self.verdict].capitalize(), *self._to_do(), *self._findings()[:1], self._counted()],
+            self.model,
+        )
+        shown = content(title or "Trace", leads, facts, self.outputs, self.causes, self.notes, self.nodes)
+        return f"{title or 'Trace'}: {self.runtime}", shown
 
     def comparison(self) -> list[str]:
-        """What was compared, and what came of the outputs, in sentences."""
-        return [
-            f"{self.runtime} against {self.against}: {counted(len(self.nodes), 'node')}{_listed(self.counts())}",
-            *self._outputs(),
-            f"inputs: {self.inputs}; tolerance: {self.tolerance}",
-        ]
+        """The verdict, and what came of each output, in sentences."""
+        return [self._headline(), *self.of_outputs(), f"inputs: {self.inputs}; tolerance: {self.tolerance}"]
 
     def sentences(self) -> list[str]:
-        """The same with the first node that is wrong."""
-        return [*self.comparison(), *self._findings()]
+        """The same with the first node that is wrong and causes, and how many nodes there are."""
+        return [*self.comparison(), *self._findings(), self._counted()]
 
-    def _outputs(self) -> list[str]:
-        """The outputs with the worst of them, and for each reason those that were not compared."""
-        worst = max(
-            (output for output in self.outputs if output.status == "differs"),
-            key=lambda output: float("inf") if output.error is None else output.error,
-            default=None,
-        )
-        line = f"the whole model: {counted(len(self.outputs), 'output')}{_listed(_counts(self.outputs))}"
-        if worst is not None:
-            line += f"; {worst.name!r}" + ("" if worst.error is None else f" by {number(worst.error)}")
-            line += "" if worst.relative is None else f", {worst.relative:.2g} of its largest value"
-            line += f": {worst.message}" if worst.message else ""
+    def _headline(self) -> str:
+        model = f"{self.model}: " if self.model else ""
+        return f"{model}{self.runtime} against {self.against}: {VERDICTS[self.verdict]}"
+
+    def _counted(self) -> str:
+        return f"{counted(len(self.nodes), 'node')}{_listed(self.counts())}"
+
+    def _worst_first(self) -> list[TracedOutput]:
+        return sorted(self.outputs, key=lambda output: STATUSES.index(output.status), reverse=True)
+
+    def of_outputs(self) -> list[str]:
+        """A line for each output, the worst first, and for each reason one of those that were not compared."""
+        compared = [output for output in self._worst_first() if output.status not in ("failed", "not_compared")]
+        lines = list(map(str, compared[:_MOST_OUTPUTS]))
+        if len(compared) > _MOST_OUTPUTS:
+            rest = compared[_MOST_OUTPUTS:]
+            lines.append(f"and {len(rest)} outputs more{_listed(_counts(rest))}")
         reasons: dict[str, list[str]] = {}
         for output in self.outputs:
             if output.status in ("failed", "not_compared"):
                 reasons.setdefault(output.message, []).append(output.name)
-        return [line, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
+        return [*lines, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
+
+    def _to_do(self) -> list[str]:
+        """What makes the model right, as far as that was tried, and how to report what is wrong."""
+        lines = (
+            [f"{self.runtime.partition(' ')[0]}: {self.switches}"] if self.switches and self.switches.sentences else []
+        )
+        if self.blamed is not None:
+            lines.append(f"to report it: --reproduce FOLDER writes {self.first_node} as a case")
+        return lines
 
     def _findings(self) -> list[str]:
         """The first node that is wrong and the causes of others, or why there is none though values differ."""
@@ -194,7 +246,7 @@ class TraceReport(Written[TracedNode]):
         if node is not None:
             lines = [f"first: {node}: {self._finding(node)}"]
             if sum(len(cause.nodes) for cause in causes) > 1:
-                lines += map(str, causes[:_MOST_CAUSES])
+                lines += [f"cause: {cause}" for cause in causes[:_MOST_CAUSES]]
             if len(causes) > _MOST_CAUSES:
                 lines.append(f"and {counted(len(causes) - _MOST_CAUSES, 'cause')} more (--json lists all)")
             return lines
@@ -232,40 +284,9 @@ class TraceReport(Written[TracedNode]):
         """How many nodes have each status."""
         return _counts(self.nodes)
 
-    def _table(self) -> list[str]:
-        wrong = [node for node in self.nodes if node.status not in ("equal", "within_tolerance")]
-        if not wrong:
-            return []
-        rows = [COLUMNS, *(tuple(map(on_one_line, node.columns())) for node in wrong[:_MOST_SHOWN])]
-        left = [f"... and {len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []
-        return ["", *_aligned(rows), *left, ""]
-
-    def _noisiest(self) -> list[str]:
-        """Of two models, the nodes whose results have the least signal for their own noise, the worst first."""
-        noisy = (
-            [node for node in self.nodes if node.snr is not None and node.status == "differs"] if self.is_pair else []
-        )
-        if len(noisy) < 2:
-            return []
-        worst = sorted(noisy, key=lambda node: (node.own_snr is None, node.own_snr or node.snr))[:_MOST_NOISY]
-        rows = [(node.name, node.op_type, _decibels(node.own_snr), _decibels(node.snr)) for node in worst]
-        header = ("least signal to noise", "operator", "dB alone", "dB in the model")
-        return [*_aligned([header, *(tuple(map(on_one_line, row)) for row in rows)]), ""]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
-def _decibels(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.1f}"
-
 
 def _counts(results: Sequence[TracedNode | TracedOutput]) -> dict[str, int]:
-    order = ("equal", "within_tolerance", "differs", "failed", "not_compared")
-    counts = {name: sum(result.status == name for result in results) for name in order}
+    counts = {name: sum(result.status == name for result in results) for name in STATUSES}
     return {name: count for name, count in counts.items() if count}
 
 

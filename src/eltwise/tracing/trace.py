@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,9 @@ from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.segments import next_segment
 from eltwise.tracing.steps import notes_of_ties
+from eltwise.tracing.switches import find_switches
 from eltwise.tracing.tracer import Tracer
+from eltwise.tracing.trials import judge_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,6 +88,8 @@ def trace(
     seed: int = 0,
     segment: int = SEGMENT,
     limit: float = LIMIT,
+    switches: bool = True,
+    versions: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> TraceReport:
     """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
@@ -112,6 +117,8 @@ def trace(
         seed: of the inputs that are drawn.
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
+        switches: whether, where an output differs, options of the tested runtime are tried that may make it right.
+        versions: of the tested runtime, the oldest first, among which the change is then sought.
         progress: receives how many nodes were run, before each segment and at the end.
 
     Returns:
@@ -135,7 +142,8 @@ def trace(
     is_swapped = recording is not None and is_recording(runtime)
     if is_swapped:
         runtime, against = against, runtime
-    graph = read(model, reads_weights=False).graph
+    tested_model = read(model, reads_weights=False)
+    graph = tested_model.graph
     second = _second(graph, other, runtime, against)
     arrays = {} if inputs is None else inputs
     feeds, source = feeds_for(graph, arrays, seed) if recording is None else feeds_of(recording, graph, arrays)
@@ -157,12 +165,22 @@ def trace(
         else:
             reference, others = recorded_runner(recording, traced), feeds
             partners = reference.partners()
-        versions = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
+        names_of_runs = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
-    report = _report(runs, tracer, conclusion, [*versions, recording.name if recording else ""], source)
+        found = None
+        is_wrong = not {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs)
+        if switches and is_wrong and not is_swapped:
+            judge = judge_of(runs, conclusion.right, partial(_started, domain=graph.origin.domain, limit=float(limit)))
+            found = find_switches(runtime, judge, versions)
+    report = _report(runs, tracer, conclusion, [*names_of_runs, recording.name if recording else ""], source)
+    report = replace(report, model=tested_model.analysis.name or graph.name, switches=found)
     return _swapped(report) if is_swapped else report
+
+
+def _started(specification: str, *, domain: Domain, limit: float) -> Host:
+    return Host(_runtime_for(specification, domain), limit, shares_memory=True)
 
 
 def _recording(runtime: str, against: str, other: object) -> Recording | None:

@@ -67,19 +67,27 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
         elif value not in reference:
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
         elif leaves_segments(runs, value, tested, *segments):
-            error = compare_output(runs, value, tested, segments[0]).error
-            relative = relative_error(error, segments[0][value])
-            outputs.append(TracedOutput(port.name, "differs", error, relative, OTHER_THAN_SEGMENTS))
+            outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
-            difference = compare_output(runs, value, tested, reference)
-            relative = relative_error(difference.error, reference[value])
-            outputs.append(
-                TracedOutput(port.name, difference.status, difference.error, relative, difference.explanation)
-            )
+            outputs.append(_compared(runs, port, tested, reference))
     matched = {other.value for _port, other in pairs.values() if other}
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
     return Whole(tuple(outputs), tested, reference)
+
+
+def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message: str = "") -> TracedOutput:
+    difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
+    return TracedOutput(
+        port.name,
+        "differs" if message else difference.status,
+        difference.error,
+        relative_error(difference.error, array),
+        message or difference.explanation,
+        difference.differing,
+        difference.beyond,
+        array.size,
+    )
 
 
 def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:

@@ -1,0 +1,227 @@
+"""Which switch makes a wrong model right: an option, an optimizer, a version. One search, whoever judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+
+from eltwise.core.escaping import on_one_line
+from eltwise.runtimes.specification import Specification, split
+from eltwise.tracing.records import Verdict, named
+from eltwise.tracing.search import smallest
+
+_OPTIMIZERS = """AttentionFusion Avx2WeightS8ToU8Transformer BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion
+BiasSoftmaxFusion CastChainElimination CastElimination ClipQuantRewrite CommonSubexpressionElimination ConstantFolding
+ConstantFoldingDQ ConstantSharing ConvActivationFusion ConvAddActivationFusion ConvAddFusion ConvBNFusion ConvMulFusion
+DivMulFusion DoubleQDQPairsRemover DQMatMulNBitsFusion DynamicQuantizeMatMulFusion EliminateDropout EliminateIdentity
+EliminateSlice EmbedLayerNormFusion EnsureUniqueDQForNodeUnit ExpandElimination FastGeluFusion FuseReluClip
+GatherSliceToSplitFusion GatherToSliceFusion GatherToSplitFusion GeluApproximation GeluFusionL1 GeluFusionL2
+GemmActivationFusion GemmSumFusion GemmTransposeFusion GroupQueryAttentionFusion IsInfReduceSumFusion LabelEncoderFusion
+LayerNormFusionL1 LayerNormFusionL2 MatMulActivationFusion MatMulAddFusion MatMulIntegerToFloatFusion MatMulScaleFusion
+MatMulNBitsFusion MatMul_BatchNormalization_Fusion MatmulTransposeFusion NchwcTransformer NhwcTransformer
+NoopElimination NotWhereFusion Pad_Fusion PreShapeNodeElimination QDQFinalCleanupTransformer QDQPropagationTransformer
+QDQS8ToU8Transformer QDQSelectorActionTransformer QuickGeluFusion ReluQuantRewrite RemoveDuplicateCastTransformer
+ReshapeFusion RocmBlasAltImpl SimplifiedLayerNormFusion SkipLayerNormFusion SliceConcatToSpaceToDepthFusion
+TransposeOptimizer UnsqueezeElimination WeightBiasQuantization WhereDummyDq"""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Values of an option, from the one that changes a model least; the last one is the default.
+
+    Attributes:
+        option: its name.
+        values: the values; empty for the default where that has no name.
+        parts: what the option switches on as a whole, which another option, a list, switches off one by one.
+        parts_option: that other option.
+    """
+
+    option: str
+    values: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    parts_option: str = ""
+
+
+LADDERS: Mapping[str, tuple[Ladder, ...]] = {
+    "onnxruntime": (
+        Ladder(
+            "optimization",
+            ("disabled", "basic", "extended", "layout", "all"),
+            tuple(_OPTIMIZERS.split()),
+            "disabled_optimizers",
+        ),
+    ),
+    **dict.fromkeys(("openvino", "openvino-onnx"), (Ladder("precision", ("f32", "")),)),
+}
+"""The switches of each runtime. onnxruntime ignores the names of optimizers that a version does not have."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of a model that was tried because another one is wrong.
+
+    Attributes:
+        name: the specification of the runtime, or the command that makes the model.
+        verdict: what came of it.
+        error: the largest error of an output, as a part of its largest value; None where it was not measured.
+    """
+
+    name: str
+    verdict: Verdict
+    error: float | None = None
+
+    def __str__(self) -> str:
+        if self.verdict == "agree":
+            return on_one_line(f"with {self.name} it does")
+        if self.verdict == "not_established":
+            return on_one_line(f"with {self.name} whether it does is not established")
+        by = "" if self.error is None else f", by at most {self.error:.2g} of the largest value of an output"
+        return on_one_line(f"with {self.name} it does not either{by}")
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return dict(vars(self))
+
+
+Judge = Callable[[str], Trial]
+"""Runs a model with a specification; its outputs are right where the verdict is ``agree``."""
+
+
+@dataclass(frozen=True)
+class Switches:
+    """What came of the search.
+
+    Attributes:
+        trials: every run, in order.
+        sentences: which switches make the model right, and which make it wrong.
+        remedies: the specifications that make it right and change the least.
+    """
+
+    trials: tuple[Trial, ...] = ()
+    sentences: tuple[str, ...] = ()
+    remedies: tuple[Trial, ...] = ()
+
+    def __str__(self) -> str:
+        return on_one_line("; ".join(self.sentences))
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values."""
+        return {
+            "sentence": str(self),
+            "remedies": [trial.to_dict() for trial in self.remedies],
+            "trials": [trial.to_dict() for trial in self.trials],
+        }
+
+
+class _Search:
+    """Runs each specification once, and keeps what came of it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.trials: dict[str, Trial] = {}
+        self._judge = judge
+
+    def is_right(self, specification: str) -> bool | None:
+        """Whether a specification makes the model right; None where that is not established."""
+        if specification not in self.trials:
+            self.trials[specification] = self._judge(specification)
+        verdict = self.trials[specification].verdict
+        return None if verdict == "not_established" else verdict == "agree"
+
+    def change(self, items: Sequence[str], specification: Callable[[str], str]) -> tuple[str, str] | None:
+        """Find two neighbours of which one is right and one is wrong, by halving; None if the ends are alike."""
+
+        @cache
+        def is_right(item: str) -> bool | None:
+            return self.is_right(specification(item))
+
+        known = list(items)
+        while len(known) > 1 and is_right(known[-1]) is None:
+            known.pop()
+        while len(known) > 1 and is_right(known[0]) is None:
+            known.pop(0)
+        if len(known) < 2 or is_right(known[0]) == is_right(known[-1]):
+            return None
+        while len(known) > 2:
+            middle = len(known) // 2
+            if is_right(known[middle]) is None:
+                del known[middle]
+            else:
+                known = known[middle:] if is_right(known[middle]) == is_right(known[0]) else known[: middle + 1]
+        return known[0], known[1]
+
+
+def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()) -> Switches:
+    """Find what makes a model right that is wrong with a run specification.
+
+    Its options are tried step by step, then their parts one by one, then versions; each search halves what is left.
+
+    Args:
+        specification: what the model is wrong with.
+        judge: runs the model with another specification.
+        versions: of the runtime, the oldest first, among which the change is sought.
+    """
+    present = split(specification)
+    search = _Search(judge)
+    search.trials[specification] = Trial(specification, "disagree")
+    sentences, remedies = list[str](), list[str]()
+    for ladder in LADDERS.get(present.name, ()):
+        _climb(search, present, ladder, sentences, remedies)
+    if versions:
+        _of_versions(search, present, versions, sentences, remedies)
+    del search.trials[specification]
+    trials = tuple(search.trials.values())
+    return Switches(trials, tuple(sentences), tuple(search.trials[one] for one in remedies if one in search.trials))
+
+
+def _climb(search: _Search, present: Specification, ladder: Ladder, sentences: list[str], remedies: list[str]) -> None:
+    """Try the values of an option below the present one, and where one is right, the parts of what is above."""
+
+    def specified(option: str, value: str) -> str:
+        chosen = {**dict(present.settings), option: value} if value else dict(present.settings)
+        return str(present._replace(settings=tuple(sorted(chosen.items()))))
+
+    current = dict(present.settings).get(ladder.option, ladder.values[-1])
+    below = ladder.values.index(current) if current in ladder.values else -1
+    steps = (*ladder.values[:below], current)
+    by_step = {step: specified(ladder.option, step) for step in steps[:-1]} | {current: str(present)}
+    change = search.change(steps, by_step.__getitem__) if len(steps) > 1 else None
+    if change is None:
+        tried = (step for step in steps[:-1] if by_step[step] in search.trials)
+        wrong = (step for step in tried if search.is_right(by_step[step]) is False)
+        sentences += [f"wrong with {ladder.option}={step}, too" for step in islice(wrong, 1)]
+        return
+    right, above = change
+    remedies.append(by_step[right])
+    sentences.append(f"right with {ladder.option}={right}")
+    sentences.append(f"wrong from {above} on" if len(ladder.values) > 2 else "wrong without")
+    off = smallest(ladder.parts, lambda parts: search.is_right(specified(ladder.parts_option, "+".join(parts))) is True)
+    if off:
+        remedies.append(specified(ladder.parts_option, "+".join(off)))
+        sentences.append(f"right with {named(off)} disabled")
+
+
+def _of_versions(
+    search: _Search,
+    present: Specification,
+    versions: Sequence[str],
+    sentences: list[str],
+    remedies: list[str],
+) -> None:
+    """Find the versions between which it changes."""
+
+    def specified(version: str) -> str:
+        return str(present._replace(version=version, python=""))
+
+    change = search.change(versions, specified)
+    if change is None:
+        verdicts = {search.is_right(specified(version)) for version in (versions[0], versions[-1])}
+        kind = "not established" if None in verdicts else "right" if True in verdicts else "wrong"
+        sentences.append(f"{kind} with {present.name} {versions[0]} and {versions[-1]}")
+        return
+    older, newer = change
+    is_mended = search.is_right(specified(newer)) is True
+    remedies.append(specified(newer if is_mended else older))
+    first, second = ("wrong", "right") if is_mended else ("right", "wrong")
+    sentences.append(f"{first} with {present.name} {older}, {second} with {newer}")
