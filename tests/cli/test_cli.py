@@ -63,7 +63,7 @@ def test_run_reads_bfloat16_back_by_the_declared_type(cli: Cli, tmp_path: Path) 
     assert np.load(MODELS / "sub13_bfloat16.x.npy").dtype.kind == "V"
     code, out, _err = cli("run", MODELS / "sub13_bfloat16.onnx", *inputs, "--json")
     assert code == 0
-    assert json.loads(out)["z"]["type"] == "bfloat16"
+    assert json.loads(out)["arrays"]["z"]["type"] == "bfloat16"
     assert cli("run", MODELS / "sub13_bfloat16.onnx", *inputs, "-o", tmp_path / "z.npy")[0] == 0
     assert cli("run", MODELS / "sub13_bfloat16.onnx", "-i", f"x={tmp_path / 'z.npy'}", inputs[2], inputs[3])[0] == 0
 
@@ -108,7 +108,7 @@ def test_ops_lists_the_catalog(cli: Cli) -> None:
     names = [schema.versioned_name for schema in registry.ELEMENTWISE]
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in names] == names
-    schemas = json.loads(cli("ops", "--json")[1])
+    schemas = json.loads(cli("ops", "--json")[1])["operators"]
     assert [schema["operator"] for schema in schemas] == names
     assert [len(schema["types"]) for schema in schemas] == [len(schema.types) for schema in registry.ELEMENTWISE]
     assert {"Sub-14", "Add-1", "openvino.Add-1", "Multiply-1"} < set(names)

@@ -76,7 +76,7 @@ def test_a_report_is_one_line_or_its_text(report: Any) -> None:
 def test_a_report_becomes_values_files_and_tables(report: Any, tmp_path: Path) -> None:
     text = report.to_json(tmp_path / "report.json")
     assert (tmp_path / "report.json").read_text() == f"{text}\n"
-    assert json.loads(text).keys() == report.to_dict().keys()
+    assert json.loads(text).keys() == {"format", "version", *report.to_dict()}
     assert report._repr_html_().startswith("<")
     frame = report.to_pandas()
     assert len(frame) == len(report)

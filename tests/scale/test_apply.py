@@ -171,7 +171,7 @@ def test_checkpoints_tensor_by_tensor(cli: Cli, tmp_path: Path, seed: int) -> No
         lost += int((eltwise.add(b[name], tensor).view(np.uint16) != a[name].view(np.uint16)).sum())
     assert lost > 0
     counts = {"blocks": 3, "resumed": 0, "damaged": 0, "elements": 297, "bytes": 594, "not_inverted": lost}
-    assert json.loads(out) == counts | {"is_complete": False, "changed": []}
+    assert json.loads(out)["outputs"]["result"] == counts | {"is_complete": False, "changed": []}
     out = cli("apply", "Sub-14", *files, "--output", tmp_path / "c.safetensors")[1]
     assert out.startswith(f"b + (a - b) is not a for {lost} of 297 elements")
 
@@ -233,7 +233,7 @@ def test_a_job_that_was_ended_goes_on_and_computes_no_block_twice(
     assert before > 0
     assert not (tmp_path / "c.npy").exists()
     code, out, err = cli("apply", "Subtract-1", a, b, "-o", target, "--json")
-    found = json.loads(out)
+    found = json.loads(out)["outputs"]["result"]
     assert (code, found["resumed"], computed[0]) == (0, before, found["blocks"])
     assert err == f"resumed: {before} of {found['blocks']} blocks were done before\n"
     assert read(target).tobytes() == eltwise.subtract(*operands).tobytes()

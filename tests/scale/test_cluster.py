@@ -87,7 +87,7 @@ def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluste
         found = cli(*arguments, "--scheduler", cluster.scheduler_address)  # type: ignore[assignment]
         assert found == cli(*arguments)
         expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)  # type: ignore[unreachable]
-        assert json.loads(found[1])["result"]["values"] == [str(each) for each in expected]
+        assert json.loads(found[1])["results"]["result"]["values"] == [str(each) for each in expected]
         lazy = eltwise.mean_squared_difference(*map(da.from_zarr, map(str, files)), axis=axis)
         assert np.asarray(lazy.compute(scheduler="threads")).tobytes() == expected.tobytes()
         with connected(cluster.scheduler_address) as client:

@@ -109,7 +109,7 @@ def test_the_command(cli: Cli, network: Path, operands: Operands, monkeypatch: p
     monkeypatch.setattr(
         formats, "read", lambda path, *rest, **options: reads.append(path) or read_model(path, *rest, **options)
     )
-    found = json.loads(cli(*command, "--json")[1])
+    found = json.loads(cli(*command, "--json")[1])["outputs"]
     assert ({name: each["blocks"] for name, each in found.items()}, len(reads)) == ({"z": 27, "q": 1}, 1)
     assert read(Path("q.npy")).tobytes() == expected["q"].tobytes()
     assert zarr.open_array("2.zarr", mode="r").chunks == (2, 3, 4)

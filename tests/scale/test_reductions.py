@@ -64,7 +64,7 @@ def test_the_command(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path
     paths = paths_of(tmp_path, operands, "zarr")
     expected = eltwise.mean_squared_difference(*operands)
     assert cli("reduce", "mean-squared-difference", *paths) == (0, f"result: float64() [{expected}]\n", "")
-    found = json.loads(cli("reduce", "mean", "SquaredDifference-1", *paths, "--json")[1])["result"]
+    found = json.loads(cli("reduce", "mean", "SquaredDifference-1", *paths, "--json")[1])["results"]["result"]
     assert found == {
         "type": "float64",
         "shape": [],
@@ -88,7 +88,7 @@ def test_the_command_gives_floats_of_every_type_in_full(cli: Cli, tmp_path: Path
         assert (code, out) == (2, "")
         return
     assert code == 0, err
-    result = json.loads(out)["result"]
+    result = json.loads(out)["results"]["result"]
     assert result["values"] == ["True" if element_type is BOOL else str(element_type.storage.type(1))]
     assert result.get("hexadecimal") == ([float(1).hex()] if element_type.kind == "float" else None)
 
@@ -101,14 +101,14 @@ def test_broadcasts_and_attributes(cli: Cli, operands: tuple[np.ndarray, np.ndar
     code, out, _err = cli("reduce", "sum", "Sub-6", tmp_path / "a.zarr", tmp_path / "b.npy", *options)
     minus = eltwise.operator("Sub-6", broadcast=1, axis=1)
     assert code == 0
-    assert json.loads(out)["result"]["values"] == [str(eltwise.reduce("sum", minus, a, b))]
+    assert json.loads(out)["results"]["result"]["values"] == [str(eltwise.reduce("sum", minus, a, b))]
 
 
 def test_checkpoints(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     for name, values in zip("ab", operands, strict=True):
         save_file({"x": values, "y": values[0]}, tmp_path / f"{name}.safetensors")
     files = [tmp_path / f"{name}.safetensors" for name in "ab"]
-    found = json.loads(cli("reduce", "max-absolute-difference", *files, "--json")[1])
+    found = json.loads(cli("reduce", "max-absolute-difference", *files, "--json")[1])["results"]
     expected = {
         name: str(eltwise.max_absolute_difference(*pair))
         for name, pair in (("x", operands), ("y", (operands[0][0], operands[1][0])))

@@ -238,7 +238,7 @@ def test_what_was_measured_is_told(cli: Callable[..., tuple[int, str, str]], tmp
     assert "openvino-onnx" in printed
     write_rules(tmp_path / "rules.toml", shipped_rules("openvino"))
     code, printed, _said = cli("targets", "--table", tmp_path / "rules.toml", "--json")
-    (told,) = json.loads(printed)
+    (told,) = json.loads(printed)["runtimes"]
     assert (told["runtime"], told["version"]) == ("openvino", shipped_rules("openvino").version)
     assert sum(told["rules"].values()) == len(shipped_rules("openvino").rules)
     assert cli("targets", "--table", tmp_path / "nothing.toml")[0] == 2

@@ -41,7 +41,7 @@ def apply(
         with resources_of(limits) as resources:
             outcome = apply_files(bound, operands, output or "", resources, raw_type)
         if json:
-            printing.json_text(outcome.to_dict())
+            printing.json_text("blocks", {"outputs": {"result": outcome.to_dict()}})
         print_outcomes({output or "": outcome})
         if outcome.not_inverted and not json:
             printing.line(

@@ -72,7 +72,7 @@ def check(
     from eltwise.targets.problems import problems_of
 
     problems = replace(problems_of(model), name=model.name)
-    printing.report(problems, json)
+    printing.report(problems, as_json=json)
     if not problems.is_good:
         raise Exit(1)
 
@@ -106,6 +106,6 @@ def _check_target(
             tolerance=tolerance,
             seed=seed,
         )
-    printing.report(report, json)
+    printing.report(report, as_json=json)
     if not report.is_good:
         raise Exit(3 if report.verdict == "not_established" else 1)

@@ -30,4 +30,4 @@ def convert(
         report = convert_file(
             source, target, opset=opset, ir_version=ir_version, verify=verify, in_place=in_place, progress=progress
         )
-    printing.report(report, json)
+    printing.report(report, as_json=json)

@@ -27,4 +27,7 @@ def delta(tuned: Path, base: Path, output: Path, level: int, force: bool, json: 
 
     with progress_of_bytes() as progress:
         report = write_delta(tuned, base, output, level, progress, force)
-    printing.report(report, json)
+    if json:
+        printing.json_text("delta", report.to_dict())
+    else:
+        printing.lines(str(report))

@@ -20,7 +20,7 @@ def infer(op: str, shapes: Sequence[str], attributes: Sequence[str], json: bool)
     """Infer the shape of a result and state what had to be assumed."""
     inferred = options.bound_operator(op, attributes).infer_shape(*shapes)
     if json:
-        printing.json_text({"shape": str(inferred), "assumptions": list(inferred.assumptions)})
+        printing.json_text("shape", {"shape": str(inferred), "assumptions": list(inferred.assumptions)})
         return
     printing.line(str(inferred))
     for assumption in inferred.assumptions:

@@ -22,7 +22,7 @@ def ops(json: bool) -> None:
     from eltwise.ops import registry
 
     if json:
-        printing.json_text([schema_fields(schema) for schema in registry.ELEMENTWISE])
+        printing.json_text("operators", {"operators": [schema_fields(schema) for schema in registry.ELEMENTWISE]})
         return
     columns = _COLUMNS if printing.is_wide() else _COLUMNS[:-1]
     rows = [_cells(schema)[: len(columns)] for schema in registry.ELEMENTWISE]

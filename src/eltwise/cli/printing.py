@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
-from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
+from eltwise.core.escaping import as_lines, escape_lines, on_one_line
 from eltwise.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from eltwise.formats.reports import BaseReport
     from eltwise.report.written import Written
-    from eltwise.scale.deltas import DeltaReport
 
 _STDOUT = Path("-")
 _FIRST_VALUES = 8
@@ -110,17 +109,16 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def json_text(value: object) -> None:
-    """Print a value as JSON."""
-    lines(to_json(value, indent=2))
+def json_text(kind: str, fields: Mapping[str, object]) -> None:
+    """Print fields as JSON; the arguments are those of ``json_document``."""
+    from eltwise.formats.reports import json_document
+
+    lines(json_document(kind, fields))
 
 
-def report(result: BaseReport[Any] | DeltaReport, as_json: bool) -> None:
-    """Print a report, as text or all of it as JSON."""
-    if as_json:
-        json_text(result.to_dict())
-    else:
-        lines(str(result))
+def report(result: BaseReport[Any], *, as_json: bool, is_summary: bool = False) -> None:
+    """Print a report: as text, in a line, or all of it as JSON."""
+    lines(result.to_json() if as_json else on_one_line(result.summary) if is_summary else str(result))
 
 
 def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
@@ -152,7 +150,7 @@ def write_report(result: Written[Any], json: Path | None, html: Path | None) -> 
 def error_json(error: EltwiseError) -> None:
     """Print an error as JSON: an object whose ``error`` lists the fields of each problem."""
     problems = error.problems if isinstance(error, ManyProblemsError) else (error,)
-    json_text({"error": [problem.located(where=error.where).to_dict() for problem in problems]})
+    json_text("error", {"error": [problem.located(where=error.where).to_dict() for problem in problems]})
 
 
 def is_wide() -> bool:
@@ -232,7 +230,7 @@ def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
     from eltwise.core.shapes import of_sizes
 
     if json:
-        json_text({name: _fields(array) for name, array in arrays.items()})
+        json_text("arrays", {"arrays": {name: _fields(array) for name, array in arrays.items()}})
         return
     for name, array in arrays.items():
         shown = ", ".join(map(str, array.reshape(-1)[:_FIRST_VALUES]))

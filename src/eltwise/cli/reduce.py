@@ -64,7 +64,7 @@ def reduce(
     results = {name: np.asarray(value) for name, value in outcome.items()}
     write_tensor_files(results if targets else {}, targets)
     if json:
-        printing.json_text({name: _fields(value) for name, value in results.items()})
+        printing.json_text("reduction", {"results": {name: _fields(value) for name, value in results.items()}})
     elif not targets:
         printing.results(results, json=False)
 

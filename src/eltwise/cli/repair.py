@@ -47,4 +47,4 @@ def repair(
             in_place=in_place,
             progress=progress,
         )
-    printing.report(report, json)
+    printing.report(report, as_json=json)

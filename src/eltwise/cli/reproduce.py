@@ -27,7 +27,7 @@ def reproduce(results: Path, test: str, output: Path, json: bool) -> None:
     check_new_folder(output)
     names = write_files(read_results(results), test, output)
     if json:
-        printing.json_text({"folder": str(output), "files": list(names)})
+        printing.json_text("case", {"folder": str(output), "files": list(names)})
         return
     printing.line(f"{output}: {', '.join(names)}")
     printing.line(f"run: python {shlex.quote(str(output / SCRIPT))}")

@@ -68,7 +68,7 @@ def run(
         with resources_of(limits) as resources:
             outcomes = run_files(str(model), values, targets, resources, loaded)
         if json:
-            printing.json_text({name: outcome.to_dict() for name, outcome in outcomes.items()})
+            printing.json_text("blocks", {"outputs": {name: one.to_dict() for name, one in outcomes.items()}})
         print_outcomes({targets[name]: outcome for name, outcome in outcomes.items()})
         return
     sources = {name: parse_tensor_file(text) for name, text in values.items()}

@@ -29,7 +29,7 @@ def show(op: str, json: bool) -> None:
 
     schema = registry.find(op)
     if json:
-        printing.json_text(schema_fields(schema))
+        printing.json_text("operator", schema_fields(schema))
         return
     before = registry.previous(schema)
     lines = [

@@ -92,7 +92,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
     from eltwise.targets.rules import span
 
     if json:
-        printing.json_text([_fields(rules) for rules in known])
+        printing.json_text("rules", {"runtimes": [_fields(rules) for rules in known]})
         return
     rows = [(one.runtime, one.number, span(one.opsets), str(len(one.rules)), one.machine) for one in known]
     printing.table(("runtime", "version", "opsets", "rules", "machine"), rows, folding="machine")

@@ -31,6 +31,7 @@ class ComparisonReport(Written[TensorReport]):
         sources: what A and B are called.
     """
 
+    json_kind = "comparison"
     records_field = "tensors"
     record_names = ("name", "other_name")
 

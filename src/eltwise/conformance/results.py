@@ -21,7 +21,7 @@ from eltwise.core.errors import FileFormatError, counted, unknown_name
 from eltwise.core.escaping import as_lines, to_json
 from eltwise.core.fields import Check, Form, Natural, from_json, one_of, plain
 from eltwise.formats import files
-from eltwise.formats.reports import BaseReport
+from eltwise.formats.reports import JSON_VERSION, BaseReport
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
@@ -176,6 +176,7 @@ class TestResult:
 class Results(BaseReport[TestResult]):
     """What was found, and where."""
 
+    json_kind = "results"
     records_field = "tests"
     record_names = ("key",)
 
@@ -188,6 +189,8 @@ class Results(BaseReport[TestResult]):
     versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
     # The runtimes that could not be started, each with its reason; not written to files.
     not_started: Mapping[str, str] = field(default_factory=dict)
+    format: Literal["eltwise-results"] = "eltwise-results"  # What a file of results is.
+    version: Annotated[int, one_of([JSON_VERSION])] = JSON_VERSION  # Of its format.
 
     @property
     def is_good(self) -> bool:
@@ -263,7 +266,7 @@ def write_results(results: Results, path: Path) -> None:
 
 def results_text(results: Results) -> str:
     """Write results as JSON, a line a test; the same text for the same results."""
-    head = plain(replace(results, tests=()))
+    head = {"format": results.format, "version": results.version} | plain(replace(results, tests=()))
     del head["tests"], head["not_started"]
     lines = ",\n".join(to_json(plain(test)) for test in results.tests)
     return f'{to_json(head)[:-1]}, "tests": [\n{lines}\n]}}\n'

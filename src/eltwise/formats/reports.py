@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, overload
@@ -19,12 +19,28 @@ if TYPE_CHECKING:
 
 RecordT = TypeVar("RecordT")
 
+JSON_VERSION = 1
+"""The version of everything that is written as JSON; it grows where a field goes or gets another meaning."""
+
+
+def json_document(kind: str, fields: Mapping[str, object]) -> str:
+    """Write fields as JSON with what they are and the version of that; what is not finite is a text such as ``"inf"``.
+
+    Args:
+        kind: names the schema, ``docs/reference/schemas/KIND.json``.
+        fields: plain values.
+    """
+    return to_json(_finite({"format": f"eltwise-{kind}", "version": JSON_VERSION, **fields}), indent=2)
+
 
 class BaseReport(Generic[RecordT]):
     """A sequence of records, such as the nodes that were changed, with what is to be said of all of them.
 
     A dataclass of it says which field has the records, and what names them.
     """
+
+    json_kind: ClassVar[str]
+    """What its JSON is: the name of the schema."""
 
     records_field: ClassVar[str]
     """The field that has the records."""
@@ -43,13 +59,13 @@ class BaseReport(Generic[RecordT]):
         return str(self).partition("\n")[0]
 
     def to_dict(self) -> dict[str, object]:
-        """Everything as plain values: the JSON."""
+        """Everything as plain values: the fields of the JSON."""
         raise NotImplementedError
 
     @public
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
-        text = to_json(_finite(self.to_dict()), indent=2)
+        text = json_document(self.json_kind, self.to_dict())
         if path is not None:
             files.write_text(Path(path), f"{text}\n")
         return text

@@ -80,6 +80,7 @@ class PassReport(BaseReport[Change]):
         comparison: what was compared before and after; None without verification.
     """
 
+    json_kind = "changes"
     records_field = "changes"
     record_names = ("node",)
 

@@ -33,6 +33,7 @@ class ProblemsReport(BaseReport[EltwiseError]):
         name: the file's name; empty for a model that is not from a file.
     """
 
+    json_kind = "problems"
     records_field = "problems"
     record_names = ("node", "operand")
 

@@ -88,6 +88,7 @@ class TargetReport(BaseReport[Finding]):
         severity: the least severity that counts.
     """
 
+    json_kind = "target"
     records_field = "findings"
     record_names = ("node", "subject")
 
@@ -213,6 +214,7 @@ class TargetReport(BaseReport[Finding]):
         """Everything as plain values, for programs that read it."""
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
         plain["trace"] = None if self.trace is None else self.trace.to_dict()
+        plain["runtime_version"] = plain.pop("version")
         plain["remedies"] = [remedy.to_dict() for remedy in self.remedies]
         plain["switches"] = None if self.switches is None else self.switches.to_dict()
         findings = [finding.to_dict() for finding in self.findings]

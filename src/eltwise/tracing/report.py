@@ -53,6 +53,7 @@ class TraceReport(Written[TracedNode]):
         switches: the options that were tried because an output differs; None where none were.
     """
 
+    json_kind = "trace"
     records_field = "nodes"
 
     nodes: tuple[TracedNode, ...]

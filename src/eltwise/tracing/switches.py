@@ -136,20 +136,20 @@ class _Search:
         def is_right(item: str) -> bool | None:
             return self.is_right(specification(item))
 
-        known = list(items)
-        while len(known) > 1 and is_right(known[-1]) is None:
-            known.pop()
-        while len(known) > 1 and is_right(known[0]) is None:
-            known.pop(0)
-        if len(known) < 2 or is_right(known[0]) == is_right(known[-1]):
+        left = list(items)
+        while len(left) > 1 and is_right(left[-1]) is None:
+            left.pop()
+        while len(left) > 1 and is_right(left[0]) is None:
+            left.pop(0)
+        if len(left) < 2 or is_right(left[0]) == is_right(left[-1]):
             return None
-        while len(known) > 2:
-            middle = len(known) // 2
-            if is_right(known[middle]) is None:
-                del known[middle]
+        while len(left) > 2:
+            middle = len(left) // 2
+            if is_right(left[middle]) is None:
+                del left[middle]
             else:
-                known = known[middle:] if is_right(known[middle]) == is_right(known[0]) else known[: middle + 1]
-        return known[0], known[1]
+                left = left[middle:] if is_right(left[middle]) == is_right(left[0]) else left[: middle + 1]
+        return left[0], left[1]
 
 
 def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()) -> Switches:

@@ -169,13 +169,13 @@ def trace(
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
-        found = None
+        search = None
         is_wrong = not {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs)
         if switches and is_wrong and not is_swapped:
             judge = judge_of(runs, conclusion.right, partial(_started, domain=graph.origin.domain, limit=float(limit)))
-            found = find_switches(runtime, judge, versions)
+            search = find_switches(runtime, judge, versions)
     report = _report(runs, tracer, conclusion, [*names_of_runs, recording.name if recording else ""], source)
-    report = replace(report, model=tested_model.analysis.name or graph.name, switches=found)
+    report = replace(report, model=tested_model.analysis.name or graph.name, switches=search)
     return _swapped(report) if is_swapped else report
 
 

@@ -1,0 +1,95 @@
+"""The JSON of every command has a schema in the documentation, and a version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from eltwise.cli import COMMANDS as NAMES
+from eltwise.cli import app
+from eltwise.formats.reports import JSON_VERSION
+from support.schemas import FOLDER, problems, schema
+
+Cli = Callable[..., tuple[int, str, str]]
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+MODELS, MOTION = EXAMPLES / "models", EXAMPLES / "networks" / "motion.onnx"
+SUB = MODELS / "sub14_uint8.onnx"
+ON_TENSORS = ("Sub-14", "a.npy", "b.npy")
+TRACE = ("trace", MOTION, "--runtime", "openvino", "--against", "onnxruntime", "--json", "-")
+
+COMMANDS: dict[str, tuple[object, ...]] = {
+    "trace": TRACE,
+    "trace two models": ("trace", MOTION, MOTION, *TRACE[2:]),
+    "target": ("check", MOTION, "--target", "openvino", "--json"),
+    "target bit for bit": ("check", SUB, "--target", "openvino", "--json"),
+    "problems": ("check", MOTION, "--json"),
+    "comparison": ("compare", "a.npy", "b.npy", "--json", "-"),
+    "changes": ("convert", SUB, "sub.xml", "--json", "--verify"),
+    "changes of a repair": ("repair", SUB, "sub.onnx", "--target", "openvino", "--json"),
+    "operators": ("ops", "--json"),
+    "operator": ("show", "Subtract-1", "--json"),
+    "shape": ("infer", "Sub-14", "N,4", "4", "--json"),
+    "arrays": ("apply", *ON_TENSORS, "--json"),
+    "arrays of a model": (
+        "run",
+        SUB,
+        "-i",
+        f"x={MODELS}/sub14_uint8.x.npy",
+        "-i",
+        f"y={MODELS}/sub14_uint8.y.npy",
+        "--json",
+    ),
+    "blocks": ("apply", "Sub-14", "a.safetensors", "b.safetensors", "-o", "c.safetensors", "--json"),
+    "reduction": ("reduce", "sum", *ON_TENSORS, "--json"),
+    "rules": ("targets", "--json"),
+    "delta": ("delta", "a.safetensors", "b.safetensors", "-o", "d.delta", "--json"),
+    "results": ("conform", "--runtime", "openvino-onnx", "--op", "Sub-14", "--type", "uint8", "--quick", "--json", "r.json"),
+    "case": ("reproduce", "r.json", "openvino-onnx/Sub-14/uint8/numpy/static", "-o", "case", "--json"),
+    "error": ("check", "nothing.onnx", "--json"),
+}
+"""By the kind of their JSON, with a remark where there are several."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("json")
+    a, b = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    b[0, 0] = np.nan
+    for name, array in (("a", a), ("b", b)):
+        np.save(path / f"{name}.npy", array)
+        save_file({"w": array}, path / f"{name}.safetensors")
+    return path
+
+
+def test_every_command_with_json_is_here() -> None:
+    commands = [app.get_command(click.Context(app), name) for name in NAMES]
+    named = {one.name for one in commands if one and any("--json" in each.opts for each in one.params)}
+    assert named == {command[0] for command in COMMANDS.values()}
+    assert {path.stem for path in FOLDER.iterdir()} == {kind.partition(" ")[0] for kind in COMMANDS}
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_the_json_of_a_command_fulfils_its_schema(
+    kind: str, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    if kind == "case":
+        cli(*COMMANDS["results"])
+    _code, out, _err = cli(*COMMANDS[kind])
+    text = (folder / "r.json").read_text() if kind == "results" else out
+    fields = json.loads(text, parse_constant=pytest.fail)
+    name = kind.partition(" ")[0]
+    assert (fields["format"], fields["version"]) == (f"eltwise-{name}", JSON_VERSION)
+    assert problems(fields, schema(name)) == []
+
+
+def test_what_a_schema_does_not_allow_is_found() -> None:
+    fields = {"format": "eltwise-shape", "version": 1, "shape": "4", "assumptions": ["", 1], "more": True}
+    assert problems(fields, schema("shape")) == ["$.assumptions[1]: 1 is not string", "$.more: unexpected"]
+    assert problems({"shape": None}, schema("shape")) == ["$.assumptions is missing", "$.shape: None is not string"]
