@@ -12,7 +12,8 @@ import pytest
 from eltwise.accuracy.document import document
 from eltwise.accuracy.inputs import blocks
 from eltwise.accuracy.measure import measure, select
-from eltwise.accuracy.results import AccuracyReport, FunctionAccuracy
+from eltwise.accuracy.report import AccuracyReport
+from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.oracle.real_functions import correctly_rounded

@@ -21,6 +21,8 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 MODELS, MOTION = EXAMPLES / "models", EXAMPLES / "networks" / "motion.onnx"
 SUB = MODELS / "sub14_uint8.onnx"
 ON_TENSORS = ("Sub-14", "a.npy", "b.npy")
+CONFORM = ("conform", "--runtime", "openvino-onnx", "--op", "Sub-14")
+ACCURACY = ("accuracy", "--runtime", "onnxruntime", "--op", "Exp")
 TRACE = ("trace", MOTION, "--runtime", "openvino", "--against", "onnxruntime", "--json", "-")
 
 COMMANDS: dict[str, tuple[object, ...]] = {
@@ -49,8 +51,9 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "reduction": ("reduce", "sum", *ON_TENSORS, "--json"),
     "rules": ("targets", "--json"),
     "delta": ("delta", "a.safetensors", "b.safetensors", "-o", "d.delta", "--json"),
-    "results": ("conform", "--runtime", "openvino-onnx", "--op", "Sub-14", "--type", "uint8", "--quick", "--json", "r.json"),
+    "results": (*CONFORM, "--type", "uint8", "--quick", "--json", "r.json"),
     "case": ("reproduce", "r.json", "openvino-onnx/Sub-14/uint8/numpy/static", "-o", "case", "--json"),
+    "accuracy": (*ACCURACY, "--type", "float32", "--numbers", "100", "--json", "-"),
     "error": ("check", "nothing.onnx", "--json"),
 }
 """By the kind of their JSON, with a remark where there are several."""

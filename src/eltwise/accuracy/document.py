@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from eltwise.accuracy.results import AccuracyReport, FunctionAccuracy
+from eltwise.accuracy.report import AccuracyReport
+from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.errors import counted
 from eltwise.formats import files
 
@@ -32,15 +33,9 @@ def write_document(report: AccuracyReport, path: Path) -> None:
 
 def document(report: AccuracyReport) -> str:
     """The document of a report."""
-    return "\n".join([_HEAD, *_facts(report), "", *_tables(report), *_worst(report)])
-
-
-def _facts(report: AccuracyReport) -> Iterator[str]:
-    numbers = "all" if report.numbers is None else f"{report.numbers:,}"
-    yield f"- measured: {report.date}, on {report.machine}"
-    yield f"- arguments: all of 16-bit types, {numbers} of float32; seed {report.seed}"
-    for name, version in report.versions.items():
-        yield f"- {name}: {version}"
+    return "\n".join(
+        [_HEAD, *(f"- {name}: {fact}" for name, fact in report.facts), "", *_tables(report), *_worst(report)]
+    )
 
 
 def _tables(report: AccuracyReport) -> Iterator[str]:

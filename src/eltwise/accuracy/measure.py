@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from eltwise.accuracy.inputs import blocks, total
 from eltwise.accuracy.programs import program_of
-from eltwise.accuracy.results import BOUND, AccuracyReport, Example, FunctionAccuracy
+from eltwise.accuracy.report import AccuracyReport
+from eltwise.accuracy.results import BINS, BOUND, Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import UnsupportedError, unknown_name
 from eltwise.core.machine import machine_name
@@ -144,6 +145,7 @@ def _joined(a: FunctionAccuracy, b: FunctionAccuracy) -> FunctionAccuracy:
         flushed=a.flushed + b.flushed,
         special=a.special + b.special,
         first_special=a.first_special or b.first_special,
+        profile=tuple(map(max, a.profile, b.profile)) if a.profile else b.profile,
     )
 
 
@@ -169,6 +171,8 @@ def _errors_of_block(
         return Example(float(x[index]), float(wide[index]), float(value[index]))
 
     worst = int(np.argmax(errors))
+    profile = np.zeros(BINS)
+    np.maximum.at(profile, _bins(x, element_type), errors)
     return replace(
         named,
         count=x.size,
@@ -178,4 +182,17 @@ def _errors_of_block(
         flushed=int(np.count_nonzero(is_flushed)),
         special=int(np.count_nonzero(is_special)),
         first_special=example(int(np.argmax(is_special))) if is_special.any() else None,
+        profile=tuple(profile.tolist()),
     )
+
+
+def _bins(x: npt.NDArray[Any], element_type: ElementType) -> npt.NDArray[np.int64]:
+    """In which part of the line of numbers each argument lies."""
+    layout = FLOAT_LAYOUTS[element_type]
+    least, half = layout.least_exponent - layout.mantissa_bits, BINS // 2
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        _digits, exponents = np.frexp(np.where(np.isfinite(wide), wide, 0.0))
+    steps = (np.maximum(exponents, least) - least) * half // (2 - layout.least_exponent - least)
+    steps = np.clip(steps, 0, half - 1).astype(np.int64)
+    return np.asarray(np.where(np.signbit(wide), half - 1 - steps, half + steps))

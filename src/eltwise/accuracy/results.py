@@ -1,18 +1,18 @@
-"""The results of measuring functions: how far each runtime is from the real values, and where most."""
+"""One function of one type on one runtime: how far it is from the real values, and where most."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import ClassVar
+from dataclasses import dataclass
 
 from eltwise.core.errors import counted
-from eltwise.core.escaping import as_lines
 from eltwise.core.fields import plain
-from eltwise.formats.reports import BaseReport
 
 BOUND = 4.0
 """The error in units in the last place beyond which a result is wrong, by default."""
+
+
+BINS = 64
+"""In how many parts of the line of numbers errors are kept."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class FunctionAccuracy:
         flushed: how many results are 0 where the nearest float is subnormal.
         special: how many results are NaN, infinite or finite where the nearest float is not.
         first_special: the first of these.
+        profile: the largest error in each of ``BINS`` parts of the line of numbers, from the most negative argument to
+            the largest: half of them for each sign, in equal numbers of powers of two.
         message: why it was not run.
     """
 
@@ -52,6 +54,7 @@ class FunctionAccuracy:
     flushed: int = 0
     special: int = 0
     first_special: Example | None = None
+    profile: tuple[float, ...] = ()
     message: str = ""
 
     @property
@@ -81,60 +84,3 @@ class FunctionAccuracy:
             example = self.first_special
             text += f"; {self.special} special, such as {example.actual!r} for {example.expected!r} at {example.x!r}"
         return text
-
-
-@dataclass(frozen=True, repr=False)
-class AccuracyReport(BaseReport[FunctionAccuracy]):
-    """All that was measured.
-
-    Attributes:
-        functions: each function of each type on each runtime.
-        versions: the version of each runtime.
-        machine: the processor and the system.
-        numbers: how many float32 numbers each function was asked for; None for all.
-        seed: of what was drawn.
-        bound: the error in units in the last place beyond which a result is wrong.
-        date: when it was measured.
-        interrupted: whether it was ended before its end.
-    """
-
-    functions: tuple[FunctionAccuracy, ...]
-    versions: dict[str, str]
-    machine: str
-    numbers: int | None
-    seed: int
-    bound: float = BOUND
-    date: str = field(default_factory=lambda: datetime.now().astimezone().date().isoformat())
-    interrupted: bool = False
-    records_field: ClassVar[str] = "functions"
-    record_names: ClassVar[tuple[str, ...]] = ("function",)
-
-    @property
-    def measured(self) -> tuple[FunctionAccuracy, ...]:
-        """What was run."""
-        return tuple(each for each in self.functions if each.count)
-
-    @property
-    def beyond(self) -> tuple[FunctionAccuracy, ...]:
-        """What is beyond the bound or has a wrong special value, the largest error first."""
-        beyond = [each for each in self.measured if not each.is_within(self.bound)]
-        return tuple(sorted(beyond, key=lambda each: -each.largest_error))
-
-    @property
-    def is_good(self) -> bool:
-        """Whether something was measured, and all of it to the end and within the bound."""
-        return bool(self.measured) and not self.beyond and not self.interrupted
-
-    @property
-    def summary(self) -> str:
-        """The result in a line."""
-        ended = ", interrupted" if self.interrupted else ""
-        text = f"{counted(len(self.measured), 'function')} measured, {len(self.beyond)} beyond {self.bound:g} ULP"
-        return f"{text} or wrong at special values{ended}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Everything as plain values."""
-        return {**plain(self), "functions": [each.to_dict() for each in self.functions]}
-
-    def __str__(self) -> str:
-        return as_lines([self.summary, *map(str, self.beyond)])

@@ -13,7 +13,7 @@ from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 
 if TYPE_CHECKING:
-    from eltwise.accuracy.results import AccuracyReport
+    from eltwise.accuracy.report import AccuracyReport
 
 
 @click.command(cls=options.Command)
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.option("--exhaustive", is_flag=True, help="Take all float32 numbers: 430 times as many.")
 @click.option("--bound", type=options.Number(0.5, 1e9), default=4.0, help="The largest error that is right, in ULP.")
 @click.option("--seed", type=options.Integer(0), default=0, help="The seed of the numbers that are drawn.")
-@click.option("--json", type=options.PATH, metavar="FILE", help="Write the results as JSON.")
+@options.json_file
+@options.html_file
 @click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
 def accuracy(
     *,
@@ -36,6 +37,7 @@ def accuracy(
     bound: float,
     seed: int,
     json: Path | None,
+    html: Path | None,
     document: Path | None,
 ) -> None:
     """Measure functions on runtimes: exit 1 if one is beyond the bound or wrong at a special value."""
@@ -43,16 +45,16 @@ def accuracy(
     from eltwise.accuracy.measure import measure, select
     from eltwise.formats.files import check_outputs
 
-    check_outputs([path for path in (json, document) if path is not None], [])
+    printing.check_report(json, html, [])
+    check_outputs([path for path in (document,) if path is not None], [])
     selection = select(runtime, op, types)
     with progress_of_many() as progress:
         report = measure(*selection, numbers=None if exhaustive else numbers, seed=seed, bound=bound, progress=progress)
-    if json is not None:
-        report.to_json(json)
     if document is not None:
         write_document(report, document)
-    _show(report)
-    printing.line(report.summary)
+    if not printing.write_report(report, json, html):
+        _show(report)
+        printing.line(report.summary)
     raise Exit(130 if report.interrupted else 3 if not report.measured else int(bool(report.beyond)))
 
 

@@ -215,6 +215,7 @@ class TargetReport(BaseReport[Finding]):
         plain = {name: value for name, value in vars(self).items() if name != "comparison"}
         plain["trace"] = None if self.trace is None else self.trace.to_dict()
         plain["runtime_version"] = plain.pop("version")
+        plain["sets"] = dict(self.sets)
         plain["remedies"] = [remedy.to_dict() for remedy in self.remedies]
         plain["switches"] = None if self.switches is None else self.switches.to_dict()
         findings = [finding.to_dict() for finding in self.findings]
