@@ -38,6 +38,7 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
     wrong, failing = f"{files.runtime}:wrong", f"{files.runtime}:failing"
     traced = ["--runtime", "onnx-reference", "--against", "onnx-reference"]
     results = new("results.json")
+    measured = ["accuracy", "--runtime", "numpy", "--op", "Sqrt", "--type", "float16"]
     return {
         "run": [
             (0, ["run", files.model, "--input", x, "--input", y]),
@@ -131,12 +132,16 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
             (2, ["restore", files.a, new("a.delta"), "--output", new("none.safetensors")]),
         ],
         "conform": [
-            (0, ["conform", *tested, "--runtime", wrong, "--json", results, "--html", new("page.html")]),
-            (0, ["conform", *tested, "--runtime", failing, "--document", new("page.md")]),
+            (1, ["conform", *tested, "--runtime", wrong, "--json", results, "--html", new("page.html")]),
+            (3, ["conform", *tested, "--runtime", failing, "--document", new("page.md")]),
             (0, ["conform", *tested, "--export", new("vectors")]),
         ],
+        "accuracy": [
+            (0, [*measured, "--json", new("functions.json"), "--html", new("functions.html")]),
+            (0, [*measured, "--document", new("functions.md")]),
+        ],
         "reproduce": [
-            (0, ["conform", *tested, "--runtime", wrong, "--json", results]),
+            (1, ["conform", *tested, "--runtime", wrong, "--json", results]),
             (0, ["reproduce", results, f"{wrong}/Sub-14/float32/numpy/call", "--output", new("case")]),
             (0, ["reproduce", results, f"{wrong}/Sub-14/float32/numpy/call", "--output", new("more"), "--json"]),
         ],
