@@ -58,11 +58,34 @@ def test_equal_runs_exit_with_0_and_say_what_was_drawn(cli: Cli, model: Path) ->
     assert again[1] == out
 
 
+def test_one_line_every_node_and_node_data_for_model_explorer(cli: Cli, model: Path) -> None:
+    options = ["--runtime", "openvino", "--against", "onnxruntime", "--input", f"x={model.parent / 'x.npy'}"]
+    data = model.parent / "errors.json"
+    code, out, err = cli("trace", model, *options, "--no-switches", "--summary", "--model-explorer", data)
+    assert (code, out.count("\n"), err) == (1, 1, "")
+    assert "the model does not compute the same; output " in out
+    nodes = {node.name or node.output[0] for node in onnx.load(model).graph.node if node.op_type != "Constant"}
+    results = json.loads(data.read_text(), parse_constant=pytest.fail)["results"]
+    assert results.keys() == nodes
+    assert {frozenset(result) for result in results.values()} == {frozenset(("value", "bgColor", "textColor"))}
+    assert len({result["bgColor"] for result in results.values()}) == 3
+    every = cli("trace", model, *options, "--all")[1]
+    assert all(sum(line.startswith(f"{name} ") for line in every.splitlines()) == 1 for name in nodes)
+    assert "openvino: wrong with precision=f32, too" in every
+    assert "openvino:" not in cli("trace", model, *options, "--no-switches")[1].split("first:")[0]
+
+
 def test_an_archive_holds_inputs_by_their_names(cli: Cli, tmp_path: Path) -> None:
     onnx.save(named(parsed(CHAIN)), tmp_path / "chain.onnx")
     np.savez(tmp_path / "all.npz", x=np.ones((4, 5), np.float32))
     options = ["--runtime", "onnxruntime", "--against", "onnxruntime", "--input", tmp_path / "all.npz"]
     assert "inputs: the given inputs" in cli("trace", tmp_path / "chain.onnx", *options)[1]
+    np.savez(tmp_path / "all.npz", x=np.ones((4, 5), np.float32), labels=np.ones(3), more=np.ones(3))
+    _code, out, err = cli("trace", tmp_path / "chain.onnx", *options)
+    assert "inputs: the given inputs" in out
+    assert err == f"{tmp_path / 'all.npz'}: no inputs of the model, left out: labels, more\n"
+    np.savez(tmp_path / "all.npz", labels=np.ones(3))
+    assert cli("trace", tmp_path / "chain.onnx", *options)[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
     assert "Sub-13 of bfloat16 at 2 nodes ('first', 'second'): refused: " in str(report)
     assert "computes it in float32 and casts back, which was measured to be exact" in str(report)
     assert str(report).splitlines()[-2:] == [
-        "onnxruntime 1.31.1: 3 nodes checked: 1 ok, 2 not ok",
+        "onnxruntime 1.31.1: 3 nodes checked by rules: 1 ok, 2 not ok",
         "onnxruntime: the model does not run",
     ]
 
@@ -199,7 +199,7 @@ def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
     assert len(text.splitlines()) <= 24
     assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text
     assert "less severe: sign of zero or NaN at 100 nodes (--severity sign shows them)" in text
-    assert "2000 nodes checked: 1100 ok, 900 not ok" in text
+    assert "2000 nodes checked by rules: 1100 ok, 900 not ok" in text
     assert len(report.to_dict()["findings"]) == 1000  # type: ignore[arg-type]
 
 

@@ -41,6 +41,7 @@ RUNNING = "running the model"
 )
 @options.tolerance
 @options.seed
+@options.summary
 @options.json
 def check(
     *,
@@ -51,6 +52,7 @@ def check(
     inputs: Sequence[str],
     tolerance: Sequence[str],
     seed: int,
+    summary: bool,
     json: bool,
 ) -> None:
     """Report every problem of a model, or whether it computes the same on a runtime.
@@ -64,7 +66,7 @@ def check(
         "--tolerance": bool(tolerance),
     }
     if target is not None:
-        _check_target(model, target, run, severity, (inputs, tolerance, seed), json)
+        _check_target(model, target, run, severity, (inputs, tolerance, seed), as_json=json, is_summary=summary)
         return
     for option, is_given in options_of_runs.items():
         if is_given:
@@ -72,7 +74,7 @@ def check(
     from eltwise.targets.problems import problems_of
 
     problems = replace(problems_of(model), name=model.name)
-    printing.report(problems, as_json=json)
+    printing.report(problems, as_json=json, is_summary=summary)
     if not problems.is_good:
         raise Exit(1)
 
@@ -83,7 +85,9 @@ def _check_target(
     run: bool,
     severity: str | None,
     run_inputs: tuple[Sequence[str], Sequence[str], int],
-    json: bool,
+    *,
+    as_json: bool,
+    is_summary: bool,
 ) -> None:
     """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
     from eltwise.model import read
@@ -106,6 +110,6 @@ def _check_target(
             tolerance=tolerance,
             seed=seed,
         )
-    printing.report(report, as_json=json)
+    printing.report(report, as_json=as_json, is_summary=is_summary)
     if not report.is_good:
         raise Exit(3 if report.verdict == "not_established" else 1)

@@ -32,6 +32,7 @@ class Number(click.FloatRange):
 source = click.argument("source", type=PATH, metavar="IN", help="An .onnx file, or an .xml file with its .bin.")
 in_place = click.option("--in-place", is_flag=True, help="Allow OUT to be IN.")
 json = click.option("--json", is_flag=True, help="Print JSON.")
+summary = click.option("--summary", is_flag=True, help="Print one line.")
 json_file = click.option("--json", type=PATH, metavar="FILE", help="Write the report as JSON; - for stdout.")
 html_file = click.option("--html", type=PATH, metavar="FILE", help="Write the report as an HTML page; - for stdout.")
 tolerance = click.option(

@@ -121,14 +121,14 @@ def report(result: BaseReport[Any], *, as_json: bool, is_summary: bool = False) 
     lines(result.to_json() if as_json else on_one_line(result.summary) if is_summary else str(result))
 
 
-def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path]) -> None:
+def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path], *others: Path) -> None:
     """Refuse, before long work, the files of a report that cannot be written or would replace what is no report."""
     from eltwise.core.errors import FileFormatError
     from eltwise.formats.files import check_outputs
 
     if json == html == _STDOUT:
         raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
-    outputs = [path for path in (json, html) if path is not None and path != _STDOUT]
+    outputs = [path for path in (json, html, *others) if path is not None and path != _STDOUT]
     check_outputs(outputs, inputs)
     for output in outputs:
         is_report = output.suffix.lower() in (".json", ".html", ".htm") and not output.name.endswith(".index.json")

@@ -10,7 +10,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
-from eltwise.core.errors import AttributeValueError, NameUnknownError
+from eltwise.core.errors import AttributeValueError, NameUnknownError, named
 
 if TYPE_CHECKING:
     from eltwise.ir.graph import Graph, Port
@@ -123,18 +123,26 @@ def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, st
 
 
 def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
-    """Read the arrays that options name: a tensor file an input, or .npz files of inputs by their names."""
+    """Read the arrays that options name: a tensor file an input, or .npz files of inputs by their names.
+
+    Arrays of an .npz file that no input has the name of are left out and named on stderr.
+    """
     from eltwise.formats.tensor_files import TensorFile, parse_tensor_file, read_tensor_file
     from eltwise.formats.tensor_sets import open_tensors
 
     ports, files = (*graph.inputs, *graph.optional_inputs), dict[str, TensorFile]()
     for text in texts:
         if text.endswith(".npz") and "=" not in text:
-            named = {name: TensorFile(Path(text), name) for name in open_tensors(Path(text))}
+            names = list(open_tensors(Path(text)))
+            extra = [name for name in names if not any(name in (port.name, *port.aliases) for port in ports)]
+            if extra and len(extra) < len(names):
+                printing.note(f"{text}: no inputs of the model, left out: {named(extra)}")
+                names = [name for name in names if name not in extra]
+            sources = {name: TensorFile(Path(text), name) for name in names}
         else:
             name, path_text = assignment(text, ports, "--input")
-            named = {name: parse_tensor_file(path_text)}
-        for name, file in named.items():
+            sources = {name: parse_tensor_file(path_text)}
+        for name, file in sources.items():
             port = graph.find_input(name)
             if port.name in files:
                 raise NameUnknownError("this input is given twice", operand=f"input {port.name!r}")

@@ -12,6 +12,7 @@ from click.exceptions import Exit
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.cli.run import read_inputs
+from eltwise.core.escaping import on_one_line
 
 
 @click.command(cls=options.Command)
@@ -32,9 +33,15 @@ from eltwise.cli.run import read_inputs
     help="How much memory the values of a segment may take.",
 )
 @click.option("--limit", type=options.Number(0.1), default=120.0, metavar="SECONDS", help="Of one answer.")
+@click.option("--switches/--no-switches", default=True, help="Where an output differs, try options that may mend it.")
+@click.option("--all", "all_nodes", is_flag=True, help="Show every node, not 30 lines of them.")
+@options.summary
 @click.option("--reproduce", type=options.PATH, metavar="FOLDER", help="Write the node that is blamed as a case.")
 @options.json_file
 @options.html_file
+@click.option(
+    "--model-explorer", type=options.PATH, metavar="FILE", help="Write the errors for Model Explorer, as JSON."
+)
 def trace(
     *,
     model: Path,
@@ -46,9 +53,13 @@ def trace(
     seed: int,
     segment: int,
     limit: float,
+    switches: bool,
+    all_nodes: bool,
+    summary: bool,
     reproduce: Path | None,
     json: Path | None,
     html: Path | None,
+    model_explorer: Path | None,
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.comparison.tolerance import tolerance_files
@@ -64,7 +75,7 @@ def trace(
     tested = read(model, reads_weights=False)
     sources = [*files_of(tested.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
-    printing.check_report(json, html, sources)
+    printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))
     with progress_of_many() as progress:
         report = trace_model(
             tested,
@@ -76,10 +87,13 @@ def trace(
             seed=seed,
             segment=segment << 20,
             limit=limit,
+            switches=switches,
             progress=progress,
         )
+    if model_explorer is not None:
+        report.to_model_explorer(model_explorer)
     if not printing.write_report(report, json, html):
-        printing.lines(str(report))
+        printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")

@@ -211,3 +211,13 @@ def counted(count: int, thing: str) -> str:
     ('no changes', '1 node', '2 layers')
     """
     return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"
+
+
+def named(names: Sequence[str], most: int = 6) -> str:
+    """The first names, and how many more there are.
+
+    >>> named(["a", "b", "c"], 2), named(["a"])
+    ('a, b and 1 more', 'a')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

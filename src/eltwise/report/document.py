@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eltwise.conformance.results import OUTCOMES, Results, TestResult
+from eltwise.core.errors import named
 from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.findings import RuntimeFinding, findings
@@ -72,10 +73,9 @@ def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str
         for number, finding in enumerate(all_findings, 1):
             if finding.example.runtime == runtime:
                 ops = legend.operators_of(finding.tests)
-                more = f" and {len(ops) - 2} more" if len(ops) > 2 else ""
                 effect, tests = _text(finding.title.removeprefix(f"{runtime}: ")), finding.share.removesuffix(" tests")
                 link = f"[{number}](#finding-{number})"
-                lines.append(f"| {link} | {finding.outcome} | {effect} | {', '.join(ops[:2])}{more} | {tests} |")
+                lines.append(f"| {link} | {finding.outcome} | {effect} | {named(ops, 2)} | {tests} |")
         yield f"### {_text(_cut(f'{runtime} {version}'.strip(), _WIDTH))}"
         yield "\n".join(lines) if len(lines) > 2 else "No findings."
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, counted
+from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines
 from eltwise.formats.reports import BaseReport
 from eltwise.model import Model, read
@@ -16,8 +16,6 @@ from eltwise.passes.unintended import unintended_constants, unintended_nodes
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
-
-_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,10 +61,8 @@ class ProblemsReport(BaseReport[EltwiseError]):
     def _lines_of_not_checked(self) -> list[str]:
         """One line of the operators that eltwise does not run."""
         names = list(self.not_checked or self.not_read)
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         what = f"{counted(sum(self.not_checked.values()), 'node')} of operators that eltwise does not run"
-        listed = f"({', '.join(names[:_MOST_NAMED])}{more})"
-        return [f"not checked: {what if self.not_checked else 'in part'} {listed}"] if names else []
+        return [f"not checked: {what if self.not_checked else 'in part'} ({named(names)})"] if names else []
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eltwise.core.errors import counted
+from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
@@ -204,9 +204,7 @@ class TargetReport(BaseReport[Finding]):
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
         if self.not_checked:
             kinds = sorted(self.not_checked.items(), key=lambda item: -item[1])
-            named = ", ".join(f"{count} {name}" for name, count in kinds[:_MOST_GROUPS])
-            more = f" and {len(kinds) - _MOST_GROUPS} kinds more" if len(kinds) > _MOST_GROUPS else ""
-            yield f"not checked by rules: {named}{more}"
+            yield f"not checked by rules: {named([f'{count} {name}' for name, count in kinds], _MOST_GROUPS)}"
         if self.beside_others and not self.comparison:
             yield f"measured without what is around them: {counted(self.beside_others, 'node')} beside other operators"
 

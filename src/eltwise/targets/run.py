@@ -12,7 +12,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted, raise_all
+from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted, named, raise_all
 from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
@@ -36,7 +36,6 @@ _MOST_ROUNDS = 6
 _MOST_SENT = 1 << 30
 """How many bytes of models are sent to a runtime's process, beside the first one."""
 
-_MOST_NAMED = 6
 _KINDS = {"crashed": "crashes", "hung": "hangs"}
 _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
@@ -157,9 +156,7 @@ def _sizes_of(graph: Graph) -> Iterator[int]:
 def _foreign_operators(graph: Graph) -> str:
     """The operators of a model that eltwise does not run, the most frequent ones by name; empty for none."""
     counts = Counter(node.schema.name for body in all_graphs(graph) for node in body.nodes if node.is_foreign)
-    names = [name for name, _count in counts.most_common(_MOST_NAMED)]
-    more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
-    return f"{', '.join(names)}{more}" if names else ""
+    return named([name for name, _count in counts.most_common()])
 
 
 def _not_compared(report: TargetReport, reason: str) -> TargetReport:

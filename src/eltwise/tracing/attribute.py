@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, named
 from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
@@ -19,7 +19,6 @@ from eltwise.tracing.difference import OVERFLOW, Difference, explained, signal_t
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
-from eltwise.tracing.records import named
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.steps import Steps

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.fused import Fused, find_fused
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.records import WRONG_THEMSELVES, TracedOutput, named
+from eltwise.tracing.records import WRONG_THEMSELVES, TracedOutput
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.tracer import Tracer

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 from eltwise.comparison.tensor_report import number
+from eltwise.core.errors import named
 from eltwise.report.base import filters, fold, head, table, text
 from eltwise.report.pictures import Bar, bars
-from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput, named
+from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput
 
 _MOST_BARS = 600
 _WIDTH = 900

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError, FileFormatError, counted
+from eltwise.core.errors import EltwiseError, FileFormatError, counted, named
 from eltwise.core.shapes import of_sizes
 from eltwise.formats import files
 from eltwise.formats.safetensors_files import dtype_of, header_of
@@ -24,7 +24,6 @@ from eltwise.ir.graph import Graph
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
-from eltwise.tracing.records import named
 from eltwise.tracing.runner import Outcome, Runner, Values, is_float
 
 ENDING = ".safetensors"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from eltwise.comparison.tensor_report import number
+from eltwise.core.errors import named
 from eltwise.core.escaping import on_one_line
-
-_MOST_NAMED = 6
 
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 """What ``TracedNode.columns`` gives."""
@@ -202,9 +201,3 @@ class TracedOutput:
 
 def _elements(count: int) -> str:
     return f"{count:,} element{'' if count == 1 else 's'}"
-
-
-def named(names: Sequence[str], most: int = _MOST_NAMED) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -9,22 +9,16 @@ from pathlib import Path
 
 from eltwise.comparison.tensor_report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
-from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.border import public
+from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.formats import files
 from eltwise.formats.registry import of_bytes
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
+from eltwise.tracing.model_explorer import node_data
 from eltwise.tracing.page import content
-from eltwise.tracing.records import (
-    STATUSES,
-    VERDICTS,
-    CauseGroup,
-    TracedNode,
-    TracedOutput,
-    Verdict,
-    grouped,
-    named,
-)
+from eltwise.tracing.records import STATUSES, VERDICTS, CauseGroup, TracedNode, TracedOutput, Verdict, grouped
 from eltwise.tracing.switches import Switches
 from eltwise.tracing.table import noisiest, table
 
@@ -124,6 +118,14 @@ class TraceReport(Written[TracedNode]):
             "notes": list(self.notes),
             "switches": None if self.switches is None else self.switches.to_dict(),
         }
+
+    @public
+    def to_model_explorer(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The errors as node data of Model Explorer, written to a file if one is named."""
+        text = node_data(self.nodes)
+        if path is not None:
+            files.write_text(Path(path), f"{text}\n")
+        return text
 
     def assert_within(self) -> None:
         """Do nothing if every output was compared and is within the tolerance.

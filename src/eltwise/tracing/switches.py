@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
+from eltwise.core.errors import named
 from eltwise.core.escaping import on_one_line
 from eltwise.runtimes.specification import Specification, split
-from eltwise.tracing.records import Verdict, named
+from eltwise.tracing.records import Verdict
 from eltwise.tracing.search import smallest
 
 _OPTIMIZERS = """AttentionFusion Avx2WeightS8ToU8Transformer BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion

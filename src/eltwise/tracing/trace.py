@@ -15,7 +15,7 @@ from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_to
 from eltwise.core.border import check_range, public
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
-from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import registry
 from eltwise.formats.onnx.float64 import in_float64
@@ -41,7 +41,7 @@ from eltwise.tracing.recording import (
     read_recording,
     recorded_runner,
 )
-from eltwise.tracing.records import TracedNode, named
+from eltwise.tracing.records import TracedNode
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import NodeResult, Runs
@@ -330,8 +330,7 @@ def _notes(model: TracedModel) -> Iterator[str]:
     called = {(function.domain, function.name) for function in model.graph.functions}
     names = [f"{node.schema.name} {node.label!r}" for node in model.nodes if node.graphs or node.operator in called]
     if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"compared as a whole, without the nodes inside: {names[0]}{more}"
+        yield f"compared as a whole, without the nodes inside: {named(names, 1)}"
 
 
 def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:

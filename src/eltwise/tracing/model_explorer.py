@@ -1,0 +1,36 @@
+"""The errors of a trace as node data of Model Explorer, which colours the nodes of the graph with them.
+
+Source: https://github.com/google-ai-edge/model-explorer/wiki/2.-User-Guide
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+
+from eltwise.core.escaping import to_json
+from eltwise.tracing.records import TracedNode
+
+_OWN, _INHERITED, _WITHIN = "#b3261e", "#2f6f9f", "#e3efe6"
+_ON_DARK, _ON_LIGHT = "#ffffff", "#1c1f22"
+
+
+def node_data(nodes: Sequence[TracedNode]) -> str:
+    """Write the error of what each node makes, by the name of the node; JSON has no infinity, but the largest number.
+
+    Nodes that were not compared have no entry.
+    """
+    results = {node.name: _result(node) for node in nodes if node.error_out is not None and node.status in _COMPARED}
+    return to_json({"results": results}, indent=2)
+
+
+_COMPARED = ("equal", "within_tolerance", "differs")
+
+
+def _result(node: TracedNode) -> dict[str, object]:
+    error = node.error_out or 0.0
+    is_beyond = node.status == "differs"
+    colour = (_OWN if node.is_wrong_itself else _INHERITED) if is_beyond else _WITHIN
+    value = error if math.isfinite(error) else sys.float_info.max
+    return {"value": value, "bgColor": colour, "textColor": _ON_DARK if is_beyond else _ON_LIGHT}
