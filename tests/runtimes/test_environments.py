@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from eltwise import runtimes
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.runtimes import Host
-from eltwise.runtimes.environments import interpreter
+from eltwise.runtimes.environments import interpreter, versions_between
 
 pytestmark = pytest.mark.slow
 
@@ -91,3 +91,31 @@ def test_an_interpreter_is_used_as_it_is(tmp_path: Path) -> None:
         )
         with Host(runtimes.find(f"onnx-reference@{python}")) as host, pytest.raises(UnsupportedError, match=message):
             host.version()
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("1.2..1.4", ("1.2.0", "1.3.1", "1.4.0", "1.4.9")),
+        ("1.2.1..1.3.1", ()),
+        ("1.2,1.10", ("1.2", "1.10")),
+        ("x..2", None),
+    ],
+)
+def test_the_versions_of_a_range_are_those_of_the_index(
+    environments: Path, tmp_path: Path, text: str, versions: tuple[str, ...] | None
+) -> None:
+    del environments
+    for version in ("1.10.0", "1.2.0", "1.3.1", "1.4.0", "1.4.9", "1.5.0rc1"):
+        wheel(tmp_path, "package", version, "")
+    if versions:
+        assert versions_between("package", text) == versions
+        return
+    with pytest.raises(EltwiseError, match="fewer than two versions" if versions == () else "not a range of versions"):
+        versions_between("package", text)
+
+
+def test_an_index_that_cannot_be_reached_is_said(environments: Path) -> None:
+    del environments
+    with pytest.raises(UnsupportedError, match="does not tell the versions of nothing; connect to the network"):
+        versions_between("nothing", "1..2")

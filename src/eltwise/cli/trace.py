@@ -34,6 +34,9 @@ from eltwise.core.escaping import on_one_line
 )
 @click.option("--limit", type=options.Number(0.1), default=120.0, metavar="SECONDS", help="Of one answer.")
 @click.option("--switches/--no-switches", default=True, help="Where an output differs, try options that may mend it.")
+@click.option(
+    "--versions", metavar="LOW..HIGH", help="Where an output differs, find the version of the runtime that changed it."
+)
 @click.option("--all", "all_nodes", is_flag=True, help="Show every node, not 30 lines of them.")
 @options.summary
 @click.option("--reproduce", type=options.PATH, metavar="FOLDER", help="Write the node that is blamed as a case.")
@@ -54,6 +57,7 @@ def trace(
     segment: int,
     limit: float,
     switches: bool,
+    versions: str | None,
     all_nodes: bool,
     summary: bool,
     reproduce: Path | None,
@@ -88,6 +92,7 @@ def trace(
             segment=segment << 20,
             limit=limit,
             switches=switches,
+            versions=versions or (),
             progress=progress,
         )
     if model_explorer is not None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from importlib.metadata import distributions
 from pathlib import Path
 
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import AttributeValueError, UnsupportedError
 from eltwise.core.progress import Progress, no_progress
 from eltwise.core.staging import ENDING, Staging
 from eltwise.kernels.disk_cache import folder as cache_folder
@@ -34,6 +34,7 @@ _ABANDONED = 86400
 """After so many seconds what another process left unfinished is removed."""
 
 _MOST_VERSIONS = 12
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 _lock = threading.Lock()
 
 
@@ -63,6 +64,42 @@ def interpreter(runtime: Runtime, progress: Progress = no_progress) -> str:
                 ) from None
             progress(1, 1, "")
     return str(_python_of(target))
+
+
+def versions_between(package: str, text: str) -> tuple[str, ...]:
+    """The versions of a package that have wheels for this Python, from a range or a list, the oldest first.
+
+    Args:
+        package: its name.
+        text: ``LOW..HIGH``, such as ``1.20.1..1.24``, or ``1.20.1,1.24.4``.
+
+    Raises:
+        AttributeValueError: for another form.
+        UnsupportedError: if the index cannot be reached, or has fewer than two such versions.
+    """
+    low, dots, high = text.partition("..")
+    if not all(_VERSION.fullmatch(version) for version in ((low, high) if dots else text.split(","))):
+        allowed = "LOW..HIGH, such as 1.20.1..1.24, or VERSION,VERSION"
+        raise AttributeValueError("not a range of versions", got=repr(text), allowed=allowed)
+    if not dots:
+        return tuple(text.split(","))
+    command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", "--retries=2", package]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
+    listed = next((line for line in done.stdout.splitlines() if line.startswith("Available versions: ")), "")
+    if not listed:
+        hint = "connect to the network, or list them: --versions VERSION,VERSION"
+        raise UnsupportedError(f"the package index does not tell the versions of {package}", hint=hint)
+    versions = sorted(filter(_VERSION.fullmatch, re.split(r"[ ,]+", listed.partition(":")[2])), key=_numbers)
+    ends = _numbers(low), _numbers(high)
+    inside = tuple(one for one in versions if ends[0] <= _numbers(one) and _numbers(one)[: len(ends[1])] <= ends[1])
+    if len(inside) < 2:
+        shown = ", ".join(versions[-_MOST_VERSIONS:])
+        raise UnsupportedError(f"there are fewer than two versions of {package} in {text}", allowed=shown)
+    return inside
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _python_of(environment: Path) -> Path:

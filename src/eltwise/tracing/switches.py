@@ -130,6 +130,10 @@ class _Search:
         verdict = self.trials[specification].verdict
         return None if verdict == "not_established" else verdict == "agree"
 
+    def was_wrong(self, specification: str) -> bool:
+        """Whether a specification was run and is wrong."""
+        return specification in self.trials and self.trials[specification].verdict == "disagree"
+
     def change(self, items: Sequence[str], specification: Callable[[str], str]) -> tuple[str, str] | None:
         """Find two neighbours of which one is right and one is wrong, by halving; None if the ends are alike."""
 
@@ -163,66 +167,68 @@ def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()
         judge: runs the model with another specification.
         versions: of the runtime, the oldest first, among which the change is sought.
     """
-    present = split(specification)
-    search = _Search(judge)
+    current, search = split(specification), _Search(judge)
     search.trials[specification] = Trial(specification, "disagree")
     sentences, remedies = list[str](), list[str]()
-    for ladder in LADDERS.get(present.name, ()):
-        _climb(search, present, ladder, sentences, remedies)
+    for ladder in LADDERS.get(current.name, ()):
+        _climb(search, current, ladder, sentences, remedies)
     if versions:
-        _of_versions(search, present, versions, sentences, remedies)
+        _of_versions(search, current, versions, sentences, remedies)
     del search.trials[specification]
     trials = tuple(search.trials.values())
     return Switches(trials, tuple(sentences), tuple(search.trials[one] for one in remedies if one in search.trials))
 
 
-def _climb(search: _Search, present: Specification, ladder: Ladder, sentences: list[str], remedies: list[str]) -> None:
+def _climb(
+    search: _Search, specification: Specification, ladder: Ladder, sentences: list[str], remedies: list[str]
+) -> None:
     """Try the values of an option below the present one, and where one is right, the parts of what is above."""
-
-    def specified(option: str, value: str) -> str:
-        chosen = {**dict(present.settings), option: value} if value else dict(present.settings)
-        return str(present._replace(settings=tuple(sorted(chosen.items()))))
-
-    current = dict(present.settings).get(ladder.option, ladder.values[-1])
+    settings = dict(specification.settings)
+    current = settings.get(ladder.option, ladder.values[-1])
     below = ladder.values.index(current) if current in ladder.values else -1
     steps = (*ladder.values[:below], current)
-    by_step = {step: specified(ladder.option, step) for step in steps[:-1]} | {current: str(present)}
-    change = search.change(steps, by_step.__getitem__) if len(steps) > 1 else None
+
+    def specified(option: str, value: str) -> str:
+        return str(specification._replace(settings=tuple(sorted({**settings, option: value}.items()))))
+
+    def of_step(step: str) -> str:
+        return str(specification) if step == current else specified(ladder.option, step)
+
+    change = search.change(steps, of_step)
     if change is None:
-        tried = (step for step in steps[:-1] if by_step[step] in search.trials)
-        wrong = (step for step in tried if search.is_right(by_step[step]) is False)
+        wrong = (step for step in steps[:-1] if search.was_wrong(of_step(step)))
         sentences += [f"wrong with {ladder.option}={step}, too" for step in islice(wrong, 1)]
         return
     right, above = change
-    remedies.append(by_step[right])
+    remedies.append(of_step(right))
     sentences.append(f"right with {ladder.option}={right}")
     sentences.append(f"wrong from {above} on" if len(ladder.values) > 2 else "wrong without")
-    off = smallest(ladder.parts, lambda parts: search.is_right(specified(ladder.parts_option, "+".join(parts))) is True)
-    if off:
-        remedies.append(specified(ladder.parts_option, "+".join(off)))
+
+    def without(parts: Sequence[str]) -> str:
+        return specified(ladder.parts_option, "+".join(sorted(parts)))
+
+    off = smallest(ladder.parts, lambda parts: bool(search.is_right(without(parts))))
+    if off and search.is_right(without(off)):
+        remedies.append(without(off))
         sentences.append(f"right with {named(off)} disabled")
 
 
 def _of_versions(
-    search: _Search,
-    present: Specification,
-    versions: Sequence[str],
-    sentences: list[str],
-    remedies: list[str],
+    search: _Search, specification: Specification, versions: Sequence[str], sentences: list[str], remedies: list[str]
 ) -> None:
     """Find the versions between which it changes."""
 
-    def specified(version: str) -> str:
-        return str(present._replace(version=version, python=""))
+    def of_version(version: str) -> str:
+        return str(specification._replace(version=version, python=""))
 
-    change = search.change(versions, specified)
+    name, change = specification.name, search.change(versions, of_version)
     if change is None:
-        verdicts = {search.is_right(specified(version)) for version in (versions[0], versions[-1])}
-        kind = "not established" if None in verdicts else "right" if True in verdicts else "wrong"
-        sentences.append(f"{kind} with {present.name} {versions[0]} and {versions[-1]}")
+        ends = [of_version(version) for version in versions]
+        kind = "wrong" if all(map(search.was_wrong, (ends[0], ends[-1]))) else "the same as far as that is established"
+        sentences.append(f"{kind} with {name} {versions[0]} and {versions[-1]}")
         return
     older, newer = change
-    is_mended = search.is_right(specified(newer)) is True
-    remedies.append(specified(newer if is_mended else older))
-    first, second = ("wrong", "right") if is_mended else ("right", "wrong")
-    sentences.append(f"{first} with {present.name} {older}, {second} with {newer}")
+    is_mended = bool(search.is_right(of_version(newer)))
+    remedies.append(of_version(newer if is_mended else older))
+    states = ("wrong", "right") if is_mended else ("right", "wrong")
+    sentences.append(f"{states[0]} with {name} {older}, {states[1]} from {newer} on")

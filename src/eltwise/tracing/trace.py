@@ -25,7 +25,7 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.passes.unintended import unintended_nodes
 from eltwise.runtimes import Host, Runtime
-from eltwise.runtimes.environments import interpreter
+from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
 from eltwise.tracing.inputs import feeds_for, reference_feeds
@@ -89,7 +89,7 @@ def trace(
     segment: int = SEGMENT,
     limit: float = LIMIT,
     switches: bool = True,
-    versions: Sequence[str] = (),
+    versions: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> TraceReport:
     """Run a model in two runtimes and find the first node whose result differs although its inputs are equal.
@@ -118,7 +118,8 @@ def trace(
         segment: how many bytes the values and weights of a segment may have.
         limit: how many seconds a runtime may take for a segment.
         switches: whether, where an output differs, options of the tested runtime are tried that may make it right.
-        versions: of the tested runtime, the oldest first, among which the change is then sought.
+        versions: of the tested runtime, among which the change is then sought: ``LOW..HIGH``, or a list of them, the
+            oldest first.
         progress: receives how many nodes were run, before each segment and at the end.
 
     Returns:
@@ -145,6 +146,8 @@ def trace(
     tested_model = read(model, reads_weights=False)
     graph = tested_model.graph
     second = _second(graph, other, runtime, against)
+    package = (_runtime_for(runtime, graph.origin.domain).packages or ("",))[0] if versions else ""
+    among = versions_between(package, versions) if isinstance(versions, str) else versions
     arrays = {} if inputs is None else inputs
     feeds, source = feeds_for(graph, arrays, seed) if recording is None else feeds_of(recording, graph, arrays)
     names = [(runtime, graph), *([(against, second)] if recording is None else [])]
@@ -165,22 +168,25 @@ def trace(
         else:
             reference, others = recorded_runner(recording, traced), feeds
             partners = reference.partners()
-        names_of_runs = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
+        sides = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
         search = None
-        is_wrong = not {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs)
+        is_wrong = {"differs", "failed"}.intersection(output.status for output in conclusion.outputs)
         if switches and is_wrong and not is_swapped:
-            judge = judge_of(runs, conclusion.right, partial(_started, domain=graph.origin.domain, limit=float(limit)))
-            search = find_switches(runtime, judge, versions)
-    report = _report(runs, tracer, conclusion, [*names_of_runs, recording.name if recording else ""], source)
+            start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
+            search = find_switches(runtime, judge_of(runs, conclusion.right, start), among)
+    report = _report(runs, tracer, conclusion, [*sides, recording.name if recording else ""], source)
     report = replace(report, model=tested_model.analysis.name or graph.name, switches=search)
     return _swapped(report) if is_swapped else report
 
 
-def _started(specification: str, *, domain: Domain, limit: float) -> Host:
-    return Host(_runtime_for(specification, domain), limit, shares_memory=True)
+def _started(specification: str, *, domain: Domain, limit: float, progress: Progress) -> Host:
+    """The process of another specification, whose environment may have to be made."""
+    adapter = _runtime_for(specification, domain)
+    interpreter(adapter, progress)
+    return Host(adapter, limit, shares_memory=True)
 
 
 def _recording(runtime: str, against: str, other: object) -> Recording | None:

@@ -1,0 +1,84 @@
+"""The search for a switch: the same on every ladder and every fault, in few runs; and what cannot be run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eltwise.runtimes.specification import split
+from eltwise.tracing.switches import LADDERS, Switches, Trial, find_switches
+
+LEVELS = ("disabled", "basic", "extended", "layout", "all")
+OPTIMIZERS = LADDERS["onnxruntime"][0].parts
+VERSIONS = tuple(f"1.{number}.0" for number in range(12))
+
+
+def search(wrong_from: str, culprits: set[str], unavailable: str = "", specification: str = "onnxruntime") -> Switches:
+    """Search a runtime that is wrong from a level on unless some optimizers are disabled."""
+
+    def judge(text: str) -> Trial:
+        settings = dict(split(text).settings)
+        level = settings.get("optimization", "all")
+        if level == unavailable:
+            return Trial(text, "not_established")
+        is_off = bool(culprits) and culprits <= set(settings.get("disabled_optimizers", "").split("+"))
+        is_wrong = LEVELS.index(level) >= LEVELS.index(wrong_from) and not is_off
+        return Trial(text, "disagree" if is_wrong else "agree")
+
+    return find_switches(specification, judge)
+
+
+@given(
+    st.sampled_from(LEVELS), st.sets(st.sampled_from(OPTIMIZERS), max_size=3), st.sampled_from(("", "layout", "basic"))
+)
+def test_the_highest_level_that_is_right_and_the_optimizers_are_found(
+    wrong_from: str, culprits: set[str], unavailable: str
+) -> None:
+    found = search(wrong_from, culprits, unavailable)
+    names = [trial.name for trial in found.remedies]
+    assert all(trial.verdict == "agree" for trial in found.remedies)
+    if wrong_from == "disabled":
+        assert (names, str(found)) == ([], "wrong with optimization=disabled, too")
+        return
+    available = [level for level in LEVELS if level != unavailable]
+    right = [level for level in available if LEVELS.index(level) < LEVELS.index(wrong_from)][-1]
+    first = available[available.index(right) + 1]
+    parts = [f"right with optimization={right}", f"wrong from {first} on"]
+    off = [name for name in OPTIMIZERS if name in culprits]
+    assert names[0] == f"onnxruntime:optimization={right}"
+    assert str(found).startswith("; ".join(parts))
+    assert names[1:] == ([f"onnxruntime:disabled_optimizers={'+'.join(sorted(off))}"] if off else [])
+    assert str(found).endswith(f"right with {', '.join(off)} disabled" if off else parts[-1])
+    assert len(found.trials) <= 5 + 1 + 8 * (len(culprits) + 1) * bool(culprits)
+
+
+@given(st.integers(1, len(VERSIONS) - 1), st.booleans(), st.sets(st.sampled_from(VERSIONS[1:-1]), max_size=4))
+def test_the_version_that_changed_is_found(change: int, is_mended: bool, missing: set[str]) -> None:
+    def judge(text: str) -> Trial:
+        version = split(text).version
+        if not version or version in missing:
+            return Trial(text, "not_established")
+        return Trial(text, "agree" if (VERSIONS.index(version) >= change) == is_mended else "disagree")
+
+    found = find_switches("planted:threads=1", judge, VERSIONS)
+    older = [one for one in VERSIONS[:change] if one not in missing][-1]
+    newer = next(one for one in VERSIONS[change:] if one not in missing)
+    states = ("wrong", "right") if is_mended else ("right", "wrong")
+    assert str(found) == f"{states[0]} with planted {older}, {states[1]} from {newer} on"
+    assert [trial.name for trial in found.remedies] == [f"planted=={newer if is_mended else older}:threads=1"]
+
+
+@pytest.mark.parametrize(
+    ("specification", "tried"),
+    [
+        ("onnxruntime:optimization=disabled", []),
+        ("onnxruntime==1.20.1:optimization=basic,threads=1", ["onnxruntime==1.20.1:optimization=disabled,threads=1"]),
+        ("openvino:precision=bf16", ["openvino:precision=f32"]),
+        ("openvino", ["openvino:precision=f32"]),
+        ("onnx-reference", []),
+    ],
+)
+def test_other_options_and_the_version_stay(specification: str, tried: list[str]) -> None:
+    found = find_switches(specification, lambda text: Trial(text, "disagree"))
+    assert [trial.name for trial in found.trials] == tried
