@@ -208,8 +208,8 @@ class TraceReport(Written[TracedNode]):
         return [self._headline(), *self.of_outputs(), f"inputs: {self.inputs}; tolerance: {self.tolerance}"]
 
     def sentences(self) -> list[str]:
-        """The same with the first node that is wrong and causes, and how many nodes there are."""
-        return [*self.comparison(), *self._findings(), self._counted()]
+        """The same with the first node that is wrong, and causes."""
+        return [*self.comparison(), *self._findings()]
 
     def _headline(self) -> str:
         model = f"{self.model}: " if self.model else ""
