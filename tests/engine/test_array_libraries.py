@@ -278,6 +278,20 @@ def test_what_does_not_go_together_is_refused(change: Callable[[Any], Any], sent
     assert str(caught.value).startswith(f"Subtract-1{sentence}")
 
 
+def test_comparisons_refuse_other_coordinates_and_dimensions() -> None:
+    """Elements are compared by position: it was "equal"."""
+    x = weather()
+    for other, sentence in (
+        (x.assign_coords(time=[30, 20, 10]), "the labels differ: 10, 20, 30 and 30, 20, 10; align the operands"),
+        (x.rename(time="hour"), "dimension 0 is 'time' and 'hour'; transpose or rename"),
+    ):
+        for a, b in ((x, other), ({"w": x}, {"w": other}), (x.to_dataset(name="w"), other.to_dataset(name="w"))):
+            with pytest.raises(EltwiseError, match=sentence):
+                eltwise.compare(a, b)
+    for other in (x.drop_vars("time"), x.values, x.copy()):
+        assert eltwise.compare(x, other).is_good
+
+
 # ---- models
 
 

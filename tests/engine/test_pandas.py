@@ -87,6 +87,17 @@ def test_nullable_types_are_their_numpy_types_unless_a_value_misses(name: str) -
         eltwise.compare(gap, whole)
 
 
+def test_an_array_or_index_of_pandas_does_not_become_another_type() -> None:
+    """The missing value was NaN in an array of float64."""
+    with pytest.raises(ElementTypeError, match="IntegerArray has missing values"):
+        eltwise.subtract(pd.array([1, None]), 1)
+    assert eltwise.subtract(pd.array([3, 4]), 1).dtype == np.int64
+    assert eltwise.subtract(pd.Index([3, 4], dtype="Int8"), 1).dtype == np.int8
+    for scalar in (pd.NA, pd.NaT, pd.Timedelta(1)):
+        with pytest.raises(ElementTypeError):
+            eltwise.subtract(ABC, scalar)
+
+
 def test_columns_of_different_types_are_refused_by_name() -> None:
     mixed = pd.DataFrame({"i": [1, 2], "j": [3, 4], "f": [1.0, 2.0]})
     for call in (eltwise.negative, lambda frame: eltwise.compare(frame, frame)):

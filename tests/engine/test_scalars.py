@@ -37,8 +37,8 @@ def check(element_type: ElementType, value: float) -> None:
         with pytest.raises(ValueRangeError) as caught:
             exact_scalar(value, element_type, "operand B")
         sentence = str(caught.value)
-        assert sentence.startswith(f"operand B: {element_type} does not hold this number exactly, got ")
-        assert "; round it first, so that what is computed with is seen: " in sentence
+        assert sentence.startswith(f"operand B: {element_type} does not hold this number")
+        assert ("; round it first, so that what is computed with is seen: " in sentence) != ("; allowed: " in sentence)
         assert len(sentence) < 220
         return
     taken = exact_scalar(value, element_type, "operand B")
@@ -51,7 +51,7 @@ def check(element_type: ElementType, value: float) -> None:
 def test_numbers_on_the_edges_of_types(element_type: ElementType) -> None:
     for value in (*EDGES, *(element_type.limits if element_type.is_integer else ())):
         check(element_type, value)
-    with pytest.raises(ValueRangeError, match="got an integer of 16610 bits; round it first"):
+    with pytest.raises(ValueRangeError, match=r"got an integer of 16610 bits; (round it first|allowed: )"):
         exact_scalar(-(10**5000), element_type, "operand B")
 
 

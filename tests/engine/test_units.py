@@ -33,6 +33,22 @@ class Wrapped:
         return NotImplemented
 
 
+class Masking:
+    """An object that gives a masked array to who asks for one."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.ma.masked_array(PLAIN, [True, False])
+
+
+class NoUfunc:
+    """An object that NumPy's functions refuse, which is how NumPy says that of a class."""
+
+    __array_ufunc__ = None
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return PLAIN
+
+
 def of_astropy() -> Any:
     return np.array([1, 2], np.float32) * pytest.importorskip("astropy.units").km
 
@@ -49,13 +65,27 @@ def fake_tensor() -> Any:
         return torch.ones(2)
 
 
+def tensor_with_a_unit() -> Any:
+    torch = pytest.importorskip("torch")
+
+    class Length(torch.Tensor):  # type: ignore[misc, name-defined]
+        @classmethod
+        def __torch_function__(cls, *_arguments: Any) -> Any:
+            return NotImplemented
+
+    return torch.ones(2).as_subclass(Length)
+
+
 MAKERS: dict[str, Callable[[], Any]] = {
     "subclass": lambda: PLAIN.view(Length),
     "wrapped": Wrapped,
     "astropy": of_astropy,
     "pint": of_pint,
     "masked": lambda: np.ma.masked_array(PLAIN, [True, False]),
+    "masked by __array__": Masking,
+    "__array_ufunc__ = None": NoUfunc,
     "FakeTensor": fake_tensor,
+    "__torch_function__": tensor_with_a_unit,
 }
 CALLS: dict[str, Callable[[Any], Any]] = {
     "first": lambda x: eltwise.subtract(x, PLAIN),

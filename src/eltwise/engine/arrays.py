@@ -78,11 +78,15 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         text = repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits.
         text = f"an integer of {int(value).bit_length()} bits"
+    low, high = element_type.limits if element_type.is_integer else (-math.inf, math.inf)
+    is_inside = low <= value <= high
+    rounded = f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}"
     raise ValueRangeError(
-        f"{element_type.name} does not hold this number exactly",
+        f"{element_type.name} does not hold this number{' exactly' if is_inside else ''}",
         operand=operand,
         got=text if len(text) < 60 else f"{text[:57]}...",
-        hint=f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}",
+        allowed="" if is_inside else f"{low} to {high}",
+        hint=rounded if is_inside else "",
     )
 
 

@@ -24,8 +24,16 @@ _HOST_DEVICES = (1, 3)
 """kDLCPU, and kDLCUDAHost for memory of the host that a GPU reads."""
 
 
+def _by_array(value: Any) -> np.ndarray:
+    """The array that ``__array__`` gives, which may be one that would lose something."""
+    array = np.asanyarray(value)
+    if type(array) is not np.ndarray:
+        _check_plain(array)
+    return np.asarray(array)
+
+
 _PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray]], ...] = (
-    ("__array__", np.asarray),
+    ("__array__", _by_array),
     ("__dlpack__", np.from_dlpack),
     ("", lambda value: np.asarray(memoryview(value))),
 )
@@ -39,6 +47,8 @@ def _by_protocol(value: Any, protocols: Sequence[tuple[str, Callable[[Any], np.n
             continue
         try:
             return take(value)
+        except EltwiseError:
+            raise
         except Exception as error:  # noqa: BLE001 - what gives its data is foreign code
             if protocol or not isinstance(error, TypeError):  # The latter is raised for what is no buffer.
                 refusals[f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__] = None
@@ -58,8 +68,8 @@ def _check_plain(value: Any) -> None:
         raise ElementTypeError("a masked array would lose its mask", hint="fill it first")
     kind: Any = type(value)
     for protocol in ("__array_ufunc__", "__array_function__"):
-        override = getattr(kind, protocol, None)
-        if override is not None and override is not getattr(np.ndarray, protocol):
+        plain = getattr(np.ndarray, protocol)
+        if getattr(kind, protocol, plain) is not plain:
             raise ElementTypeError(
                 f"this {kind.__name__} would lose what it has beside its numbers, such as its unit",
                 hint="convert it to the unit that you mean, and give its plain array",
@@ -101,10 +111,11 @@ def is_pandas(value: object) -> bool:
 
 
 def _of_pandas(value: Any) -> np.ndarray:
-    """The values of a Series or DataFrame whose columns have one type; of an index those that it gives."""
-    if not is_pandas(value):
+    """The values of a DataFrame whose columns have one type, or of what has one dimension, where none misses."""
+    rank = getattr(value, "ndim", 0)
+    if not hasattr(value, "to_numpy") or not rank:
         return _by_protocol(value)
-    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    columns = list(value.items()) if rank == 2 else [(getattr(value, "name", None), value)]
     types = {str(column.dtype): (column.dtype, name) for name, column in reversed(columns)}
     if len(types) > 1:
         got = ", ".join(f"{name!r} is {text}" for text, (_dtype, name) in reversed(types.items()))
@@ -115,7 +126,8 @@ def _of_pandas(value: Any) -> np.ndarray:
         return np.asarray(value.to_numpy())
     for name, column in columns:
         if column.isna().any():
-            raise ElementTypeError(f"column {name!r} has missing values", hint="fill them first")
+            problem = f"{type(value).__name__ if name is None else f'column {name!r}'} has missing values"
+            raise ElementTypeError(problem, hint="fill them first")
     return np.asarray(value.to_numpy(dtype=getattr(dtype, "numpy_dtype", None)))
 
 
@@ -133,14 +145,21 @@ def _check_device(value: Any) -> None:
 
 
 def _check_torch(value: Any) -> None:
-    name: str = type(value).__name__
-    if getattr(value, "is_meta", False):
-        raise ElementTypeError(f"this {name} is on the device meta and has no data", allowed="a tensor with data")
-    _check_device(value)
-    tensor = sys.modules["torch"].Tensor
-    if getattr(type(value), "__torch_dispatch__", None) is not tensor.__torch_dispatch__:
+    kind, tensor = type(value), getattr(sys.modules.get("torch"), "Tensor", None)
+    name: str = kind.__name__
+    if tensor is None or not isinstance(value, tensor):
+        _check_device(value)
+        return
+    if kind.__torch_dispatch__ is not tensor.__torch_dispatch__:
         problem = f"this {name} has no data that can be read, or computes in a way of its own"
         raise ElementTypeError(problem, allowed="a torch.Tensor or Parameter")
+    override = getattr(kind.__torch_function__, "__func__", None)  # None where it is disabled, as Parameter's.
+    if override not in (None, tensor.__torch_function__.__func__):
+        problem = f"this {name} would lose what it has beside its numbers"
+        raise ElementTypeError(problem, hint="give value.as_subclass(torch.Tensor)")
+    if value.is_meta:
+        raise ElementTypeError(f"this {name} is on the device meta and has no data", allowed="a tensor with data")
+    _check_device(value)
     if value.requires_grad:
         problem = f"this {name} requires grad, and eltwise computes no gradients"
         raise ElementTypeError(problem, hint="give tensor.detach()")
@@ -149,7 +168,7 @@ def _check_torch(value: Any) -> None:
 def _of_torch(value: Any) -> np.ndarray:
     """The array of a tensor, which shares its memory; DLPack would lose the bits that negate and conjugate."""
     for element_type in NOT_IN_NUMPY:
-        if str(value.dtype) == f"torch.{element_type.name}":
+        if str(getattr(value, "dtype", "")) == f"torch.{element_type.name}":
             bits: Any = getattr(sys.modules["torch"], f"int{element_type.bits}")
             return _by_protocol(value.view(bits), _PROTOCOLS[:1]).view(element_type.storage)
     return _by_protocol(value, _PROTOCOLS[:1])

@@ -67,7 +67,9 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
 
 
 def check_labels(a: object, b: object) -> None:
-    """Refuse two objects of pandas, or two mappings of them, that have other labels; elements are compared by position.
+    """Refuse two objects of pandas or xarray, or two mappings of them, that have other labels.
+
+    Elements are compared by position.
 
     Raises:
         ShapeError: with what aligns them.
@@ -75,13 +77,21 @@ def check_labels(a: object, b: object) -> None:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in a.keys() & b.keys():
             check_labels(a[name], b[name])
+    if kind_of(a) == kind_of(b) == "xarray":
+        for number, names in enumerate(zip(getattr(a, "dims", ()), getattr(b, "dims", ()), strict=False)):
+            if names[0] != names[1] and not isinstance(a, Mapping):
+                problem = f"dimension {number} is {names[0]!r} and {names[1]!r}"
+                raise ShapeError(problem, operand="B", hint="transpose or rename one of the operands")
     for one, other in zip(_labels_of(a), _labels_of(b), strict=False):
-        if len(one) == len(other):
+        if one is not None and other is not None and len(one) == len(other):
             _common(one, other, "B")
 
 
 def _labels_of(value: object) -> Sequence[Any]:
-    """The labels of each axis; none for other objects."""
+    """The labels of each axis, or None; none for other objects."""
+    if kind_of(value) == "xarray" and hasattr(value, "to_index"):  # A DataArray, as a Dataset's are in its variables.
+        array: Any = value
+        return [array.coords[name].to_index() if name in array.coords else None for name in array.dims]
     axes: Sequence[Any] = getattr(value, "axes", ()) if is_pandas(value) else ()
     return axes
 
@@ -93,7 +103,7 @@ def _common(first: Any, labels: Any, operand: str) -> Any:
     raise ShapeError(
         f"the labels differ: {_shown(first)} and {_shown(labels)}",
         operand=operand,
-        hint="align the operands with DataFrame.align or Series.align first, or give their NumPy arrays",
+        hint="align the operands with DataFrame.align, Series.align or xarray.align first, or give their NumPy arrays",
     )
 
 
