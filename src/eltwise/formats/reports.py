@@ -71,6 +71,20 @@ class BaseReport(Generic[RecordT]):
         return text
 
     @public
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The report as one page that needs nothing else, written to a file if one is named."""
+        text = self._page()
+        if path is not None:
+            files.write_text(Path(path), text)
+        return text
+
+    def _page(self) -> str:
+        """The page; that of a report without pictures is its text."""
+        head = f'<meta charset="utf-8">\n<title>{escape(self.summary)}</title>'
+        body = f"<pre>{escape(str(self))}</pre>"
+        return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+    @public
     def to_pandas(self) -> pandas.DataFrame:
         """The records as a DataFrame, a row each.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from eltwise.conformance.results import EXTENTS, Extent, Results
 from eltwise.conformance.run import RunSettings, run_tests, select
 from eltwise.core.border import check_range, public
 from eltwise.core.errors import unknown_name
 from eltwise.core.progress import Progress, no_progress
-from eltwise.formats import files
 from eltwise.report.page import page
 from eltwise.runtimes.host import LIMIT
 
@@ -21,13 +18,8 @@ from eltwise.runtimes.host import LIMIT
 class ConformanceReport(Results):
     """What runtimes compute right and wrong, test by test; the attributes are those of the results."""
 
-    @public
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The results as one page that needs nothing else, written to a file if one is named."""
-        text = page(self)
-        if path is not None:
-            files.write_text(Path(path), text)
-        return text
+    def _page(self) -> str:
+        return page(self)
 
 
 @public
