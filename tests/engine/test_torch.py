@@ -105,3 +105,59 @@ def test_an_out_that_cannot_hold_the_result_is_refused() -> None:
         with pytest.raises(eltwise.EltwiseError, match=sentence):
             eltwise.subtract(a, a, out=out)
     assert leaf.tolist() == [1, 1, 1]
+
+
+def forward_mode(function: Callable[..., Any]) -> Callable[..., Any]:
+    def of_dual(x: Any) -> Any:
+        with torch.autograd.forward_ad.dual_level():
+            return function(torch.autograd.forward_ad.make_dual(x, x))
+
+    return of_dual
+
+
+def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    return lambda x: make_fx(function)(x)(x + 1)
+
+
+def exported(function: Callable[..., Any]) -> Callable[..., Any]:
+    module = type("Exported", (torch.nn.Module,), {"forward": lambda _self, x: function(x)})
+    return lambda x: torch.export.export(module(), (x,)).module()(x + 1)
+
+
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "vmap": torch.vmap,
+    "functionalize": torch.func.functionalize,
+    "grad": lambda function: torch.func.grad(lambda x: function(x).sum()),
+    "jvp": lambda function: lambda x: torch.func.jvp(function, (x,), (x,)),
+    "forward mode": forward_mode,
+    "make_fx": recorded,
+    "export": exported,
+    "jit.trace": lambda function: lambda x: torch.jit.trace(function, (x,))(x + 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_what_is_transformed_or_recorded_is_refused(name: str) -> None:
+    """Some results were memory that nothing was written to, others lost gradients or became constants."""
+    with pytest.raises(
+        eltwise.errors.ElementTypeError, match=r"requires grad|torch\.library\.custom_op|no data that can be"
+    ):
+        TRANSFORMS[name](lambda x: eltwise.subtract(x * 1, x * 2))(torch.ones(2, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_operator_of_a_library_can_be_transformed() -> None:
+    @torch.library.custom_op("eltwise_tests::subtract", mutates_args=())
+    def subtract(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return eltwise.subtract(a, b)  # type: ignore[no-any-return]
+
+    subtract.register_fake(lambda a, b: torch.empty_like(a))
+    x = torch.ones(2, 3)
+    for name in ("make_fx", "export", "jit.trace"):
+        assert torch.equal(TRANSFORMS[name](lambda x: subtract(x, x * 3))(x), -2 * (x + 1))
+    assert torch.equal(torch.func.functionalize(lambda x: subtract(x * 1, x * 3))(x), -2 * x)
+    assert torch.equal(torch.compile(lambda x: subtract(x, x * 3) + 1, fullgraph=True, backend="eager")(x), -2 * x + 1)

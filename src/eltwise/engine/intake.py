@@ -163,6 +163,26 @@ def _check_torch(value: Any) -> None:
     if value.requires_grad:
         problem = f"this {name} requires grad, and eltwise computes no gradients"
         raise ElementTypeError(problem, hint="give tensor.detach()")
+    if _is_transformed(value):
+        raise ElementTypeError(
+            f"PyTorch transforms or records what is computed of this {name}, and would not see what eltwise computes",
+            hint="call eltwise in a function that torch.library.custom_op makes an operator",
+        )
+
+
+def _is_transformed(value: Any) -> bool:
+    """Whether ``vmap``, ``functionalize``, ``make_fx``, ``jit.trace`` or a gradient in forward mode is under way.
+
+    Some of their tensors have memory that nothing was written to yet.
+    """
+    torch = sys.modules["torch"]
+    recorder = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    return bool(
+        torch._C._functorch.is_functorch_wrapped_tensor(value)
+        or torch.jit.is_tracing()
+        or torch.autograd.forward_ad.unpack_dual(value).tangent is not None
+        or (recorder is not None and recorder.get_proxy_mode() is not None)
+    )
 
 
 def _of_torch(value: Any) -> np.ndarray:
