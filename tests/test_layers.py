@@ -53,7 +53,7 @@ HEAVY = {
     "jax": ("runtimes/", "engine/array_libraries.py"),
     "dask": ("engine/dask_arrays.py", "engine/intake.py"),
     "xarray": ("engine/xarray_objects.py", "engine/intake.py"),
-    "pandas": ("engine/pandas_objects.py", "formats/reports.py"),
+    "pandas": ("formats/reports.py",),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

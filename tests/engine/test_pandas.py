@@ -77,6 +77,39 @@ def test_names_attributes_arrays_and_numbers() -> None:
     assert type(eltwise.subtract(pd.Index([1, 2]), 1)) is np.ndarray
 
 
+class Track(pd.Series):  # type: ignore[misc, name-defined]
+    """A class of a user, as pandas says how to make them."""
+
+    @property
+    def _constructor(self) -> Any:
+        return Track
+
+    @property
+    def _constructor_expanddim(self) -> Any:
+        return Tracks
+
+
+class Tracks(pd.DataFrame):  # type: ignore[misc, name-defined]
+    """The same of two dimensions."""
+
+    @property
+    def _constructor(self) -> Any:
+        return Tracks
+
+    @property
+    def _constructor_sliced(self) -> Any:
+        return Track
+
+
+def test_classes_of_users_stay() -> None:
+    track, tracks = Track(ABC), Tracks(FRAME)
+    assert type(eltwise.subtract(track, track)) is Track
+    assert type(eltwise.subtract(tracks, track)) is Tracks
+    assert type(eltwise.subtract(np.ones((2, 3), np.float32), track)) is Tracks
+    assert type(eltwise.mean_squared_difference(tracks, tracks, axis=0)) is Track
+    assert type(eltwise.subtract(FRAME, FRAME)) is pd.DataFrame
+
+
 @pytest.mark.parametrize("name", ["Int8", "Int64", "UInt16", "Float32", "boolean"])
 def test_nullable_types_are_their_numpy_types_unless_a_value_misses(name: str) -> None:
     whole, gap = pd.Series([1, 0, 1], dtype=name, name="n"), pd.Series([1, None, 1], dtype=name, name="n")

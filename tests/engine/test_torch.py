@@ -151,10 +151,8 @@ def test_what_is_transformed_or_recorded_is_refused(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_operator_of_a_library_can_be_transformed() -> None:
-    @torch.library.custom_op("eltwise_tests::subtract", mutates_args=())
-    def subtract(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return eltwise.subtract(a, b)  # type: ignore[no-any-return]
-
+    tensors = "(Tensor a, Tensor b) -> Tensor"
+    subtract = torch.library.custom_op("eltwise_tests::subtract", eltwise.subtract, mutates_args=(), schema=tensors)
     subtract.register_fake(lambda a, b: torch.empty_like(a))
     x = torch.ones(2, 3)
     for name in ("make_fx", "export", "jit.trace"):

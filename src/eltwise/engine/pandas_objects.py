@@ -37,8 +37,6 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         ShapeError: where labels differ, or pandas holds no array of the result's rank.
         ElementTypeError: for columns of several types, and for missing values.
     """
-    import pandas
-
     names = [f"operand {name}" for name in computation.operands]
     data = [
         array_of(operand, name) if kind_of(operand) else operand for operand, name in zip(operands, names, strict=True)
@@ -53,17 +51,26 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     rest = [each for number, each in enumerate(labels) if number not in reduced]
     if len(rest) > _MOST_RANK:
         raise ShapeError(f"pandas holds no result of rank {len(rest)}", hint="give NumPy arrays")
-    given = [operand for operand in operands if is_pandas(operand)]
+    given: list[Any] = [operand for operand in operands if is_pandas(operand)]
     result = np.asarray(on_data(data, reduced))
     if not given or not rest:
         return result[()]
     if result.ndim == 1:
         of_names = {getattr(operand, "name", None) for operand in given}
-        made: Any = pandas.Series(result, rest[0], name=of_names.pop() if len(of_names) == 1 else None, copy=False)
+        common_name = of_names.pop() if len(of_names) == 1 else None
+        made = _class_of(given, 1)(result, rest[0], name=common_name, copy=False)
     else:
-        made = pandas.DataFrame(result, *rest, copy=False)
-    made.attrs = dict(given[0].attrs)  # type: ignore[attr-defined]
+        made = _class_of(given, 2)(result, *rest, copy=False)
+    made.attrs = dict(given[0].attrs)
     return made
+
+
+def _class_of(operands: Sequence[Any], rank: int) -> Any:
+    """What makes a Series or DataFrame of the class of the first operand of its rank, or else of the first one."""
+    for operand in operands:
+        if operand.ndim == rank:
+            return operand._constructor
+    return operands[0]._constructor_sliced if rank == 1 else operands[0]._constructor_expanddim
 
 
 def check_labels(a: object, b: object) -> None:
