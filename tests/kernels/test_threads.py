@@ -105,6 +105,34 @@ def test_the_caller_sleeps_until_the_last_piece_is_done() -> None:
         threads.THREAD_POOL.debt = 0
 
 
+@pytest.mark.usefixtures("two_threads")
+def test_a_sleeping_worker_is_woken_for_long_calls_and_for_many_short_ones() -> None:
+    worker, ran = threads.THREAD_POOL.states[0], list[str]()
+    short = pieces(ctypes.pythonapi.Py_IsInitialized, 6)
+
+    def let_sleep() -> None:
+        while not worker.asleep:
+            time.sleep(0.001)
+        time.sleep(0.001)
+        threads.THREAD_POOL.debt = threads.THREAD_POOL.in_a_row = 0
+
+    def stays_asleep() -> bool:
+        let_sleep()
+        short.run()
+        return bool(worker.asleep)
+
+    def is_woken_by_many() -> bool:
+        short.run()
+        return not worker.asleep
+
+    assert any(stays_asleep() for _turn in range(5))
+    let_sleep()
+    slow_worker(ran, 0.01).run()
+    assert "eltwise" in ran
+    let_sleep()
+    assert any(is_woken_by_many() for _call in range(1000))
+
+
 @pytest.mark.skipif(processors() < 2 or not affinity_functions(), reason="no processor to choose")
 @pytest.mark.usefixtures("two_threads")
 def test_a_worker_is_woken_on_another_processor_than_its_callers_and_may_use_all_then() -> None:
@@ -224,17 +252,20 @@ def test_the_number_of_threads_may_change_while_others_compute() -> None:
 
 SCRIPTS = {
     "an interrupt": """
-import os, signal, threading
+import os, signal, sys, threading, time
+sys.unraisablehook = lambda _problem: None  # An interrupt that comes while a finalizer runs is lost.
 eltwise.set_num_threads(3)
 a, b = np.full(5_000_000, 7, np.int16), np.full(5_000_000, 9, np.int16)
 for turn in range(40):
     timer = threading.Timer(0.0005 * (turn % 9), os.kill, (os.getpid(), signal.SIGINT))
     try:
         timer.start()
-        while True:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
             eltwise.subtract(a, b)
     except KeyboardInterrupt:
-        timer.join()
+        pass
+    timer.join()
     assert (eltwise.subtract(b, a) == 2).all()
 """,
     "a fork": """

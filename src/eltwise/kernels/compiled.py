@@ -25,7 +25,7 @@ from eltwise.ops.expression import Expression
 LEAST_BYTES_PER_PIECE = 1 << 16
 """A smaller result is computed by one thread; to share it would cost more than it saves."""
 
-PIECES_PER_THREAD = 4
+PIECES_PER_THREAD = 8
 """Into how many pieces the work of a thread is cut, so that one that starts late does less."""
 
 _MOST_STRIDES = 64

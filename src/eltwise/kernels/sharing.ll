@@ -5,17 +5,14 @@ entry:
   %busy = getelementptr i8, ptr %pool, i64 $at_busy$
   %published = getelementptr i8, ptr %pool, i64 $at_pieces$
   %waiting = getelementptr i8, ptr %pool, i64 $at_waiting$
-  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
   %debt_place = getelementptr i8, ptr %pool, i64 $at_debt$
   %spins_place = getelementptr i8, ptr %pool, i64 $at_spins$
   %ends_place = getelementptr i8, ptr %pool, i64 $at_ends$
   %acquire_place = getelementptr i8, ptr %pool, i64 $at_acquire$
-  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
   %finished_place = getelementptr i8, ptr %pool, i64 $at_finished$
   %processor_place = getelementptr i8, ptr %pool, i64 $at_processor$
   %states = getelementptr i8, ptr %pool, i64 $at_states$
   %acquire = load ptr, ptr %acquire_place, align 8
-  %release = load ptr, ptr %release_place, align 8
   %finished = load ptr, ptr %finished_place, align 8
   %is_worker = icmp eq ptr %pieces, null
   br i1 %is_worker, label %work, label %share
@@ -86,49 +83,57 @@ publish:
   store atomic i64 0, ptr %done monotonic, align 8
   %new_ticket = shl i64 %count, 40
   store atomic i64 %new_ticket, ptr %pool seq_cst, align 8
-  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %limit_place = getelementptr i8, ptr %pool, i64 $at_most_debt$
+  %limit = load i64, ptr %limit_place, align 8
+  %has_no_ticks = icmp eq i64 %limit, 0
+  %last_place = getelementptr i8, ptr %pool, i64 $at_last_end$
+  %row_place = getelementptr i8, ptr %pool, i64 $at_in_a_row$
+  %last_end = load i64, ptr %last_place, align 8
+  %row_before = load i64, ptr %row_place, align 8
+  %pause = sub i64 %start, %last_end
+  %spinning_time = udiv i64 %limit, $spinning_share$
+  %is_soon = icmp ult i64 %pause, %spinning_time
+  %row_after = add i64 %row_before, 1
+  %row = select i1 %is_soon, i64 %row_after, i64 0
+  %is_row = icmp uge i64 %row, $calls_in_a_row$
+  %new_row = select i1 %is_row, i64 0, i64 %row
+  store i64 %new_row, ptr %row_place, align 8
+  %wakes_at_once = or i1 %is_row, %has_no_ticks
+  br i1 %wakes_at_once, label %wake_all, label %take
+
+wake_all:
   %others = sub i64 %count, 1
-  %are_few = icmp ult i64 %workers, %others
-  %wanted = select i1 %are_few, i64 %workers, i64 %others
-  br label %wake
+  call void @wake_workers(ptr %pool, i64 %others)
+  br label %take
 
-wake:
-  %worker = phi i64 [ 0, %publish ], [ %next_worker, %next_one ]
-  %is_left = icmp ult i64 %worker, %wanted
-  br i1 %is_left, label %check_worker, label %take
-
-check_worker:
-  %state_offset = mul i64 %worker, $worker_bytes$
-  %state_place = getelementptr i8, ptr %states, i64 %state_offset
-  %next_worker = add i64 %worker, 1
-  %state = load atomic i64, ptr %state_place seq_cst, align 8
-  %sleeps = icmp eq i64 %state, 1
-  br i1 %sleeps, label %claim_worker, label %next_one
-
-claim_worker:
-  %state_before = atomicrmw xchg ptr %state_place, i64 0 seq_cst
-  %is_claimed = icmp eq i64 %state_before, 1
-  br i1 %is_claimed, label %wake_worker, label %next_one
-
-wake_worker:
-  %own_processor = call i64 @processor(ptr %pool)
-  store atomic i64 %own_processor, ptr %processor_place monotonic, align 8
-  %thread_place = getelementptr i8, ptr %state_place, i64 $at_thread$
-  %thread = load i64, ptr %thread_place, align 8
-  call void @allow_processor(ptr %pool, i64 %thread, i64 %own_processor, i64 0)
-  %lock_place = getelementptr i8, ptr %state_place, i64 $at_lock$
-  %lock = load ptr, ptr %lock_place, align 8
-  call void %release(ptr %lock)
-  br label %next_one
-
-next_one:
-  br label %wake
-
+; Workers that are awake find the pieces themselves. One that sleeps is woken when the rest takes long enough.
 take:
-  %own = phi i64 [ 0, %wake ], [ %own_more, %take ]
+  %own = phi i64 [ 0, %publish ], [ 0, %wake_all ], [ %own_more, %weigh_waking ], [ %own_more, %wake_some ]
+  %are_woken = phi i1 [ false, %publish ], [ true, %wake_all ], [ %are_woken, %weigh_waking ], [ true, %wake_some ]
   %took = call i1 @take_piece(ptr %pool, i64 1)
   %own_more = add i64 %own, 1
-  br i1 %took, label %take, label %wait
+  br i1 %took, label %weigh_waking, label %wait
+
+weigh_waking:
+  %now = call i64 @ticks()
+  %time_so_far = sub i64 %now, %start
+  %time_of_one = udiv i64 %time_so_far, %own_more
+  %ticket_now = load atomic i64, ptr %pool monotonic, align 8
+  %front_now = and i64 %ticket_now, 1048575
+  %back_shifted = lshr i64 %ticket_now, 20
+  %back_now = and i64 %back_shifted, 1048575
+  %taken_now = add i64 %front_now, %back_now
+  %left_now = call i64 @llvm.usub.sat.i64(i64 %count, i64 %taken_now)
+  %time_left = mul i64 %time_of_one, %left_now
+  %least_time = udiv i64 %limit, $waking_share$
+  %is_slow = icmp ugt i64 %time_left, %least_time
+  %are_asleep = xor i1 %are_woken, true
+  %wakes_now = and i1 %is_slow, %are_asleep
+  br i1 %wakes_now, label %wake_some, label %take
+
+wake_some:
+  call void @wake_workers(ptr %pool, i64 %left_now)
+  br label %take
 
 wait:
   %own_end = call i64 @ticks()
@@ -185,8 +190,6 @@ weigh:
   br i1 %is_loss, label %owe, label %leave
 
 owe:
-  %limit_place = getelementptr i8, ptr %pool, i64 $at_most_debt$
-  %limit = load i64, ptr %limit_place, align 8
   %debt_before = load atomic i64, ptr %debt_place monotonic, align 8
   %sum = add i64 %debt_before, %loss
   %is_over = icmp ugt i64 %sum, %limit
@@ -195,6 +198,8 @@ owe:
   br label %leave
 
 leave:
+  %leave_time = call i64 @ticks()
+  store i64 %leave_time, ptr %last_place, align 8
   store atomic i64 0, ptr %busy release, align 8
   br label %end
 
@@ -252,6 +257,51 @@ asleep:
   %callers = load atomic i64, ptr %processor_place monotonic, align 8
   call void @allow_processor(ptr %pool, i64 0, i64 %callers, i64 -1)
   br label %idle
+}
+
+; Wake so many workers at most, if they sleep.
+define internal void @wake_workers(ptr %pool, i64 %most) nounwind {
+entry:
+  %workers_place = getelementptr i8, ptr %pool, i64 $at_workers$
+  %release_place = getelementptr i8, ptr %pool, i64 $at_release$
+  %processor_place = getelementptr i8, ptr %pool, i64 $at_processor$
+  %states = getelementptr i8, ptr %pool, i64 $at_states$
+  %release = load ptr, ptr %release_place, align 8
+  %workers = load atomic i64, ptr %workers_place monotonic, align 8
+  %count = call i64 @llvm.umin.i64(i64 %workers, i64 %most)
+  br label %each
+
+each:
+  %worker = phi i64 [ 0, %entry ], [ %next, %check ], [ %next, %claim ], [ %next, %wake ]
+  %is_left = icmp ult i64 %worker, %count
+  br i1 %is_left, label %check, label %end
+
+check:
+  %offset = mul i64 %worker, $worker_bytes$
+  %state_place = getelementptr i8, ptr %states, i64 %offset
+  %next = add i64 %worker, 1
+  %state = load atomic i64, ptr %state_place seq_cst, align 8
+  %sleeps = icmp eq i64 %state, 1
+  br i1 %sleeps, label %claim, label %each
+
+claim:
+  %before = atomicrmw xchg ptr %state_place, i64 0 seq_cst
+  %is_claimed = icmp eq i64 %before, 1
+  br i1 %is_claimed, label %wake, label %each
+
+wake:
+  %processor = call i64 @processor(ptr %pool)
+  store atomic i64 %processor, ptr %processor_place monotonic, align 8
+  %thread_place = getelementptr i8, ptr %state_place, i64 $at_thread$
+  %thread = load i64, ptr %thread_place, align 8
+  call void @allow_processor(ptr %pool, i64 %thread, i64 %processor, i64 0)
+  %lock_place = getelementptr i8, ptr %state_place, i64 $at_lock$
+  %lock = load ptr, ptr %lock_place, align 8
+  call void %release(ptr %lock)
+  br label %each
+
+end:
+  ret void
 }
 
 ; The time, in a unit of the processor's; 0 where it is not known.

@@ -1,7 +1,8 @@
 """The work of a call shared by the caller and waiting threads, as LLVM IR text and as the memory that they share.
 
 The caller publishes the pieces of its call, and every thread takes the next piece that nobody has taken. The threads
-spin for a short time after a call, so that the next one finds them awake, and then sleep until a caller wakes them.
+spin for a short time after a call, so that the next one finds them awake, and then sleep until a caller wakes them,
+which takes longer than short calls do.
 Linux often wakes a thread on the processor of the one who wakes it, where it waits for the caller instead of helping
 it, and again each time. So the caller forbids a worker its own processor before it wakes it, and the worker allows it
 again.
@@ -29,6 +30,15 @@ _MOST_PROCESSORS = 1024
 """The processors that a set of Linux's C library holds; with more the system refuses it, and nothing is moved."""
 
 CACHE_LINE = 64
+
+SPINNING_SECONDS, MOST_DEBT_SECONDS = 50e-6, 20e-3
+"""How long a thread waits awake for the next call, and the most that calls may be in debt."""
+
+_WAKING_SECONDS = 80e-6
+"""Sleeping workers are woken for a call of which more is left, since to wake one takes about 10 us of the caller."""
+
+_CALLS_IN_A_ROW = 8
+"""After so many calls one soon after the other they are woken for a shorter one, too, and stay awake."""
 
 
 class Piece(ctypes.Structure):
@@ -64,6 +74,8 @@ class ThreadPool(ctypes.Structure):
         pieces: those of the call that is shared.
         waiting: 1 while the caller sleeps until the last piece is done.
         finished: the lock by which it sleeps.
+        last_end: when the last call that was shared ended.
+        in_a_row: how many calls began soon after the one before, since workers were last woken for it.
         workers: how many threads may help.
         is_ready: 0 where threads have to be started first.
         debt: the time, in ticks of the processor, that shared calls took longer than unshared ones would have.
@@ -88,7 +100,9 @@ class ThreadPool(ctypes.Structure):
         ("pieces", c_void_p),
         ("waiting", c_int64),
         ("finished", c_void_p),
-        ("_call_line", c_char * (CACHE_LINE - 32)),
+        ("last_end", c_int64),
+        ("in_a_row", c_int64),
+        ("_call_line", c_char * (CACHE_LINE - 48)),
         ("workers", c_int64),
         ("is_ready", c_int64),
         ("spins", c_int64),
@@ -119,6 +133,9 @@ def sharing_text(pause: str, ticks: str) -> str:
     names |= {"worker_bytes": str(ctypes.sizeof(Worker)), "at_lock": str(Worker.lock.offset)}
     names["at_thread"] = str(Worker.thread.offset)
     names["piece_bytes"] = str(ctypes.sizeof(Piece))
+    names["calls_in_a_row"] = str(_CALLS_IN_A_ROW)
+    for name, seconds in (("waking_share", _WAKING_SECONDS), ("spinning_share", SPINNING_SECONDS)):
+        names[name] = str(round(MOST_DEBT_SECONDS / seconds))
     names["most_processors"] = str(_MOST_PROCESSORS)
     names |= {"set_words": str(_MOST_PROCESSORS // 64), "set_bytes": str(_MOST_PROCESSORS // 8)}
     names["pause"] = f"call {pause}" if pause else ""

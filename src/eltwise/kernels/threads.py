@@ -21,15 +21,19 @@ from eltwise.core.border import check_range, public
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import affinity_functions, is_arm64, is_x86, processors
 from eltwise.kernels.records import function_address
-from eltwise.kernels.sharing import CACHE_LINE, MOST_WORKERS, Piece, ThreadPool, sharing_text
+from eltwise.kernels.sharing import (
+    CACHE_LINE,
+    MOST_DEBT_SECONDS,
+    MOST_WORKERS,
+    SPINNING_SECONDS,
+    Piece,
+    ThreadPool,
+    sharing_text,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-_SPINNING_SECONDS = 50e-6
-"""How long a thread waits awake for the next call."""
-
-_MOST_DEBT_SECONDS = 20e-3
 _TRIED_SPINS = 1000
 _MOST = 9999
 _POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
@@ -221,7 +225,7 @@ def _measured() -> tuple[int, int]:
     best = min(seconds for seconds, _start, _ticks in turns)
     (_first, begin, ticks_then), *_others, (_last, end, ticks_now) = turns
     ticks = (ticks_now - ticks_then) / (end - begin)
-    return max(1, int(_SPINNING_SECONDS / best * _TRIED_SPINS)), max(0, int(_MOST_DEBT_SECONDS * ticks))
+    return max(1, int(SPINNING_SECONDS / best * _TRIED_SPINS)), max(0, int(MOST_DEBT_SECONDS * ticks))
 
 
 def run_together(work: Sequence[Callable[[], object]], threads: int | None = None) -> None:
