@@ -53,7 +53,7 @@ def test_the_node_is_named_written_and_reproduced(cli: Cli, model: Path) -> None
 def test_equal_runs_exit_with_0_and_say_what_was_drawn(cli: Cli, model: Path) -> None:
     code, out, _err = cli("trace", model, "--runtime", "onnxruntime", "--against", "onnxruntime", "--seed", "5")
     assert code == 0
-    assert "inputs: 1 input drawn with the seed 5: x (1,4,8,8)" in out
+    assert "inputs: 1 input drawn at random with the seed 5: x (1,4,8,8)" in out
     again = cli("trace", model, "--runtime", "onnxruntime", "--against", "onnxruntime", "--seed", "5")
     assert again[1] == out
 

@@ -161,6 +161,17 @@ class Hanging(Planted):
             time.sleep(3600)
 
 
+class RefusingOpenSizes(Planted):
+    """It refuses a model of float32 that leaves the size of an input open."""
+
+    def change(self, model: Any) -> None:
+        """Refuse it."""
+        for value in model.graph.input:
+            kind = value.type.tensor_type
+            if kind.elem_type == onnx.TensorProto.FLOAT and any(not one.dim_value for one in kind.shape.dim):
+                raise NotImplementedError("a size is open")
+
+
 class NeedsConstants(Planted):
     """It takes the shape of a Reshape only as a constant."""
 

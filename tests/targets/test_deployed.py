@@ -208,3 +208,28 @@ def test_nothing_is_established_where_nothing_was_compared(
     code, printed, _said = cli("check", path, "--target", "onnxruntime")
     assert code == 3
     assert "onnxruntime: whether the model computes the same is not established" in printed
+
+
+def test_sizes_that_a_model_leaves_open_are_chosen_so_that_it_runs_and_said() -> None:
+    """A reflection of 40 elements needs more than 16 of them, and a state that is added has no other size than 1."""
+    text = """g (float[1, L] x, float[2, B, 3] s) => (float[1, M] y, float[2, 1, 3] t) {
+        pads = Constant<value = int64[4] {0, 0, 0, 40}>()
+        y = Pad<mode = "reflect">(x, pads)
+        one = Constant<value = int64[3] {2, 1, 3}>()
+        r = Reshape(s, one)
+        t = Tanh(r)
+    }"""
+    report = eltwise.check(parsed(text), "onnxruntime")
+    assert report.verdict == "agree", str(report)
+    assert "drawn at random with the seed 0: x (1,128), s (2,1,3); sizes chosen: L=128, B=1; " in str(report)
+
+
+def test_a_model_that_loads_only_with_fixed_sizes_is_said_to(plant: Callable[[str], None]) -> None:
+    plant("RefusingOpenSizes")
+    model = parsed("g (float[N, 4] x) => (float[N, 4] z) { t = Tanh(x) z = Relu(t) }")
+    report = eltwise.check(model, "onnxruntime")
+    assert (report.verdict, tried(report)[-1]) == ("disagree", ("the sizes fixed (N=1)", "agree"))
+    assert str(report).splitlines()[-1] == "with the sizes fixed (N=1) it does"
+    traced = eltwise.trace(model, runtime="onnxruntime", against="float64")
+    assert (traced.is_good, traced.outputs[0].status) == (False, "failed")
+    assert traced.outputs[0].message.endswith("; with fixed sizes it runs: N=1")

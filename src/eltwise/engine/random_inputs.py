@@ -11,8 +11,8 @@ from eltwise.core.errors import AttributeValueError, UnsupportedError, shown, un
 from eltwise.core.shapes import Dimension
 from eltwise.ir.graph import Port
 
-_SIZES = (1, 16)
-"""The size of a first dimension that is not known, and that of others."""
+_SIZES = (1, 16, 16)
+"""The size of a first dimension that is not known, that of a last one, and that of others."""
 
 _LARGEST = 8
 """Integers of more than 8 bits are drawn below this number, since they often count or select something."""
@@ -44,9 +44,15 @@ def _check_size(name: str, size: object, dimensions: Sequence[Dimension]) -> Non
 
 
 def drawn(
-    port: Port, element_type: ElementType | None, generator: np.random.Generator, symbols: dict[str, int]
+    port: Port,
+    element_type: ElementType | None,
+    generator: np.random.Generator,
+    symbols: dict[str, int],
+    open_sizes: tuple[int, int, int] = _SIZES,
 ) -> np.ndarray:
     """Draw an input as an element type; a symbol has one size in all inputs, which is added to ``symbols``.
+
+    A dimension that is not known has a size of ``open_sizes``: that of a first one, of a last one, or of others.
 
     Raises:
         EltwiseError: where the type or the rank is not declared, or it is no tensor of numbers.
@@ -60,11 +66,13 @@ def drawn(
         raise UnsupportedError(message, operand=operand, hint="give an array for it")
     if not element_type.runs:
         raise not_run(element_type, operand=operand)
+    dimensions = port.type.shape.dimensions
+    chosen = [open_sizes[0 if not axis else 1 if axis == len(dimensions) - 1 else 2] for axis in range(len(dimensions))]
     sizes = [
-        max(one.low, _SIZES[axis > 0] if one.high is None else min(one.high, _SIZES[axis > 0]))
-        for axis, one in enumerate(port.type.shape.dimensions)
+        max(one.low, size if one.high is None else min(one.high, size))
+        for one, size in zip(dimensions, chosen, strict=True)
     ]
-    for axis, one in enumerate(port.type.shape.dimensions):
+    for axis, one in enumerate(dimensions):
         if one.symbol:
             sizes[axis] = symbols.setdefault(one.symbol, sizes[axis])
     return _values(element_type, tuple(sizes), generator)

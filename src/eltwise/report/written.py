@@ -15,9 +15,7 @@ class Written(BaseReport[RecordT]):
 
     def _page(self) -> str:
         title, content = self.page_content()
-        return document(title, f"<main>\
-{content}\
-</main>", scripts=("filter.js",))
+        return document(title, f"<main>\n{content}\n</main>", scripts=("filter.js",))
 
     def _repr_html_(self) -> str:
         """For notebooks."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, overload
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
+from eltwise.conversion import model_of
 from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError
+from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.runtimes.specification import split
@@ -20,7 +23,7 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.tracing.inputs import check_inputs
+from eltwise.tracing.inputs import SIZES, check_inputs, feeds_for, open_sizes
 from eltwise.tracing.switches import Trial, find_switches
 
 if TYPE_CHECKING:
@@ -31,6 +34,14 @@ if TYPE_CHECKING:
 
 InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
+
+_SIZES_FIXED = "the sizes fixed"
+
+
+class _Run(Protocol):
+    """Runs a model, or what it was repaired to, with a specification."""
+
+    def __call__(self, specification: str, repaired: Model | None = None) -> Trial: ...
 
 
 @overload
@@ -142,8 +153,38 @@ def _with_remedies(report: TargetReport, deployed: Deployed, model: Model, input
     switches = None if deployed.trace is None else deployed.trace.switches
     if switches is None and not any(trial.verdict == "agree" for trial in remedies):
         switches = find_switches(report.target, run)
-    helpful = () if switches is None else switches.remedies[:1]
-    return replace(report, remedies=(*remedies, *helpful), switches=switches)
+    remedies += () if switches is None else switches.remedies[:1]
+    if report.is_refused and not any(trial.verdict == "agree" for trial in remedies):
+        remedies += _of_sizes(report.target, model, inputs, run)
+    return replace(report, remedies=tuple(remedies), switches=switches)
+
+
+def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
+    """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
+    graph, tried = model.graph, set[str]()
+    arrays = next(iter(inputs.sets.values()), {})
+    for sizes in SIZES:
+        try:
+            feeds = feeds_for(graph, arrays, inputs.seed, sizes)[0]
+        except EltwiseError:
+            return
+        fixed = open_sizes(graph, feeds)
+        if not fixed or fixed in tried:
+            continue
+        tried.add(fixed)
+        types = [port.type._replace(shape=of_sizes(feeds[port.value].shape)) for port in graph.inputs]
+        ports = tuple(replace(port, type=known) for port, known in zip(graph.inputs, types, strict=True))
+        deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({fixed})"
+        trial = run(target, deployed)
+        if trial.verdict == "agree":
+            yield replace(trial, name=suffix)
+            return
+        if trial.error is not None:  # Other sizes may not fit the model.
+            yield replace(trial, name=suffix)
+        switches = find_switches(target, partial(run, repaired=deployed))
+        for helpful in switches.remedies[:1]:
+            yield replace(helpful, name=f"{helpful.name} and {suffix}")
+            return
 
 
 def _repaired(report: TargetReport, model: Model) -> Model | None:

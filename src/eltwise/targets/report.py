@@ -120,14 +120,14 @@ class TargetReport(BaseReport[Finding]):
         ``agree`` if it was run and its outputs compared, and nothing was found that counts; ``disagree`` if something
         was; otherwise ``not_established``, as where only rules were asked.
         """
-        if self.severe or self._is_refused:
+        if self.severe or self.is_refused:
             return "disagree"
         if self.is_compared:
             return "agree"
         return self.trace.verdict if self.trace is not None else "not_established"
 
     @property
-    def _is_refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
         refused = any(finding.kind != "differs" for finding in self.severe)
         return refused or (self.trace is not None and self.trace.is_refused)
@@ -140,7 +140,7 @@ class TargetReport(BaseReport[Finding]):
     @property
     def summary(self) -> str:
         """The result in a line."""
-        result = _NOT_RUN if self._is_refused else VERDICTS[self.verdict]
+        result = _NOT_RUN if self.is_refused else VERDICTS[self.verdict]
         return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {result}"
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class TargetReport(BaseReport[Finding]):
 
     def _to_do(self) -> Iterator[str]:
         """Whether the model computes the same, and at last what to do."""
-        yield f"{self.target}: {_NOT_RUN if self._is_refused else VERDICTS[self.verdict]}"
+        yield f"{self.target}: {_NOT_RUN if self.is_refused else VERDICTS[self.verdict]}"
         if self.switches is not None and self.switches.sentences:
             yield f"options: {self.switches}"
         yield from map(str, self.remedies)

@@ -22,6 +22,7 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import program_of as as_program
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 
 LARGEST = 1 << 28
@@ -110,13 +111,7 @@ def program_of(graph: Graph) -> Program:
     size = sum(_sizes_of(graph))
     if size > LARGEST:
         raise UnsupportedError("the model is too large to be run", got=f"{size} bytes", allowed=f"{LARGEST} bytes")
-    if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.writer import write_onnx
-
-        return Program(write_onnx(graph))
-    from eltwise.formats.openvino.writer import write_openvino
-
-    return Program(*write_openvino(graph))
+    return as_program(graph)
 
 
 def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) -> Severity | None:

@@ -17,8 +17,31 @@ from eltwise.tracing.runner import cast_float, is_float
 _MOST_NAMED = 8
 
 
-def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.ndarray], str]:
+SIZES = tuple((1, last, other) for last in (16, 128, 512) for other in (last, 1))
+"""What is tried for dimensions that a model leaves open, until it runs: for a first one, a last one, and others."""
+
+
+def open_sizes(graph: Graph, feeds: Mapping[str, np.ndarray]) -> str:
+    """The sizes of the dimensions that a model leaves open, as they are in its inputs; empty if there are none."""
+    sizes: dict[str, int] = {}
+    for port in graph.inputs:
+        shape = feeds[port.value].shape
+        for axis, (one, size) in enumerate(zip(port.type.shape.dimensions or (), shape, strict=False)):
+            if not one.is_known:
+                sizes[one.symbol or f"{port.name}[{axis}]"] = size
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def feeds_for(
+    graph: Graph, inputs: object, seed: int, sizes: tuple[int, int, int] = SIZES[0]
+) -> tuple[dict[str, np.ndarray], str]:
     """Take the arrays that are given, and draw the others.
+
+    Args:
+        graph: the model.
+        inputs: arrays by the names of inputs.
+        seed: of what is drawn.
+        sizes: of dimensions that are drawn and not known: a first one, a last one, and others.
 
     Returns:
         The arrays by the value in the graph, and where they come from, as a phrase.
@@ -34,12 +57,14 @@ def feeds_for(graph: Graph, inputs: object, seed: int) -> tuple[dict[str, np.nda
     for name, array in arrays.items():
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
     for port in missing:
-        arrays[port.name] = drawn(port, port.inner_type or port.type.element_type, generator, symbols)
+        arrays[port.name] = drawn(port, port.inner_type or port.type.element_type, generator, symbols, sizes)
     source = "the given inputs"
     if missing:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
-        source = f"{counted(len(missing), 'input')} drawn with the seed {seed}: {shapes}"
-    return {ports[name].value: array for name, array in arrays.items()}, source
+        source = f"{counted(len(missing), 'input')} drawn at random with the seed {seed}: {shapes}"
+    feeds = {ports[name].value: array for name, array in arrays.items()}
+    chosen = open_sizes(graph, feeds) if missing else ""
+    return feeds, f"{source}; sizes chosen: {chosen}" if chosen else source
 
 
 def check_inputs(graph: Graph, inputs: object) -> dict[str, np.ndarray]:
@@ -96,4 +121,4 @@ def _checked(port: Port, value: object) -> np.ndarray:
         message = "the array has another shape than the input"
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
         raise ShapeError(message, operand=operand, got=got, allowed=allowed)
-    return np.ascontiguousarray(array, element_type.storage)
+    return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.

@@ -21,6 +21,9 @@ from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.unintended import random_nodes
 from eltwise.runtimes import Model as Program
 
+LARGEST_WEIGHTS = 1 << 29
+"""A model with more bytes of weights is not run as a whole."""
+
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
 
@@ -282,6 +285,22 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
         writer = IrParts(graph)
         model = TracedModel(graph, writer, writer.types | types, frozenset(arrays))
     return model
+
+
+def has_large_weights(graph: Graph) -> bool:
+    """Whether a model is not run as a whole, since that would take several times the memory of its weights."""
+    return sum(size_of(tensor.type) or 0 for _name, tensor in graph.constants) > LARGEST_WEIGHTS
+
+
+def program_of(graph: Graph) -> Program:
+    """A whole model as its file has it, with external data inside."""
+    if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.writer import write_onnx
+
+        return Program(write_onnx(graph))
+    from eltwise.formats.openvino.writer import write_openvino
+
+    return Program(*write_openvino(graph))
 
 
 def size_of(value_type: TensorType | None) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.model import Submodel, TracedModel
+from eltwise.tracing.model import Submodel, TracedModel, program_of
 
 Values = dict[str, np.ndarray]
 
@@ -98,6 +98,17 @@ class Runner:
                     self.fallback_nodes.append(f"{node.schema.name} {node.label!r}")
                 return replace(outcome, values=self.typed(outcome.values))
         return outcome
+
+    def run_file(self, feeds: Mapping[str, np.ndarray]) -> Outcome:
+        """Run the whole model as its file has it, with the sizes that it leaves open; all outputs are given out."""
+        graph = self.model.graph
+        try:
+            program = program_of(graph)
+        except EltwiseError as error:
+            return Outcome(message=str(error))
+        names = tuple(dict.fromkeys(port.value for port in graph.outputs))
+        inputs = {port.value: feeds[port.value] for port in graph.inputs}
+        return _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
 
     def _run(
         self,

@@ -15,7 +15,7 @@ from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_to
 from eltwise.core.border import check_range, public
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
-from eltwise.core.errors import UnsupportedError, counted, named
+from eltwise.core.errors import EltwiseError, UnsupportedError, counted, named
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import registry
 from eltwise.formats.onnx.float64 import in_float64
@@ -28,9 +28,9 @@ from eltwise.runtimes import Host, Runtime
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.difference import DEFAULT
-from eltwise.tracing.inputs import feeds_for, reference_feeds
+from eltwise.tracing.inputs import SIZES, check_inputs, feeds_for, open_sizes, reference_feeds
 from eltwise.tracing.matching import match
-from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.model import TracedModel, has_large_weights, program_of, read_model
 from eltwise.tracing.partners import identity
 from eltwise.tracing.recording import (
     RecordedRunner,
@@ -148,8 +148,11 @@ def trace(
     second = _second(graph, other, runtime, against)
     package = (_runtime_for(runtime, graph.origin.domain).packages or ("",))[0] if versions else ""
     among = versions_between(package, versions) if isinstance(versions, str) else versions
-    arrays = {} if inputs is None else inputs
-    feeds, source = feeds_for(graph, arrays, seed) if recording is None else feeds_of(recording, graph, arrays)
+    if recording is None:
+        arrays = check_inputs(graph, {} if inputs is None else inputs)
+        feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
+    else:
+        feeds, source = feeds_of(recording, graph, {} if inputs is None else inputs)
     names = [(runtime, graph), *([(against, second)] if recording is None else [])]
     names += [(_SLOW, graph)] if against == FLOAT64 else []
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
@@ -157,6 +160,8 @@ def trace(
         interpreter(adapter, progress)  # Its environment may have to be made, which takes a while.
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
+        if recording is None:
+            feeds, source = _fitting_feeds(hosts[0], graph, arrays, seed)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         traced = read_model(graph, feeds)
         check_patterns(tolerances, traced.producer)
@@ -217,6 +222,24 @@ def _swapped(report: TraceReport) -> TraceReport:
 
     nodes, outputs = compared(report.nodes), compared(report.outputs)
     return replace(report, nodes=nodes, outputs=outputs, runtime=report.against, against=report.runtime)
+
+
+def _fitting_feeds(
+    host: Host, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
+) -> tuple[dict[str, np.ndarray], str]:
+    """The inputs, with the first sizes of open dimensions on which the model runs, or the first of all."""
+    tries = [feeds_for(graph, arrays, seed, size) for size in SIZES]
+    if len({open_sizes(graph, feeds) for feeds, _source in tries}) == 1 or has_large_weights(graph):
+        return tries[0]
+    try:
+        program = program_of(graph)
+    except EltwiseError:
+        return tries[0]
+    for feeds, source in tries:
+        answer = host.run(program, [feeds[port.value] for port in graph.inputs])
+        if answer.kind != "refused":
+            return feeds, source
+    return tries[0]
 
 
 def _reference(

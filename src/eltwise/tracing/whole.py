@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 
 from eltwise.ir.graph import Port
 from eltwise.tracing.difference import Difference, measure, relative_error
+from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_outputs
-from eltwise.tracing.model import TracedModel, size_of
+from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.runs import NodeResult, Runs
-
-_LARGEST_WEIGHTS = 1 << 29
-"""A model with more bytes of weights is not run as a whole: it would take several times the memory."""
 
 _NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
@@ -53,7 +51,7 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
-        actual = _run(runs.tested, runs.feeds, list(partners))
+        actual = _run(runs.tested, runs.feeds, list(partners), runs.tested)
         expected = waiting.result()
     tested, reference = copied(actual.values), copied(expected.values)
     failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
@@ -113,9 +111,8 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
         random = sorted(model.random.intersection(_nodes_of(model, value)))
         if random:
             return f"it depends on random values: {model.nodes[random[0]].schema.name} {model.nodes[random[0]].label!r}"
-        weights = sum(size_of(tensor.type) or 0 for _name, tensor in model.graph.constants)
-        if weights > _LARGEST_WEIGHTS:
-            return f"the whole model was not run: {weights >> 20:,} MiB of weights"
+        if has_large_weights(model.graph):
+            return f"the whole model was not run: more than {LARGEST_WEIGHTS >> 20:,} MiB of weights"
     return ""
 
 
@@ -124,7 +121,7 @@ def _run_reference(
 ) -> Outcome:
     """The outputs of the reference by the values of the tested model."""
     if runs.reference.is_deployed:
-        outcome = _run(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())))
+        outcome = _run(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())), runs.tested)
         values = {value: outcome.values[other] for value, other in partners.items() if other in outcome.values}
         return replace(outcome, values=values)
     compared = {number for number, result in nodes.items() if result.out is not None}
@@ -137,16 +134,25 @@ def _run_reference(
     )
 
 
-def _run(runner: Runner, feeds: Values, names: Sequence[str]) -> Outcome:
-    """Run a whole model; the inputs and constants that it gives out are there without."""
+def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
+    """Run a whole model, with the sizes that its file leaves open; a reference that refuses these, with fixed ones.
+
+    The inputs and constants that it gives out are there without.
+    """
     model = runner.model
     arrays = {name: model.array_of(name, feeds) for name in names if name not in model.producer}
     values = {name: array for name, array in arrays.items() if array is not None}
     outputs = [name for name in names if name in model.producer]
     if not outputs:
         return Outcome(values)
-    outcome = runner.run(range(len(model.nodes)), feeds, outputs)
-    return replace(outcome, values=values | outcome.values)
+    sizes = open_sizes(model.graph, feeds)
+    outcome = runner.run_file(feeds) if sizes else Outcome()
+    if not sizes or outcome.message:
+        fixed = runner.run(range(len(model.nodes)), feeds, outputs)
+        if sizes and runner is tested and not fixed.message:
+            return Outcome(values, f"{outcome.message}; with fixed sizes it runs: {sizes}")
+        outcome = fixed
+    return replace(outcome, values=values | {name: outcome.values[name] for name in outputs if name in outcome.values})
 
 
 def _nodes_of(model: TracedModel, value: str) -> list[int]:
