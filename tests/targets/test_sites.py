@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.parser import parse_model
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, INT32, TYPES, ElementType
@@ -173,3 +174,22 @@ def test_plain_numbers_are_kept_by_the_types_that_runtimes_hold_constants_in(ele
     assert element_type in HELD_IN_LESS or all(wanted)
     assert "plain" in numbers_of(array[plain], element_type)
     assert ("plain" in numbers_of(array, element_type)) == all(wanted)
+
+
+def test_a_reshape_has_as_many_dimensions_as_its_list_has_elements() -> None:
+    """The list comes of sizes that inference does not follow in this opset, as in models of old exporters."""
+    text = """<ir_version: 4, opset_import: ["" : 9]>
+        g (float[1, 8, 6, 5] x) => (float[N, M, K] z) {
+            s = Shape(x)
+            zero = Constant<value = int64 {0}>()
+            n = Gather(s, zero)
+            first = Unsqueeze<axes = [0]>(n)
+            rest = Constant<value = int64[2] {-1, 2}>()
+            sizes = Concat<axis = 0>(first, rest)
+            r = Reshape(x, sizes)
+            z = Mul(r, r)
+        }"""
+    model = parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    (site,) = sites_of(read_model(model).graph)
+    assert site.context["pattern"]

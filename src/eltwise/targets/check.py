@@ -122,9 +122,9 @@ def check(
     parse_tolerances(tolerance)
     run_inputs = Inputs(_input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
-    if target == name:
-        report = replace(report, note=version_note(runtime, rules, deployed.observed.version))
-    report = _explained(report, deployed)
+    note = version_note(runtime, rules, deployed.observed.version) if target == name else ""
+    report = replace(report, note=note if target == name else report.note)
+    report = _explained(report, deployed, is_of_another_version=bool(note))
     if report.verdict == "disagree" and deployed.observed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
     return report
@@ -195,7 +195,7 @@ def _repaired(report: TargetReport, model: Model) -> Model | None:
         return None
 
 
-def _explained(report: TargetReport, deployed: Deployed) -> TargetReport:
+def _explained(report: TargetReport, deployed: Deployed, *, is_of_another_version: bool) -> TargetReport:
     """The report of the rules with what came of the run, which decides if it compared anything."""
     observed = deployed.observed
     note = "; ".join(filter(None, (report.note, deployed.reason)))
@@ -203,6 +203,9 @@ def _explained(report: TargetReport, deployed: Deployed) -> TargetReport:
     if not observed.version:
         return report
     report = replace(report, is_compared=observed.is_compared, trace=deployed.trace, sets=deployed.sets)
+    if is_of_another_version and deployed.traced_verdict == "agree":  # What was measured of another version loses.
+        unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
+        report = replace(report, findings=unseen)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
         findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
         return replace(report, findings=tuple(findings))

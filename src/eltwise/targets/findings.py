@@ -33,7 +33,8 @@ def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -
     checked = measured(analysis.graph, rules)
     findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
     named = {finding.node for finding in findings}
-    unmeasured = (_not_measured(site) for site in sites_of(analysis.graph) if ask(rules, site) is None)
+    is_declared = all(port.type.shape.dimensions is not None for port in analysis.graph.inputs)
+    others = [site for site in sites_of(analysis.graph) if ask(rules, site) is None]
     return TargetReport(
         target,
         rules.version,
@@ -42,7 +43,7 @@ def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -
         len(checked),
         0 if analysis.invalidities else sum(site.node not in named for site in checked),
         sum(site.is_beside_foreign for site in checked),
-        Counter(unmeasured) + Counter(other_operators(analysis)),
+        Counter(_not_measured(site, is_declared=is_declared) for site in others) + Counter(other_operators(analysis)),
         severity=least,
     )
 
@@ -85,11 +86,12 @@ def _invalid(problem: EltwiseError) -> Finding:
     return Finding(problem.node, subject, message=message, helps=problem.hint or "the model is not valid")
 
 
-def _not_measured(site: Site) -> str:
+def _not_measured(site: Site, *, is_declared: bool) -> str:
     if site.element_type is None:
         return f"{site.schema.versioned_name} of unknown type"
     if not site.context:
-        return f"{site.schema.versioned_name} of unknown rank (declare the shapes of the model's inputs)"
+        hint = "" if is_declared else " (declare the shapes of the model's inputs)"
+        return f"{site.schema.versioned_name} of unknown rank{hint}"
     return f"{site.schema.versioned_name} of {site.type_name} (not measured)"
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from eltwise.core.shapes import element_count
@@ -35,6 +35,9 @@ _LARGEST_KEPT = 1024
 _LONGEST_LISTS = 1 << 19
 """How many elements all values of rank 1 may have for inference to follow their elements; each takes some 150 bytes."""
 
+_MOST_ROUNDS = 8
+"""So often inference goes on from ranks that it did not find itself."""
+
 _NAMES = frozenset(TensorProto.DataType.keys())
 _LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
 _FOLLOWS = ("expected to have type", "Inference error(s)")
@@ -51,7 +54,14 @@ def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
     copy = without_weights(graph)
     try:
         typed = infer_shapes(copy)
-        typed = typed if _has_long_lists(typed) else infer_shapes(copy, data_prop=True)
+        follows_lists = not _has_long_lists(typed)
+        typed = infer_shapes(copy, data_prop=True) if follows_lists else typed
+        for _round in range(_MOST_ROUNDS):
+            ranks = list(_ranks_of_reshapes(typed.graph))
+            if not ranks:
+                break
+            copy.graph.value_info.extend(ranks)
+            typed = infer_shapes(copy, data_prop=follows_lists)
     except (InferenceError, ValueError, RuntimeError):
         # The model contradicts itself somewhere. What it declares still holds, and a node that needs more says so.
         typed = copy
@@ -70,6 +80,22 @@ def _collect(graph: Graph, typed: GraphProto, types_of: dict[int, dict[str, Tens
         if node.graphs:
             for (_name, inner), (_same, inner_typed) in zip(node.graphs, subgraphs(twin), strict=True):
                 _collect(inner, inner_typed, types_of)
+
+
+def _ranks_of_reshapes(typed: GraphProto) -> Iterator[ValueInfoProto]:
+    """The results of unknown rank that have as many dimensions as the list of their sizes has elements."""
+    types = {value.name: value.type.tensor_type for value in (*typed.input, *typed.output, *typed.value_info)}
+    lengths = {name: one.shape.dim[0].dim_value for name, one in types.items() if len(one.shape.dim) == 1}
+    known = {value.name for value in typed.value_info}
+    for node in typed.node:
+        if node.op_type == "Reshape" and not default_domain(node.domain) and len(node.input) > 1:
+            result, length = types.get(node.output[0]), lengths.get(node.input[1], 0)
+            if node.output[0] in known and result is not None and length and not result.HasField("shape"):
+                value = ValueInfoProto(name=node.output[0])
+                value.type.tensor_type.elem_type = result.elem_type
+                for _dimension in range(length):
+                    value.type.tensor_type.shape.dim.add()
+                yield value
 
 
 def _has_long_lists(typed: ModelProto) -> bool:
