@@ -80,6 +80,18 @@ class RoundingAway(Planted):
             )
 
 
+class WrongInBodies(Planted):
+    """Relu is computed as Abs, also in functions and in the bodies of nodes."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+        while waiting:
+            node = waiting.pop()
+            node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
+            waiting += [inner for attribute in node.attribute if attribute.HasField("g") for inner in attribute.g.node]
+
+
 class WrongFused(Planted):
     """A product that is only added is subtracted instead, where the model does not give it out."""
 

@@ -128,21 +128,25 @@ def test_sequences_stay_in_one_part() -> None:
     }
 
 
-BODIES = """g (float[4, 5] x, bool b) => (float[4, 5] z) {
+BODIES = """g (float[4, 5] x, int64 n, bool b) => (float[4, 5] z) {
     a = Neg(x)
-    c = If (b) <
-        then_branch = yes () => (float[4, 5] t) { t = Relu(a) },
-        else_branch = no () => (float[4, 5] e) { e = Neg(a) }
-    >
+    c = Loop (n, b, a) <body = each (int64 i, bool go, float[4, 5] s) => (bool again, float[4, 5] t) {
+        again = Identity(go)
+        t = Relu(s)
+    }>
     z = Tanh(c)
 }"""
 
 
 def test_a_body_is_traced_at_its_outer_node() -> None:
-    inputs = {"x": np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32), "b": np.bool_(True)}
+    inputs = {
+        "x": np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32),
+        "b": np.bool_(True),
+        "n": np.int64(2),
+    }
     report = eltwise.trace(named(parsed(BODIES)), runtime="onnxruntime", against="onnxruntime", inputs=inputs)
-    assert status_of(report) == dict.fromkeys(["neg_0", "if_1", "tanh_2"], "equal")
-    assert any("If 'if_1'" in note and "as a whole" in note for note in report.notes)
+    assert status_of(report) == dict.fromkeys(["neg_0", "loop_1", "tanh_2"], "equal")
+    assert any("Loop 'loop_1'" in note and "as a whole" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, helper, numpy_helper
+from onnx.parser import parse_model
 
 import eltwise
 from eltwise.core.errors import EltwiseError
@@ -18,6 +19,7 @@ from eltwise.model import read
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
+from support.local_hosts import use_local_hosts
 from support.openvino_core import openvino_core
 from support.peak import PEAK_KIB
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
@@ -367,3 +369,35 @@ def test_weights_of_two_models_stay_unread_where_their_nodes_agree(tmp_path: Pat
     assert report.is_good
     for model in models:
         assert not [name for name, tensor in model.graph.constants if tensor.is_external and "array" in vars(tensor)]
+
+
+BODIES = """<ir_version: 9, opset_import: ["" : 17, "own" : 1]>
+g (float[4] x, bool c) => (float[4] z, float[4] w) {
+    a = Tanh(x)
+    z = If (c) <
+        then_branch = t () => (float[4] r) { k = Constant<value = float[4] {1.0, 2.0, 3.0, 4.0}>() m = Mul(a, k)
+            d = Not(c) r = If (d) <
+                then_branch = i () => (float[4] q) { q = Abs(m) },
+                else_branch = j () => (float[4] q) { p = Relu(m) q = Neg(p) }
+            > },
+        else_branch = e () => (float[4] r) { r = Identity(a) }
+    >
+    w = own.scaled(a)
+}
+<domain: "own", opset_import: ["" : 17]>
+scaled (v) => (u) { n = Neg(v) u = Relu(n) }"""
+
+
+@pytest.mark.parametrize("against", ["Planted", "float64", "swapped"])
+def test_nodes_of_branches_and_functions_are_traced_one_by_one(monkeypatch: pytest.MonkeyPatch, against: str) -> None:
+    """The planted Relu is in a branch of a branch, and in a function, of the file that is run as a whole too."""
+    use_local_hosts(monkeypatch)
+    model = parse_model(BODIES)
+    pair = ("Planted", "WrongInBodies") if against == "swapped" else ("WrongInBodies", against)
+    for taken in (True, False):
+        inputs = {"x": np.float32([-1, 2, -3, 4]), "c": np.array(taken)}
+        report = eltwise.trace(model, runtime=pair[0], against=pair[1], inputs=inputs)
+        wrong = [node.op_type for node in report.nodes if node.blame == "own"]
+        assert (report.verdict, wrong) == ("disagree", ["Relu"] * (1 + taken)), str(report)
+        assert [one.status == "differs" for one in report.outputs] == [taken, True]
+        assert "compared as a whole" not in str(report)

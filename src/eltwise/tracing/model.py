@@ -65,6 +65,7 @@ class TracedModel:
 
     Attributes:
         graph: the whole graph.
+        file: what the caller deploys, if that is not the graph itself: functions and branches are not opened in it.
         writer: writes subgraphs as models.
         types: the types of values, where inference knows them.
         fed: the values that the caller gives.
@@ -77,6 +78,7 @@ class TracedModel:
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
     indivisible: set[str] = field(default_factory=set)
+    file: Graph | None = None
     _written: tuple[object, Program] | None = None
     _lock: Lock = field(default_factory=Lock)
 

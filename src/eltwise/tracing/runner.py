@@ -101,7 +101,7 @@ class Runner:
 
     def run_file(self, feeds: Mapping[str, np.ndarray]) -> Outcome:
         """Run the whole model as its file has it, with the sizes that it leaves open; all outputs are given out."""
-        graph = self.model.graph
+        graph = self.model.file or self.model.graph
         try:
             program = program_of(graph)
         except EltwiseError as error:

@@ -31,6 +31,7 @@ from eltwise.tracing.difference import DEFAULT
 from eltwise.tracing.inputs import SIZES, check_inputs, feeds_for, open_sizes, reference_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import TracedModel, has_large_weights, program_of, read_model
+from eltwise.tracing.opened import Opened, opened
 from eltwise.tracing.partners import identity
 from eltwise.tracing.recording import (
     RecordedRunner,
@@ -163,12 +164,15 @@ def trace(
         if recording is None:
             feeds, source = _fitting_feeds(hosts[0], graph, arrays, seed)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
-        traced = read_model(graph, feeds)
+        is_one_model = other is None
+        result = opened(graph, hosts[0], feeds) if is_one_model and recording is None else Opened(graph)
+        traced = read_model(result.graph, feeds)
+        if result.graph is not graph:
+            traced.file, second = graph, _second(result.graph, None, runtime, against)
         check_patterns(tolerances, traced.producer)
         tested = Runner(runtime, hosts[0], traced)
         if recording is None:
             reference, others = _reference(tested, second, against, hosts, feeds)
-            is_one_model = second is graph or against == FLOAT64
             partners = (identity if is_one_model else match)(traced, reference.model)
         else:
             reference, others = recorded_runner(recording, traced), feeds
@@ -182,7 +186,7 @@ def trace(
         if switches and is_wrong and not is_swapped:
             start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
             search = find_switches(runtime, judge_of(runs, conclusion.right, start), among)
-    report = _report(runs, tracer, conclusion, [*sides, recording.name if recording else ""], source)
+    report = _report(runs, tracer, conclusion, [*sides, recording.name if recording else ""], source, result)
     report = replace(report, model=tested_model.analysis.name or graph.name, switches=search)
     return _swapped(report) if is_swapped else report
 
@@ -290,7 +294,9 @@ def _second(graph: Graph, other: Source | Model | None, runtime: str, against: s
     return in_float64(graph)
 
 
-def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequence[str], inputs: str) -> TraceReport:
+def _report(
+    runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequence[str], inputs: str, result: Opened
+) -> TraceReport:
     number = conclusion.first
     isolated = None if number is None else conclusion.isolated.get(number)
     return TraceReport(
@@ -306,6 +312,8 @@ def _report(runs: Runs, tracer: Tracer, conclusion: Conclusion, versions: Sequen
             *_notes(runs.model),
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *(notes_of(runs.reference.recording) if isinstance(runs.reference, RecordedRunner) else ()),
+            *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
+            *notes_of(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,
         ),

@@ -146,11 +146,13 @@ def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) ->
     if not outputs:
         return Outcome(values)
     sizes = open_sizes(model.graph, feeds)
-    outcome = runner.run_file(feeds) if sizes else Outcome()
-    if not sizes or outcome.message:
+    has_file = bool(sizes) or model.file is not None
+    outcome = runner.run_file(feeds) if has_file else Outcome()
+    if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
-        if sizes and runner is tested and not fixed.message:
-            return Outcome(values, f"{outcome.message}; with fixed sizes it runs: {sizes}")
+        if has_file and runner is tested and (not sizes or not fixed.message):
+            hint = f"; with fixed sizes it runs: {sizes}" if sizes else ""
+            return Outcome(values, f"{outcome.message}{hint}")
         outcome = fixed
     return replace(outcome, values=values | {name: outcome.values[name] for name in outputs if name in outcome.values})
 
