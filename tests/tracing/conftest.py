@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eltwise.runtimes import Runtime, registry
+from eltwise.runtimes.specification import ONNXRUNTIME
 from support import planted_runtimes
 from support.conversions import FOLDERS
 
@@ -20,5 +21,6 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
                 ("onnxruntime",),
                 ("ai.onnx",),
                 environment={"PYTHONPATH": FOLDERS},
+                options=ONNXRUNTIME,
             )
             monkeypatch.setitem(registry.BY_NAME, name, runtime)
