@@ -101,7 +101,7 @@ def files_of_case(
     contents = {f"{file}.npy": npy_bytes(array) for file, array in inputs.items()}
     results = (("expected", expected), ("got", got))
     contents |= {f"{file}.npy": npy_bytes(array) for file, array in results if array is not None}
-    runtime, is_function = _runtime(name)
+    runtime, is_function = _runtime(name, loads_models=bool(program.get("model")))
     module, _colon, adapter = runtime.adapter.partition(":")
     file, _colon, function = name.rpartition(":")
     case = {
@@ -132,10 +132,10 @@ def write_case(contents: Mapping[str, bytes], folder: Path) -> tuple[str, ...]:
     return tuple(contents)
 
 
-def _runtime(name: str) -> tuple[Runtime, bool]:
+def _runtime(name: str, *, loads_models: bool = False) -> tuple[Runtime, bool]:
     """The runtime, which need not be installed here, and whether it is a function in a file."""
     if name.rpartition(":")[0].endswith(".py"):
-        return of_function(name), True
+        return of_function(name, loads_models=loads_models), True
     known = next((runtime for runtime in runtimes.RUNTIMES if runtime.name == name), None)
     return known or runtimes.find(name), False
 

@@ -1,19 +1,20 @@
-"""A function of the user, in a Python file: ``run(op, *operands, **attributes)`` returns an array or raises."""
+"""A function of the user, in a Python file, that computes an operator or makes a runtime of a model."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Step = tuple[str, tuple[int, ...]]
 
 
-class PythonFunction:
+class _FromFile:
     """A function out of a Python file, named ``FILE.py:FUNCTION``."""
 
     def __init__(self, name: str) -> None:
@@ -38,10 +39,55 @@ class PythonFunction:
         """The file's ``__version__``, if it has one, and a digest of the file, which tells when it changed."""
         return self._version
 
+
+class PythonFunction(_FromFile):
+    """``run(op, *operands, **attributes)`` returns an array or raises."""
+
     def compile(self, op: str, steps: Sequence[Step], attributes: dict[str, object]) -> _Call:
         """The function knows the operator by its versioned name."""
         del steps
         return _Call(lambda operands: self._run(op, *operands, **attributes))
+
+
+class PythonModel(_FromFile):
+    """``load(model)`` takes the bytes of an ONNX model and returns a function of a dict of inputs to one of outputs."""
+
+    def load(self, data: bytes, weights: bytes = b"") -> _Model:
+        """Load a model; its names are read here, since the function need not know their order."""
+        import onnx
+
+        del weights
+        run, graph = self._run(data), onnx.load_from_string(data).graph
+        if not callable(run):
+            raise TypeError(f"the function gave a {type(run).__name__}, not a function of a dict of inputs")
+        constants = {tensor.name for tensor in graph.initializer}
+        inputs = [value.name for value in graph.input if value.name not in constants]
+        return _Model(run, inputs, [value.name for value in graph.output])
+
+
+class _Model:
+    def __init__(self, run: Callable[[dict[str, np.ndarray]], Any], inputs: list[str], outputs: list[str]) -> None:
+        self._run, self._inputs, self._outputs = run, inputs, outputs
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
+        if outputs is not None:
+            raise NotImplementedError("the function makes its own results")
+        return lambda: self._checked({name: array.copy() for name, array in zip(self._inputs, inputs, strict=True)})
+
+    def _checked(self, inputs: dict[str, np.ndarray]) -> Mapping[str, object]:
+        """What it gives, unless that has other names, or an input is another one afterwards."""
+        before = {name: array.tobytes() for name, array in inputs.items()}
+        results = self._run(dict(inputs))
+        changed = [name for name, array in inputs.items() if array.tobytes() != before[name]]
+        if changed:
+            raise ValueError(f"it wrote to its input {changed[0]!r}")
+        if not isinstance(results, Mapping) or set(results) != set(self._outputs):
+            got = ", ".join(map(repr, results)) if isinstance(results, Mapping) else f"a {type(results).__name__}"
+            raise ValueError(f"it gave {got}, and the outputs are {', '.join(map(repr, self._outputs))}")
+        return results
+
+    def arrays(self, result: Mapping[str, object]) -> Sequence[object]:
+        return [result[name] for name in self._outputs]
 
 
 class _Call:

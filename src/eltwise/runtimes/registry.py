@@ -101,7 +101,7 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
 
     Args:
         name: the specification.
-        only_models: whether an error names only those that load model files.
+        only_models: whether it is to load model files; an error names only those that do.
         domain: of the operators in its model files, where a runtime has an adapter for each.
 
     Raises:
@@ -117,12 +117,12 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
             raise FileMissingError("there is no such file", where=str(Path(file)), hint=hint)
         if not function.isidentifier():
             raise unknown_name("function", function, ["run"], where=str(Path(file)))
-        return of_function(name)
+        return of_function(name, loads_models=only_models)
     parts = specification.split(name)
     runtime = BY_NAME.get(_ADAPTERS.get((parts.name, domain), parts.name))
     if runtime is None:
         names = [one.name for one in RUNTIMES if one.loads_models or not only_models]
-        raise unknown_name("runtime", parts.name, names if only_models else [*names, "FILE.py:FUNCTION"])
+        raise unknown_name("runtime", parts.name, [*names, "FILE.py:FUNCTION", *(["FILE.safetensors"] * only_models)])
     if parts.version and not runtime.packages:
         raise UnsupportedError(f"{runtime.name} is part of this package and has no other version here", got=name)
     if parts.python and not os.access(parts.python, os.X_OK):
@@ -142,6 +142,8 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
     )
 
 
-def of_function(name: str) -> Runtime:
-    """The runtime of a function, whether it exists or not."""
-    return Runtime(name, f"{_HERE}.python_file:PythonFunction", loads_models=False, calls=True)
+def of_function(name: str, *, loads_models: bool = False) -> Runtime:
+    """The runtime of a function, whether it exists or not: one for calls, or one for models, as it is asked for."""
+    adapter = f"{_HERE}.python_file:Python{'Model' if loads_models else 'Function'}"
+    domains: tuple[Domain, ...] = ("ai.onnx",) if loads_models else BOTH
+    return Runtime(name, adapter, (), domains, loads_models, calls=not loads_models, checks=False)

@@ -313,7 +313,6 @@ def _report(
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *(notes_of(runs.reference.recording) if isinstance(runs.reference, RecordedRunner) else ()),
             *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
-            *notes_of(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,
         ),
