@@ -144,7 +144,7 @@ def test_two_recorded_runs_and_two_models_are_refused(files: tuple[Path, Path]) 
     with pytest.raises(UnsupportedError, match="a recorded run is of one model"):
         eltwise.trace(model, model, runtime="onnxruntime", against=run)
     for reference in ("exact", "float64"):
-        with pytest.raises(UnsupportedError, match="name the recorded run with --against"):
+        with pytest.raises(UnsupportedError, match="name that run with against"):
             eltwise.trace(model, runtime=run, against=reference)
 
 

@@ -48,7 +48,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def outputs_of(runtime: str, model: ModelProto, x: np.ndarray) -> dict[str, np.ndarray] | None:
     """What a runtime gives for the whole model, without a trace; None if it refuses it."""
-    name, settings = split(runtime)
+    name, settings, _version, _python = split(runtime)
     try:
         loaded = vars(planted_runtimes)[name](**arguments(settings)).load(model.SerializeToString())
     except NotImplementedError:

@@ -16,7 +16,7 @@ from eltwise.core.escaping import on_one_line
 
 
 @click.command(cls=options.Command)
-@click.argument("model", type=options.PATH, help="An .onnx or .xml file with any operators.")
+@click.argument("model", type=options.PATH, help="An .onnx or .xml file with any operators, or a .pt2 file of PyTorch.")
 @click.argument(
     "other", type=options.PATH, required=False, help="Another model that is to mean the same, for the reference."
 )
@@ -71,22 +71,28 @@ def trace(
     from eltwise.formats.files import check_new_folder
     from eltwise.formats.model_files import files_of
     from eltwise.formats.tensor_files import parse_tensor_file
-    from eltwise.model import read
+    from eltwise.model import Model, read
+    from eltwise.tracing.program import is_program
     from eltwise.tracing.trace import trace as trace_model
 
     if reproduce is not None:
         check_new_folder(reproduce)
-    tested = read(model, reads_weights=False)
-    sources = [*files_of(tested.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
+    first: Path | Model = model
+    second: Path | Model | None = other
+    if is_program(model) and other is not None:  # The inputs are those of the model that was exported from it.
+        readable = second = read(other, reads_weights=False)
+    else:
+        readable = first = read(model, reads_weights=False)
+    sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
     printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))
     with progress_of_many() as progress:
         report = trace_model(
-            tested,
-            other,
+            first,
+            second,
             runtime=runtime,
             against=against,
-            inputs=read_inputs(tested.graph, inputs),
+            inputs=read_inputs(readable.graph, inputs),
             tolerance=tolerance,
             seed=seed,
             segment=segment << 20,

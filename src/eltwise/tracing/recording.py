@@ -76,12 +76,11 @@ class RecordedRunner(Runner):
     """A recorded run in the place of a runtime: it has values, and runs nothing."""
 
     needs_inputs: ClassVar[bool] = False
-    missing: ClassVar[str] = "not in the recorded run"
 
-    def __init__(self, recording: Recording, model: TracedModel, values: Values) -> None:
-        self.recording, self.recorded = recording, values
+    def __init__(self, recording: Recording, model: TracedModel, values: Values, notes: Iterable[str] = ()) -> None:
+        self.recording, self.recorded, self.notes = recording, values, tuple(notes)
         no_host: Any = None
-        super().__init__(recording.where, no_host, model)
+        super().__init__(recording.where, no_host, model, missing="not in the recorded run")
 
     def run(
         self,
@@ -101,6 +100,27 @@ class RecordedRunner(Runner):
         """The partner map: each recorded value and each input is that of the same model."""
         names = (*self.recorded, *self.model.fed)
         return Partners(self.model, self.model, {name: name for name in names}, lambda _number: True, is_identity=True)
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A recorded run as one side of a trace.
+
+    Attributes:
+        recording: the run.
+        is_tested: whether it is the one that is tested, and the runtime is the reference.
+    """
+
+    recording: Recording
+    is_tested: bool
+
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int) -> tuple[Values, str]:
+        """The inputs that were recorded, and where they come from."""
+        return feeds_of(self.recording, graph, inputs)
+
+    def runner(self, model: TracedModel, _feeds: Values) -> RecordedRunner:
+        """Its values in the place of a runtime."""
+        return recorded_runner(self.recording, model)
 
 
 def is_recording(text: object) -> bool:
@@ -159,7 +179,7 @@ def feeds_of(recording: Recording, graph: Graph, inputs: Mapping[str, object]) -
     for value, array in requested.items():
         if value not in feeds or array.tobytes() != feeds[value].tobytes():
             message = f"the run was recorded of another array for the input {value!r}"
-            raise RecordingError(message, where=where, hint="leave out --input: the recorded inputs are used")
+            raise RecordingError(message, where=where, hint="leave out inputs: those that were recorded are used")
     return feeds, f"those of {where}"
 
 
@@ -188,7 +208,7 @@ def recorded_runner(recording: Recording, model: TracedModel) -> RecordedRunner:
             message = f"the recorded value {name!r} has another type or shape than the model's"
             raise RecordingError(message, where=where, got=got, allowed=str(declared))
         values[value] = array
-    return RecordedRunner(recording, model, values)
+    return RecordedRunner(recording, model, values, notes_of(recording))
 
 
 def notes_of(recording: Recording) -> Iterable[str]:

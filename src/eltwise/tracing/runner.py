@@ -47,6 +47,8 @@ class Runner:
         fallbacks: what runs a single node that this one refuses, in this order.
         fallback_nodes: the nodes that a fallback ran in another type.
         fallback_operators: the operators that a fallback ran, of which the next node is run alone at once.
+        unmatched: values that are there from the start, and are matched by their contents.
+        missing: why a value of the tested model is compared with nothing.
     """
 
     name: str
@@ -58,12 +60,11 @@ class Runner:
     fallbacks: tuple[Runner, ...] = ()
     fallback_nodes: list[str] = field(default_factory=list)
     fallback_operators: set[tuple[str, ...]] = field(default_factory=set)
+    unmatched: Mapping[str, np.ndarray] = field(default_factory=dict)
+    missing: str = "not in the other model"
 
     needs_inputs: ClassVar[bool] = True
     """Whether nodes can be run only where what they read is there."""
-
-    missing: ClassVar[str] = "not in the other model"
-    """Why a value of the tested model is compared with nothing."""
 
     def refusal_of(self, numbers: Iterable[int]) -> str:
         """Why some nodes are not given to the runtime; empty if they are."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eltwise import runtimes
@@ -33,22 +32,15 @@ from eltwise.tracing.matching import match
 from eltwise.tracing.model import TracedModel, has_large_weights, program_of, read_model
 from eltwise.tracing.opened import Opened, opened
 from eltwise.tracing.partners import identity
-from eltwise.tracing.recording import (
-    RecordedRunner,
-    Recording,
-    feeds_of,
-    is_recording,
-    notes_of,
-    read_recording,
-    recorded_runner,
-)
+from eltwise.tracing.program import source_line
+from eltwise.tracing.recorded_side import recorded_side
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.segments import next_segment
 from eltwise.tracing.steps import notes_of_ties
-from eltwise.tracing.switches import find_switches
+from eltwise.tracing.switches import Switches, find_switches
 from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.trials import judge_of
 
@@ -105,7 +97,8 @@ def trace(
         model: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model. Its
             operators may be any that the runtimes have.
         other: another model that is to mean the same, as after a conversion, which the reference runs. Values are
-            matched by name, then by shape and contents.
+            matched by name, then by shape and contents. One of the two may be the path of a PyTorch program that was
+            saved by ``torch.export.save``, ``FILE.pt2``, which runs in ``torch``.
         runtime: the runtime that is tested.
         against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
             in place of every other float type. One of the two may be the path of a recorded run, ``FILE.safetensors``.
@@ -140,55 +133,65 @@ def trace(
     ):
         check_range(name, number, low, high)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-    recording = _recording(runtime, against, other)
-    is_swapped = recording is not None and is_recording(runtime)
-    if is_swapped:
-        runtime, against = against, runtime
+    side = recorded_side(model, other, (runtime, against), float(limit), tuple(_REFERENCES))
+    if side is not None and side.is_tested:
+        model, other, runtime, against = model if other is None else other, None, against, runtime
+    elif side is not None:
+        other = None
     tested_model = read(model, reads_weights=False)
     graph = tested_model.graph
     second = _second(graph, other, runtime, against)
     package = (_runtime_for(runtime, graph.origin.domain).packages or ("",))[0] if versions else ""
     among = versions_between(package, versions) if isinstance(versions, str) else versions
-    if recording is None:
+    if side is None:
         arrays = check_inputs(graph, {} if inputs is None else inputs)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = feeds_of(recording, graph, {} if inputs is None else inputs)
-    names = [(runtime, graph), *([(against, second)] if recording is None else [])]
+        feeds, source = side.feeds(graph, {} if inputs is None else inputs, seed)
+    names = [(runtime, graph), *([(against, second)] if side is None else [])]
     names += [(_SLOW, graph)] if against == FLOAT64 else []
     adapters = [_runtime_for(name, each.origin.domain) for name, each in names]
     for adapter in adapters:
         interpreter(adapter, progress)  # Its environment may have to be made, which takes a while.
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
-        if recording is None:
+        if side is None:
             feeds, source = _fitting_feeds(hosts[0], graph, arrays, seed)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         is_one_model = other is None
-        result = opened(graph, hosts[0], feeds) if is_one_model and recording is None else Opened(graph)
+        result = opened(graph, hosts[0], feeds) if is_one_model and side is None else Opened(graph)
         traced = read_model(result.graph, feeds)
         if result.graph is not graph:
             traced.file, second = graph, _second(result.graph, None, runtime, against)
         check_patterns(tolerances, traced.producer)
-        tested = Runner(runtime, hosts[0], traced)
-        if recording is None:
+        tested, recorded = Runner(runtime, hosts[0], traced), None
+        if side is None:
             reference, others = _reference(tested, second, against, hosts, feeds)
             partners = (identity if is_one_model else match)(traced, reference.model)
         else:
-            reference, others = recorded_runner(recording, traced), feeds
-            partners = reference.partners()
+            reference = recorded = side.runner(traced, feeds)
+            others, partners = feeds, recorded.partners()
         sides = [_version(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         conclusion = conclude(runs, tracer, segment)
-        search = None
-        is_wrong = {"differs", "failed"}.intersection(output.status for output in conclusion.outputs)
-        if switches and is_wrong and not is_swapped:
-            start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
-            search = find_switches(runtime, judge_of(runs, conclusion.right, start), among)
-    report = _report(runs, tracer, conclusion, [*sides, recording.name if recording else ""], source, result)
+        is_swapped = side is not None and side.is_tested
+        start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
+        search = _search(runs, conclusion, start, among) if switches and not is_swapped else None
+    report = _report(runs, tracer, conclusion, [*sides, recorded.recording.name if recorded else ""], source, result)
     report = replace(report, model=tested_model.analysis.name or graph.name, switches=search)
+    if recorded is not None:
+        report = replace(report, notes=(*recorded.notes, *report.notes))
     return _swapped(report) if is_swapped else report
+
+
+def _search(
+    runs: Runs, conclusion: Conclusion, start: Callable[[str], Host], versions: Sequence[str]
+) -> Switches | None:
+    """Which options or versions of the tested runtime make outputs right that differ; None where none does."""
+    if {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs):
+        return None
+    return find_switches(runs.tested.name, judge_of(runs, conclusion.right, start), versions)
 
 
 def _started(specification: str, *, domain: Domain, limit: float, progress: Progress) -> Host:
@@ -196,26 +199,6 @@ def _started(specification: str, *, domain: Domain, limit: float, progress: Prog
     adapter = _runtime_for(specification, domain)
     interpreter(adapter, progress)
     return Host(adapter, limit, shares_memory=True)
-
-
-def _recording(runtime: str, against: str, other: object) -> Recording | None:
-    """The recorded run that one of the specifications names, if one does.
-
-    Raises:
-        UnsupportedError: where there is nothing to compare it with.
-    """
-    paths = [name for name in (runtime, against) if is_recording(name)]
-    if not paths:
-        return None
-    if other is not None:
-        raise UnsupportedError("a recorded run is of one model", got="two models", hint="give the one that was run")
-    if len(paths) == 2:
-        hint = "compare two recorded runs with `eltwise compare`"
-        raise UnsupportedError("one of the runs must be made by a runtime", got=f"{runtime} and {against}", hint=hint)
-    if against in _REFERENCES:
-        hint = "name the recorded run with --against"
-        raise UnsupportedError(f"a recorded run is not compared with {against}", hint=hint)
-    return read_recording(Path(paths[0]))
 
 
 def _swapped(report: TraceReport) -> TraceReport:
@@ -311,8 +294,8 @@ def _report(
         notes=(
             *_notes(runs.model),
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
-            *(notes_of(runs.reference.recording) if isinstance(runs.reference, RecordedRunner) else ()),
             *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
+            *_lines_of(runs, conclusion),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,
         ),
@@ -320,6 +303,14 @@ def _report(
         adapter=runs.tested.host.runtime.name,
         is_pair=not runs.partners.is_identity,
     )
+
+
+def _lines_of(runs: Runs, conclusion: Conclusion) -> Iterator[str]:
+    """The line of a PyTorch program that made the first node, where the exporter noted it."""
+    if conclusion.first is not None:
+        node = runs.model.nodes[conclusion.first]
+        if line := source_line(runs.model.graph, node.outputs[0]):
+            yield f"{node.label!r} was made by {line}"
 
 
 def _version(runner: Runner, version: str) -> str:

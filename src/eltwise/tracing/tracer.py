@@ -49,7 +49,7 @@ class Tracer:
         self._reference_values = dict(runs.reference_feeds)
         self._ends = {port.value for port in self._model.graph.outputs}
         self._differences: dict[str, Difference] = {}
-        self._held: Values = {}
+        self._held: Values = dict(runs.reference.unmatched)
         self._thread = ThreadPoolExecutor(1)
         self._plan()
 

@@ -1,0 +1,195 @@
+"""A PyTorch program as one side of a trace: its values by the names of an ONNX model that was exported from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.errors import UnsupportedError, named
+from eltwise.formats import files
+from eltwise.ir.graph import Graph, Tensor
+from eltwise.runtimes import Host, Model, Runtime, find
+from eltwise.runtimes.specification import split
+from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
+from eltwise.tracing.runner import Values, cast_float, copied, is_float
+
+ENDING = ".pt2"
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in \S+\n\s*([^\n]*)')
+_FLOATS = ("float16", "float32", "float64")
+_TRACE, _RULE = "pkg.torch.onnx.stack_trace", "pkg.onnxscript.rewriter.rule_name"
+_ADAPTER = "eltwise.runtimes.exported_program:ExportedProgram"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that was run.
+
+    Attributes:
+        values: the values of its nodes, by their names.
+        inputs: the types of its inputs, by their names, in order.
+        outputs: the names of its outputs, in order.
+        weights: type, shape and SHA-256 of each of its weights.
+        training: its nodes in training mode.
+        version: that of PyTorch.
+    """
+
+    values: Values
+    inputs: Mapping[str, str]
+    outputs: list[str]
+    weights: Mapping[str, tuple[str, list[int], str]]
+    training: list[str]
+    version: str
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """A program as one side of a trace.
+
+    Attributes:
+        path: the file.
+        name: the specification of its runtime.
+        limit: how many seconds it may take.
+        is_tested: whether it is the one that is tested.
+    """
+
+    path: Path
+    name: str
+    limit: float
+    is_tested: bool
+
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int) -> tuple[Values, str]:
+        """The inputs of the model that was exported from it."""
+        return feeds_for(graph, inputs, seed)
+
+    def runner(self, model: TracedModel, feeds: Values) -> RecordedRunner:
+        """Its values in the place of a runtime."""
+        program = run_program(self.path, program_runtime(self.name), model.graph, feeds, self.limit)
+        return program_runner(program, str(self.path), self.name, model)
+
+
+def is_program(source: object) -> bool:
+    """Whether a model is the path of an exported program."""
+    return isinstance(source, str | Path) and str(source).lower().endswith(ENDING)
+
+
+def program_runtime(specification: str) -> Runtime:
+    """The runtime of exported programs.
+
+    Raises:
+        UnsupportedError: for another runtime than torch.
+    """
+    if split(specification).name != "torch":
+        message = f"the runtime {specification!r} does not run an exported program"
+        raise UnsupportedError(message, allowed="torch", hint="name torch for the .pt2 file")
+    return replace(find(specification), adapter=_ADAPTER, loads_models=True)
+
+
+def run_program(path: Path, runtime: Runtime, graph: Graph, feeds: Values, limit: float) -> Program:
+    """Run a program on the inputs of an ONNX model.
+
+    Raises:
+        RecordingError: where the model has other inputs than the program, as where one was baked into the graph.
+        UnsupportedError: where PyTorch does not run it.
+    """
+    data = files.read_bytes(path)
+    with Host(runtime, limit) as host:
+        version = host.version()
+        inputs = _described(host.run(Model(data), ()), path)[0]["inputs"]
+        arrays = _ordered(inputs, graph, feeds, str(path))
+        description, values = _described(host.run(Model(data), arrays), path)
+    return Program(values, inputs, description["outputs"], description["weights"], description["training"], version)
+
+
+def _described(answer: Any, path: Path) -> tuple[dict[str, Any], Values]:
+    if answer.kind != "result" or answer.arrays[0] is None:
+        raise UnsupportedError(f"PyTorch does not run the program ({answer.kind}): {answer.words}", where=str(path))
+    description = json.loads(answer.arrays[0].tobytes())
+    pairs = zip(description["values"], answer.arrays[1:], strict=True)
+    return description, copied({name: array for name, array in pairs if array is not None})
+
+
+def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str) -> list[np.ndarray]:
+    """The arrays for a program, by name or else by position, in its types."""
+    ports = {port.name: port.value for port in graph.inputs}
+    if len(inputs) != len(ports):
+        missing, extra = [name for name in inputs if name not in ports], [name for name in ports if name not in inputs]
+        message = f"the program has the inputs {named(list(inputs))}, and the model {named(list(ports))}"
+        baked = f"{named(missing)} was baked into the graph when it was exported" if missing and not extra else ""
+        raise RecordingError(f"{message}: {baked}" if baked else message, where=where, hint="export it again")
+    values = [ports[name] for name in inputs] if inputs.keys() == ports.keys() else list(ports.values())
+    arrays = [feeds[value] for value in values]
+    types = inputs.values()
+    return [
+        cast_float(array, np.dtype(kind))
+        if is_float(array.dtype) and kind in ("float16", "float32", "float64")
+        else array
+        for array, kind in zip(arrays, types, strict=True)
+    ]
+
+
+def program_runner(program: Program, path: str, name: str, model: TracedModel) -> RecordedRunner:
+    """The values of a program by the names of a model: outputs by position, others that the exporter has not renamed.
+
+    What is left is matched by its contents.
+    """
+    outputs = {one: port.value for one, port in zip(program.outputs, model.graph.outputs, strict=False)}
+    values, rest = Values(), Values()
+    for name_there, array in program.values.items():
+        value = outputs.get(name_there, name_there)
+        declared = model.types.get(value)
+        is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
+        (values if value in model.producer and is_shaped else rest)[value] = array
+    recording = Recording({}, values, {"run": name, "version": program.version}, path)
+    runner = RecordedRunner(recording, model, values, notes_of_program(program, model.graph))
+    runner.missing = "not among the values of the program"
+    runner.unmatched = {name: array for name, array in rest.items() if name not in model.producer}
+    return runner
+
+
+def notes_of_program(program: Program, graph: Graph) -> Iterator[str]:
+    """What is no fault of a runtime: training mode, other types, weights that are not those of the program."""
+    if program.training:
+        yield f"the program is in training mode: {named(program.training)}"
+    for port, (name, kind) in zip(graph.inputs, program.inputs.items(), strict=True):
+        declared = port.type.element_type
+        if declared is not None and declared.name != kind:
+            yield f"the input {name!r} is {kind} in the program and {declared} in the model"
+    rewritten = {name for node in _nodes(graph) if _RULE in _metadata(node) for name in node.input}
+    types, differing = list[str](), list[str]()
+    for name, tensor in graph.constants:
+        if name not in program.weights or name in rewritten or not isinstance(tensor, Tensor):
+            continue
+        kind, _shape, digest = program.weights[name]
+        if tensor.array.dtype.name != kind:
+            types.append(f"{name} ({kind}, in the model {tensor.array.dtype.name})")
+        elif hashlib.sha256(tensor.array.tobytes()).hexdigest() != digest:
+            differing.append(name)
+    for text, names in (("weights of another type", types), ("weights that are not those of the program", differing)):
+        if names:
+            yield f"{text}: {named(names)}"
+
+
+def source_line(graph: Graph, value: str) -> str:
+    """The line of Python that made the node of a value, as PyTorch's exporter notes it; empty where it did not."""
+    node = next((node for node in _nodes(graph) if value in node.output), None)
+    frames = _FRAME.findall(_metadata(node).get(_TRACE, "")) if node is not None else []
+    outside = [frame for frame in frames if "/torch/" not in frame[0].replace("\\", "/")] or frames
+    return f"{outside[-1][0]}:{outside[-1][1]}: {outside[-1][2]}".rstrip(": ") if outside else ""
+
+
+def _nodes(graph: Graph) -> list[Any]:
+    message = getattr(getattr(graph.message, "model", None), "graph", None)
+    return [] if message is None else list(message.node)
+
+
+def _metadata(node: Any) -> dict[str, str]:
+    return {entry.key: entry.value for entry in node.metadata_props}
