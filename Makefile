@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-all mutants test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -43,7 +43,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 
 # Print what each target does.
 help:
-	@awk '/^# /{text=substr($$0, 3)} /^[a-z0-9-]+:/{if (text) {sub(/:.*/, ""); printf "%-14s %s\n", $$0, text}} !/^# /{text=""}' Makefile
+	@awk '/^# /{text=substr($$0, 3)} /^[a-z0-9-]+:/{if (text) {sub(/:.*/, ""); printf "%-16s %s\n", $$0, text}} !/^# /{text=""}' Makefile
 
 # Run the example models and compare the results with known ones.
 demo: $(VENV)/.installed
@@ -63,6 +63,10 @@ test: $(VENV)/.installed-test
 test-slow: $(VENV)/.installed-test
 	.ci/browser
 	$(BIN)/python -m pytest -n auto -m slow --durations=15
+
+# Public regressions in the versions of runtimes that have them; their environments are made in the user's cache.
+test-regressions: $(VENV)/.installed-test
+	ELTWISE_REGRESSIONS=1 $(BIN)/python -m pytest -n 0 tests/regressions
 
 # All tests.
 test-all: test test-slow

@@ -147,7 +147,8 @@ def program_runner(program: Program, path: str, name: str, model: TracedModel) -
         value = outputs.get(name_there, name_there)
         declared = model.types.get(value)
         is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
-        (values if value in model.producer and is_shaped else rest)[value] = array
+        is_matched = value in model.producer and (is_shaped or name_there in outputs)
+        (values if is_matched else rest)[value] = array
     recording = Recording({}, values, {"run": name, "version": program.version}, path)
     runner = RecordedRunner(recording, model, values, notes_of_program(program, model.graph))
     runner.missing = "not among the values of the program"
