@@ -15,7 +15,7 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 _ErrorT = TypeVar("_ErrorT", bound=EltwiseError)
 
 _TRACER = "torch._dynamo"
-_UNTRACED: dict[Callable[..., Any], Callable[..., Any]] = {}
+_UNTRACED = "_eltwise_untraced"
 
 _KINDS: dict[str, tuple[Any, ...]] = {
     "str": (str,),
@@ -69,9 +69,11 @@ def untraced(function: _FunctionT) -> _FunctionT:
 
 
 def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
-    if function not in _UNTRACED:  # PyTorch warns of functools.cache.
-        _UNTRACED[function] = sys.modules["torch"].compiler.disable(function)
-    return _UNTRACED[function]
+    attributes = vars(function)  # It lives as long as the function; and PyTorch warns of functools.cache.
+    if _UNTRACED not in attributes:
+        attributes[_UNTRACED] = sys.modules["torch"].compiler.disable(function)
+    untraced_function: Callable[..., Any] = attributes[_UNTRACED]
+    return untraced_function
 
 
 def public(function: _FunctionT) -> _FunctionT:
