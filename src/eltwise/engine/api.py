@@ -96,19 +96,19 @@ class Operator:
             GraphError: for another number of shapes than the operator takes.
         """
         computation = self.operation.computation(len(operands))
-        result, found = elementwise(computation, [TensorType(None, _shape(operand)) for operand in operands])
-        return InferredShape(result.shape, found.assumptions)
+        result, broadcast = elementwise(computation, [TensorType(None, _shape(operand)) for operand in operands])
+        return InferredShape(result.shape, broadcast.assumptions)
 
 
-def _shape(given: str | Shape | tuple[int, ...]) -> Shape:
-    if isinstance(given, Shape):
-        return given
-    if isinstance(given, str):
-        return parse(given)
+def _shape(shape: str | Shape | tuple[int, ...]) -> Shape:
+    if isinstance(shape, Shape):
+        return shape
+    if isinstance(shape, str):
+        return parse(shape)
     try:
-        sizes = tuple(map(index, given))
+        sizes = tuple(map(index, shape))
     except Exception:  # noqa: BLE001 - to iterate somebody else's object may fail in any way
-        raise ShapeError("not a shape", got=shown(given), allowed="a text like '2,3' or sizes like (2, 3)") from None
+        raise ShapeError("not a shape", got=shown(shape), allowed="a text like '2,3' or sizes like (2, 3)") from None
     return of_sizes(sizes)
 
 

@@ -130,8 +130,8 @@ class Calls:
     def _placed(self, arrays: Sequence[Any], types: Sequence[ElementType]) -> tuple[ElementType, Plan]:
         """The element type of operands, and where they lie in the result."""
         shapes = [array.shape for array in arrays]
-        _result, found = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
-        return types[0], make_plan(found, shapes, types[0])
+        _result, broadcast = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
+        return types[0], make_plan(broadcast, shapes, types[0])
 
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""

@@ -54,8 +54,8 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
     arrays, element_type, plan = calls_of(computation).check(operands, as_operand)
     dtype, rank = reducing.result_type(element_type), len(plan.shape)
     axes = normalized_axes(axis, rank)
-    kept = tuple(each for each in range(rank) if each not in axes)
-    outputs = tuple(plan.shape[each] for each in kept)
+    kept_axes = tuple(each for each in range(rank) if each not in axes)
+    outputs = tuple(plan.shape[each] for each in kept_axes)
     reducing.check_count(prod(plan.shape[each] for each in axes), prod(outputs))
     if 0 in plan.shape:
         return da.zeros(outputs, dtype=dtype.storage)
@@ -67,8 +67,10 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
         partials = da.reduction(partials, _merged, _merged, axis=axes, keepdims=True, dtype=object, meta=empty)
     chunks, _unified = unify_chunks(*pairs, warn=False)
     pairs, identity = (partials, tuple(range(rank))), (dtype.name, element_type.name, reducing.reduction)
-    function, empty = partial(_finished, reducing, element_type), _empty(len(kept), dtype.storage)
-    return _on_chunks(function, pairs, computation, empty, identity, {each: chunks[each] for each in kept}, kept)
+    function, empty = partial(_finished, reducing, element_type), _empty(len(kept_axes), dtype.storage)
+    return _on_chunks(
+        function, pairs, computation, empty, identity, {each: chunks[each] for each in kept_axes}, kept_axes
+    )
 
 
 def as_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -> tuple[Any, ElementType]:
@@ -115,7 +117,7 @@ def _on_chunks(
     meta: np.ndarray,
     identity: object,
     adjusted: Mapping[int, Any] | None = None,
-    kept: Sequence[int] | None = None,
+    result_axes: Sequence[int] | None = None,
 ) -> da.Array:
     """Call a function for each chunk of a result, on chunks that Dask aligns.
 
@@ -129,7 +131,7 @@ def _on_chunks(
     name = computation.name.rpartition(".")[2].partition("-")[0].lower().replace(" ", "-")
     return da.blockwise(
         function,
-        tuple(range(meta.ndim)) if kept is None else tuple(kept),
+        tuple(range(meta.ndim)) if result_axes is None else tuple(result_axes),
         *pairs,
         name=f"{name}-{token}",
         dtype=meta.dtype,

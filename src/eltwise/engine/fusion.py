@@ -104,8 +104,8 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
         return None  # The run will say so, with the node's name.
     read = tuple(map(Operand, node.inputs, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
-    own = node.bound.expression(len(read))
-    expression = _renumbered(own, [operands.index(operand) for operand in read], len(operands))
+    producer = node.bound.expression(len(read))
+    expression = _renumbered(producer, [operands.index(operand) for operand in read], len(operands))
     checks = element_type.is_integer and 0 not in plan.shape
     divisors = tuple((step.operands[1], node) for step in expression.steps if checks and step.definition.divides)
     return Group((node,), expression, operands, element_type, plan.shape, divisors)

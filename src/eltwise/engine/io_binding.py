@@ -37,17 +37,17 @@ def bound_inputs(
     Raises:
         EltwiseError: for inputs that are missing, unknown, given twice, or do not fit.
     """
-    given: dict[str, tuple[Port, object]] = {}
+    bound: dict[str, tuple[Port, object]] = {}
     for name, value in feeds.items():
         port = graph.find_input(str(name))
-        if port.name in given:
+        if port.name in bound:
             raise GraphError(f"the input {port.name!r} is given twice", operand=f"input {name!r}")
-        given[port.name] = (port, value)
-    missing = [port.name for port in graph.inputs if port.name not in given]
+        bound[port.name] = (port, value)
+    missing = [port.name for port in graph.inputs if port.name not in bound]
     if missing:
         needed = ", ".join(f"{port.name} {port.type}" for port in graph.inputs)
         raise GraphError(f"missing inputs: {', '.join(missing)}", allowed=needed)
-    return {port.value: _bound_input(port, value, symbols, as_operand) for port, value in given.values()}
+    return {port.value: _bound_input(port, value, symbols, as_operand) for port, value in bound.values()}
 
 
 def _bound_input(port: Port, value: object, symbols: Symbols, as_operand: AsOperand) -> Any:
@@ -75,15 +75,15 @@ def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbol
     """
     if declared.dimensions is None:
         return
-    place = {"operand": operand, "got": f"({of_sizes(sizes)})", "allowed": f"({declared})"}
+    fields = {"operand": operand, "got": f"({of_sizes(sizes)})", "allowed": f"({declared})"}
     if len(declared.dimensions) != len(sizes):
-        raise ShapeError(f"rank {len(sizes)} is not the declared rank {declared.rank}", **place)
+        raise ShapeError(f"rank {len(sizes)} is not the declared rank {declared.rank}", **fields)
     for index, (dimension, size) in enumerate(zip(declared.dimensions, sizes, strict=True)):
         if not dimension.may_be(size):
-            raise ShapeError(f"dimension {index} is {size}, declared is {dimension}", **place)
+            raise ShapeError(f"dimension {index} is {size}, declared is {dimension}", **fields)
         bound, by = symbols.setdefault(dimension.symbol, (size, operand)) if dimension.symbol else (size, "")
         if bound != size:
-            raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **place)
+            raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **fields)
 
 
 def refuse_conversion(port: Port, element_type: ElementType | None) -> None:

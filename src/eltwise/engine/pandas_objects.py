@@ -44,25 +44,25 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     plan = calls_of(computation).check(data)[2]
     labels: list[Any] = [None] * len(plan.shape)
     for operand, name, axes in zip(operands, names, plan.axes, strict=True):
-        for number, found in zip(axes, _labels_of(operand), strict=False):
-            if len(found) == plan.shape[number]:
-                labels[number] = _common(labels[number], found, name)
+        for number, own_labels in zip(axes, _labels_of(operand), strict=False):
+            if len(own_labels) == plan.shape[number]:
+                labels[number] = _common(labels[number], own_labels, name)
     reduced = normalized_axes(axis, len(plan.shape))
     rest = [each for number, each in enumerate(labels) if number not in reduced]
     if len(rest) > _MOST_RANK:
         raise ShapeError(f"pandas holds no result of rank {len(rest)}", hint="give NumPy arrays")
-    given: list[Any] = [operand for operand in operands if is_pandas(operand)]
+    objects: list[Any] = [operand for operand in operands if is_pandas(operand)]
     result = np.asarray(on_data(data, reduced))
-    if not given or not rest:
+    if not objects or not rest:
         return result[()]
     if result.ndim == 1:
-        of_names = {getattr(operand, "name", None) for operand in given}
+        of_names = {getattr(operand, "name", None) for operand in objects}
         common_name = of_names.pop() if len(of_names) == 1 else None
-        made = _class_of(given, 1)(result, rest[0], name=common_name, copy=False)
+        joined = _class_of(objects, 1)(result, rest[0], name=common_name, copy=False)
     else:
-        made = _class_of(given, 2)(result, *rest, copy=False)
-    made.attrs = dict(given[0].attrs)
-    return made
+        joined = _class_of(objects, 2)(result, *rest, copy=False)
+    joined.attrs = dict(objects[0].attrs)
+    return joined
 
 
 def _class_of(operands: Sequence[Any], rank: int) -> Any:

@@ -30,16 +30,16 @@ def _dtype(dtype: object) -> ElementType | None:
     if dtype is None:
         return None
     if isinstance(dtype, str):
-        found = by_name(dtype)
+        element_type = by_name(dtype)
     else:
         try:
             numpy_type = np.dtype(dtype)  # type: ignore[call-overload]
         except Exception:  # noqa: BLE001 - NumPy asks objects for their dtype, which may fail as they like
             raise ElementTypeError("not an element type", operand="dtype", got=shown(dtype)) from None
-        found = of_numpy(numpy_type, operand="dtype")
-    if not found.is_numeric and found is not BOOL:
-        raise ElementTypeError("unsupported element type", operand="dtype", got=found.name)
-    return found
+        element_type = of_numpy(numpy_type, operand="dtype")
+    if not element_type.is_numeric and element_type is not BOOL:
+        raise ElementTypeError("unsupported element type", operand="dtype", got=element_type.name)
+    return element_type
 
 
 def _reduction(name: object) -> Reduction:

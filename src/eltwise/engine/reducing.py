@@ -161,16 +161,16 @@ def normalized_axes(axis: Axis, rank: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
-    given = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
-    place = {"operand": "axis", "got": shown(axis)}
+    requested = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    fields = {"operand": "axis", "got": shown(axis)}
     try:
-        numbers = [index(each) for each in given]
+        numbers = [index(each) for each in requested]
     except TypeError:
-        raise AttributeValueError("not an axis", allowed="an integer, several, or None for all", **place) from None
-    if any(isinstance(each, bool) for each in given) or not all(-rank <= number < rank for number in numbers):
+        raise AttributeValueError("not an axis", allowed="an integer, several, or None for all", **fields) from None
+    if any(isinstance(each, bool) for each in requested) or not all(-rank <= number < rank for number in numbers):
         allowed = f"{-rank} to {rank - 1}" if rank else "none"
-        raise AttributeValueError(f"no axis of a result of rank {rank}", allowed=allowed, **place)
+        raise AttributeValueError(f"no axis of a result of rank {rank}", allowed=allowed, **fields)
     axes = sorted(number % rank for number in numbers)
     if len(set(axes)) != len(axes):
-        raise AttributeValueError("an axis is given twice", **place)
+        raise AttributeValueError("an axis is given twice", **fields)
     return tuple(axes)

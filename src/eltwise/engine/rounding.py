@@ -44,14 +44,14 @@ def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndar
         return _whole(sums, element_type)
     special = sums.special
     if element_type is FLOAT64 and special.size >= MANY:
-        found = _many(sums, divisor).reshape(special.shape)
+        values = _many(sums, divisor).reshape(special.shape)
     else:
-        found = np.array(_one_by_one(sums, divisor, element_type), np.float64).reshape(special.shape)
+        values = np.array(_one_by_one(sums, divisor, element_type), np.float64).reshape(special.shape)
     if special.any():
-        found[special == HIGH] = np.inf
-        found[special == LOW] = -np.inf
-        found[((special & NAN) != 0) | ((special & (HIGH | LOW)) == (HIGH | LOW))] = np.nan
-    return np.asarray(quietly(found.astype, element_type.storage, copy=False))
+        values[special == HIGH] = np.inf
+        values[special == LOW] = -np.inf
+        values[((special & NAN) != 0) | ((special & (HIGH | LOW)) == (HIGH | LOW))] = np.nan
+    return np.asarray(quietly(values.astype, element_type.storage, copy=False))
 
 
 def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
@@ -84,19 +84,19 @@ def _many(sums: ExactSums, divisor: int) -> np.ndarray:
     """Every sum over the divisor as a float64."""
     size = sums.special.size
     digits, special = sums.digits.reshape(-1, size), sums.special.reshape(size)
-    found = allocated((size,), FLOAT64)
+    values = allocated((size,), FLOAT64)
 
     def compute(begin: int) -> None:
         part = slice(begin, begin + AT_ONCE)
-        own = replace(sums, digits=digits[:, part], special=special[part]).normalized()
-        found[part], is_certain = rounded_at_once(own, divisor)
+        few_sums = replace(sums, digits=digits[:, part], special=special[part]).normalized()
+        values[part], is_certain = rounded_at_once(few_sums, divisor)
         left = np.flatnonzero(~is_certain)
         if left.size:
-            few = replace(own, digits=own.digits[:, left], special=own.special[left])
-            found[begin + left] = _one_by_one(few, divisor, FLOAT64)
+            few = replace(few_sums, digits=few_sums.digits[:, left], special=few_sums.special[left])
+            values[begin + left] = _one_by_one(few, divisor, FLOAT64)
 
     run_together([partial(compute, begin) for begin in range(0, size, AT_ONCE)], num_threads())
-    return found
+    return values
 
 
 def rounded_at_once(sums: ExactSums, divisor: int) -> tuple[np.ndarray, np.ndarray]:
@@ -138,10 +138,10 @@ def _whole(sums: ExactSums, element_type: ElementType) -> np.ndarray:
     is_beyond = np.asarray((values < low) | (values > high))
     if is_beyond.any():
         index = np.unravel_index(int(is_beyond.argmax()), shape)
-        place = f" at index {[int(each) for each in index]} of the result" if shape else ""
+        location = f" at index {[int(each) for each in index]} of the result" if shape else ""
         raise ValueRangeError(
             f"the exact sum overflows {element_type.name}",
-            got=f"{values[index]}{place}",
+            got=f"{values[index]}{location}",
             allowed=f"{low} to {high}",
             hint="give a wider dtype; float64 rounds the sum once",
         )

@@ -74,8 +74,8 @@ class Runner:
                 float_mode.require_default()
                 return self._bound_run(feeds, observe)
         except MemoryError:
-            given = ", ".join(f"{name} {getattr(value, 'shape', ())}" for name, value in feeds.items())
-            raise ShapeError("a run on these inputs does not fit into memory", got=given) from None
+            shapes = ", ".join(f"{name} {getattr(value, 'shape', ())}" for name, value in feeds.items())
+            raise ShapeError("a run on these inputs does not fit into memory", got=shapes) from None
 
     def _run_on_others(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, Any]:
         """Run the graph on inputs of which some belong to another library; a lazy one runs node by node.
@@ -121,8 +121,8 @@ class Runner:
             output = next(port.name for port in self._outputs)
             records = Records(len(operands), takes_numbers=False)
 
-            def function(*given: object) -> np.ndarray:
-                feeds = {each: value for each, value in zip(sources, given, strict=True) if isinstance(each, str)}
+            def function(*arrays: object) -> np.ndarray:
+                feeds = {each: value for each, value in zip(sources, arrays, strict=True) if isinstance(each, str)}
                 return self._run(feeds)[output]
 
             self._kernel = OneKernel(operands, sources, output, records, records.builtin(function, output))

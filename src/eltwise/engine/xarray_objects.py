@@ -41,9 +41,9 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     data = [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
     dims, rest = _frame(computation, operands, calls_of(computation).check(data, as_operand)[2])
     axes = normalized_axes(_positions(axis, dims), len(dims))
-    kept = [name for number, name in enumerate(dims) if number not in axes]
-    coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept)}
-    return xarray.DataArray(on_data(data, axes), coords, kept, **rest)
+    kept_dims = [name for number, name in enumerate(dims) if number not in axes]
+    coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept_dims)}
+    return xarray.DataArray(on_data(data, axes), coords, kept_dims, **rest)
 
 
 def _on_variables(datasets: Sequence[Any], computation: Computation, operands: Sequence[Any], *rest: Any) -> Any:
@@ -54,8 +54,8 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
             got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
             raise GraphError("the Datasets have different variables", got=got)
     kind = type(datasets[0])
-    given = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
-    variables = {name: compute(computation, given[name], *rest) for name in names}
+    by_variable = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
+    variables = {name: compute(computation, by_variable[name], *rest) for name in names}
     return kind(variables, attrs=datasets[0].attrs)
 
 
@@ -101,16 +101,16 @@ def _frame(
 
 def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:
     """The coordinates of all operands; those that differ are left out, but for those of dimensions."""
-    found: dict[Hashable, Any] = {}
+    coords: dict[Hashable, Any] = {}
     differing: set[Hashable] = set()
     for operand, array in arrays:
         for name, coord in array.coords.items():
             if any(sizes[dimension] != size for dimension, size in coord.sizes.items()):
                 continue  # A dimension of size 1 that is broadcast.
-            known = found.get(name)
+            known = coords.get(name)
             of_dimension = [name in each.dims for each in (known, coord) if each is not None]
             if known is None or of_dimension == [False, True]:  # What a dimension has is more than one of its values.
-                found[name] = coord
+                coords[name] = coord
             elif all(of_dimension) and not known.variable.equals(coord.variable):
                 raise ShapeError(
                     f"the coordinates {name!r} differ",
@@ -119,4 +119,4 @@ def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable
                 )
             elif not any(of_dimension) and not known.variable.equals(coord.variable):
                 differing.add(name)
-    return {name: coord for name, coord in found.items() if name not in differing}
+    return {name: coord for name, coord in coords.items() if name not in differing}

@@ -45,29 +45,29 @@ class Builder(Instructions):
         """Compute the elements of a run one by one."""
 
         def one(index: str) -> None:
-            own = [self.place(places, inner, array, index) for array in range(self.structure.arrays)]
-            operands = [self.load(array, own[array], 1) for array in range(1, self.structure.arrays)]
-            self.store(self.results(1, operands), own[0], 1)
+            pointers = [self.place(places, inner, array, index) for array in range(self.structure.arrays)]
+            operands = [self.load(array, pointers[array], 1) for array in range(1, self.structure.arrays)]
+            self.store(self.results(1, operands), pointers[0], 1)
 
         self.loop(begin, end, 1, one)
 
-    def load(self, array: int, place: str, lanes: int, mask: str = "") -> str:
+    def load(self, array: int, pointer: str, lanes: int, mask: str = "") -> str:
         """Load elements that lie one after the other; with a mask those that it allows."""
         kind = of(lanes, self._integer(array))
         if mask:
             name = f"@llvm.masked.load.v{lanes}{self._integer(array)}.p0"
-            arguments = f"ptr align 1 {place}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
+            arguments = f"ptr align 1 {pointer}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
             return self._native(array, lanes, self.let(f"call {kind} {name}({arguments})"))
-        return self._native(array, lanes, self.let(f"load {kind}, ptr {place}, align 1"))
+        return self._native(array, lanes, self.let(f"load {kind}, ptr {pointer}, align 1"))
 
-    def splat(self, array: int, place: str, lanes: int) -> str:
+    def splat(self, array: int, pointer: str, lanes: int) -> str:
         """Load one element into every lane."""
-        return self.in_all_lanes(self._integer(array), self.load(array, place, 1), lanes)
+        return self.in_all_lanes(self._integer(array), self.load(array, pointer, 1), lanes)
 
-    def divisor(self, array: int, place: str, lanes: int) -> str:
+    def divisor(self, array: int, pointer: str, lanes: int) -> str:
         """Load an integer that many are divided by into every lane."""
         bits, is_signed = 8 * self.structure.width, self.structure.element_type.kind == "signed"
-        value = self.load(array, place, 1)
+        value = self.load(array, pointer, 1)
         name = self.in_all_lanes(self._integer(array), value, lanes)
         self._invariants[name] = invariant_divisor(self, bits, value, is_signed=is_signed)
         return name
@@ -77,30 +77,30 @@ class Builder(Instructions):
         order = [f"i32 {lane}" for lane in lanes]
         return self.let(f"shufflevector {pair}, <{len(order)} x i32> <{', '.join(order)}>")
 
-    def gather(self, array: int, place: str, step: str, lanes: int) -> str:
+    def gather(self, array: int, pointer: str, step: str, lanes: int) -> str:
         """Load elements that lie ``step`` bytes apart."""
         kind, element, value = of(lanes, self._integer(array)), self._integer(array), "poison"
         for lane in range(lanes):
-            one = self.let(f"load {element}, ptr {place}, align 1")
+            one = self.let(f"load {element}, ptr {pointer}, align 1")
             value = self.let(f"insertelement {kind} {value}, {element} {one}, i64 {lane}")
-            place = self.moved(place, step)
+            pointer = self.moved(pointer, step)
         return self._native(array, lanes, value)
 
-    def prefetch(self, place: str) -> None:
+    def prefetch(self, pointer: str) -> None:
         """Ask for a cache line that will be read soon; a place beyond the array does no harm."""
-        self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
+        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
 
-    def store(self, value: str, place: str, lanes: int, mask: str = "") -> None:
+    def store(self, value: str, pointer: str, lanes: int, mask: str = "") -> None:
         """Store elements one after the other; whole vectors bypass the cache where the structure says so."""
         kind, native = of(lanes, self._integer(0)), self._native(0, lanes, value)
         if mask:
             name = f"@llvm.masked.store.v{lanes}{self._integer(0)}.p0"
-            self.do(f"call void {name}({kind} {native}, ptr align 1 {place}, <{lanes} x i1> {mask})")
+            self.do(f"call void {name}({kind} {native}, ptr align 1 {pointer}, <{lanes} x i1> {mask})")
         elif self.structure.streams and lanes > 1:
             alignment = lanes * self.structure.width_of(0)
-            self.do(f"store {kind} {native}, ptr {place}, align {alignment}, !nontemporal !0")
+            self.do(f"store {kind} {native}, ptr {pointer}, align {alignment}, !nontemporal !0")
         else:
-            self.do(f"store {kind} {native}, ptr {place}, align 1")
+            self.do(f"store {kind} {native}, ptr {pointer}, align 1")
 
     def _native(self, array: int, lanes: int, value: str) -> str:
         """Swap the bytes where the array has them in the other order."""

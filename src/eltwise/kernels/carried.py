@@ -72,20 +72,20 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
 
     def outputs(number: str, lanes: int) -> None:
         accumulator = carried.accumulator(code)
-        own = code.moved(parts, code.let(f"mul i64 {number}, {carried.word_bytes}"))
+        output_words = code.moved(parts, code.let(f"mul i64 {number}, {carried.word_bytes}"))
         types = accumulator.types(lanes)
 
         def one(index: str, values: list[str]) -> list[str]:
-            place = code.moved(own, code.let(f"mul i64 {index}, {part_step}"))
-            places = [code.moved(place, code.let(f"mul i64 {plane}, {word}")) for word in range(len(types))]
+            part_words = code.moved(output_words, code.let(f"mul i64 {index}, {part_step}"))
+            places = [code.moved(part_words, code.let(f"mul i64 {plane}, {word}")) for word in range(len(types))]
             other = [code.let(f"load {kind}, ptr {each}, align 1") for kind, each in zip(types, places, strict=True)]
             return accumulator.merge(lanes, values, other)
 
         values = code.fold("0", size, 1, list(zip(types, accumulator.initial(lanes), strict=True)), one)
         wide = Divisor(*(code.in_all_lanes("double", each, lanes) for each in divisor))
         bits, is_certain = accumulator.finish(lanes, values, wide)
-        place = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
-        code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {place}, align 1")
+        result_pointer = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
+        code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {result_pointer}, align 1")
         is_left = is_any_not(code, lanes, is_certain)
         code.when(is_left, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
 

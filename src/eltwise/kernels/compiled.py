@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
     def arguments(self, places: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
         """The kernel's arguments for arrays at these addresses."""
-        numbers = [*(place + start for place, start in zip(places, self.starts, strict=True)), *self.geometry]
+        numbers = [*(address + start for address, start in zip(places, self.starts, strict=True)), *self.geometry]
         return (ctypes.c_int64 * len(numbers))(*numbers)
 
 
@@ -84,19 +84,19 @@ class Recipe(NamedTuple):
             starts = (*nest.starts, *status)
             return [Part(starts, nest.geometry, first, last) for first, last in ranges(nest.runs, count)]
         inner, rest = nest.inner, nest.geometry[1:]
-        found: list[Part] = []
+        parts: list[Part] = []
         # Each part but the first begins a multiple of cache lines after the run's own begin.
         for first, last in ranges(inner.size, count, CACHE_LINE):
             moved = tuple(start + first * step for start, step in zip(nest.starts, inner.steps, strict=True))
-            found.append(Part((*moved, *status), (last - first, *rest), 0, nest.runs))
-        return found
+            parts.append(Part((*moved, *status), (last - first, *rest), 0, nest.runs))
+        return parts
 
     def overlaps(self, places: Sequence[int]) -> bool:
         """Whether a result at the first address shares memory with an operand otherwise than element by element."""
         (out, *others), (ends, *extents) = places, self.extents
         low, high = out + ends[0], out + ends[1]
-        for place, (begin, end), same in zip(others, extents, self.same, strict=True):
-            if place + begin < high and low < place + end and not (same and place == out):
+        for operand, (begin, end), same in zip(others, extents, self.same, strict=True):
+            if operand + begin < high and low < operand + end and not (same and operand == out):
                 return True
         return False
 
@@ -135,8 +135,8 @@ class Work:
             if places != self._places:  # Callers often come back with the same arrays.
                 if self.recipe.overlaps(places):
                     return False
-                own = [*places, address(self._status)] if self.recipe.has_status else places
-                np.add(self._starts, own, out=self._addresses)
+                addresses = [*places, address(self._status)] if self.recipe.has_status else places
+                np.add(self._starts, addresses, out=self._addresses)
                 self._places = places
             self._share()
             if self._status[0]:

@@ -101,25 +101,25 @@ class _Kernel(Lanes):
         def lanes(index: str, values: list[str]) -> list[str]:
             return self._lanes(sources, index, dict(zip(self.sums, values, strict=True)))
 
-        found = dict(zip(self.sums, code.fold("0", end, LANES, zeros, lanes), strict=True))
+        totals = dict(zip(self.sums, code.fold("0", end, LANES, zeros, lanes), strict=True))
         record = let(f"getelementptr [{len(FIELDS)} x i64], ptr {self.records}, i64 {number}")
         for field, name in enumerate(FIELDS):
-            place = let(f"getelementptr i64, ptr {record}, i64 {field}")
+            pointer = let(f"getelementptr i64, ptr {record}, i64 {field}")
             kind = "i64" if name in FIELDS[:-4] else "double"
-            code.do(f"store {kind} {self._reduced(name, found[name])}, ptr {place}, align 8")
-        return let(f"icmp ne i64 {found['differing']}, 0")
+            code.do(f"store {kind} {self._reduced(name, totals[name])}, ptr {pointer}, align 8")
+        return let(f"icmp ne i64 {totals['differing']}, 0")
 
     def _mixed(self, sources: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
         """Or together which bits differ; what is read is in the cache afterwards."""
         kind, let = of(LANES, "i32"), self.code.let
 
         def body(at: str, values: list[str]) -> list[str]:
-            found = values[0]
+            bits = values[0]
             for number in range(self.bits // 8):
-                place = let(f"add i64 {at}, {64 * number}")
-                a, b = (let(f"load {kind}, ptr {self.code.moved(one, place)}, align 1") for one in sources)
-                found = let(f"or {kind} {found}, {let(f'xor {kind} {a}, {b}')}")
-            return [found]
+                pointer = let(f"add i64 {at}, {64 * number}")
+                a, b = (let(f"load {kind}, ptr {self.code.moved(one, pointer)}, align 1") for one in sources)
+                bits = let(f"or {kind} {bits}, {let(f'xor {kind} {a}, {b}')}")
+            return [bits]
 
         return body
 
@@ -141,7 +141,7 @@ class _Kernel(Lanes):
         """The sums after 16 elements, which are looked at only if some of them differ."""
         let = self.code.let
         places = (let(f"getelementptr i{self.bits}, ptr {one}, i64 {index}") for one in sources)
-        loaded = [let(f"load {self.raw}, ptr {place}, align 1") for place in places]
+        loaded = [let(f"load {self.raw}, ptr {pointer}, align 1") for pointer in places]
         unequal = let(f"icmp ne {self.raw} {loaded[0]}, {loaded[1]}")
         values = [(self.sums[name], value) for name, value in before.items()]
         return self.code.choose(self.any(unequal), values, lambda: self._unequal(loaded, unequal, before))
@@ -167,63 +167,63 @@ class _Kernel(Lanes):
             [(kinds.get(name, kind), value) for name, value in plain.items()],
             lambda: list(self._rare(a, b, size, plain).values()),
         )
-        found = dict(zip(plain, joined, strict=True))
-        new = self._added(found, unequal, size, distance, before)
+        measures = dict(zip(plain, joined, strict=True))
+        new = self._added(measures, unequal, size, distance, before)
         return [new[name] for name in before]
 
     def _rare(self, a: str, b: str, size: str, plain: Mapping[str, str]) -> dict[str, str]:
         """Where there are NaN, infinities or zeros: which elements are measured, and what is counted beside that."""
         let, kind, unequal = self.code.let, self.works, plain["measured"]
-        found, counted = dict(plain), {}
+        measures, counted = dict(plain), {}
         if self.is_float:
-            found["measured"] = measured = self.both(unequal, let(f"fcmp ord {kind} {a}, {b}"))
+            measures["measured"] = measured = self.both(unequal, let(f"fcmp ord {kind} {a}, {b}"))
             nans = [let(f"fcmp uno {kind} {one}, {one}") for one in (a, b)]
-            found["alone"] = counted["nan"] = let(f"xor {FLAGS} {nans[0]}, {nans[1]}")
+            measures["alone"] = counted["nan"] = let(f"xor {FLAGS} {nans[0]}, {nans[1]}")
             counted["both_nan"] = self.both(unequal, self.both(*nans))
             counted["zero_sign"] = self.both(unequal, let(f"fcmp oeq {kind} {a}, {b}"))
             infinite = [let(f"fcmp oeq {kind} {one}, {self.infinity}") for one in (size, self.absolute(b))]
             counted["infinity"] = self.both(let(f"or {FLAGS} {infinite[0]}, {infinite[1]}"), measured)
-        found["gap"] = gap = self.where(found["measured"], plain["gap"])
+        measures["gap"] = gap = self.where(measures["measured"], plain["gap"])
         is_number = let(f"fcmp ord {kind} {plain['ratio']}, zeroinitializer")
         # What is relative to an infinity is infinite, and what lies between zeros is 0.
-        found["ratio"] = let(f"select {FLAGS} {is_number}, {kind} {plain['ratio']}, {kind} {gap}")
+        measures["ratio"] = let(f"select {FLAGS} {is_number}, {kind} {plain['ratio']}, {kind} {gap}")
         for name, count in (("gap", "abs_infinite"), ("ratio", "rel_infinite")):
-            is_finite = let(f"fcmp olt {kind} {found[name]}, {self.infinity}")
+            is_finite = let(f"fcmp olt {kind} {measures[name]}, {self.infinity}")
             counted[count] = self.inverse(is_finite)
-            found[f"finite_{name}"] = self.where(is_finite, found[name])
-        return found | {name: self.counted(plain[name], mask) for name, mask in counted.items()}
+            measures[f"finite_{name}"] = self.where(is_finite, measures[name])
+        return measures | {name: self.counted(plain[name], mask) for name, mask in counted.items()}
 
     def _added(
-        self, found: dict[str, str], unequal: str, size: str, distance: str, before: dict[str, str]
+        self, measures: dict[str, str], unequal: str, size: str, distance: str, before: dict[str, str]
     ) -> dict[str, str]:
         """The sums after these elements."""
-        let, new = self.code.let, {name: found[name] for name in _RARE}
-        far = self.where(found["measured"], distance, self.distances)
-        self._histogram(far, found["measured"])
-        beyond = self._beyond(found, size, distance)
+        let, new = self.code.let, {name: measures[name] for name in _RARE}
+        far = self.where(measures["measured"], distance, self.distances)
+        self._histogram(far, measures["measured"])
+        beyond = self._beyond(measures, size, distance)
         new |= {
             "differing": self.counted(before["differing"], unequal),
             "beyond": self.counted(before["beyond"], beyond),
         }
         most = f"@llvm.umax.v{LANES}{self.distance}({self.distances} {before['max_ulp']}, {self.distances} {far})"
         new["max_ulp"] = let(f"call {self.distances} {most}")
-        for name, value in (("max_abs", found["gap"]), ("max_rel", found["ratio"])):
+        for name, value in (("max_abs", measures["gap"]), ("max_rel", measures["ratio"])):
             larger = let(f"fcmp ogt {self.works} {value}, {before[name]}")
             new[name] = let(f"select {FLAGS} {larger}, {self.works} {value}, {self.works} {before[name]}")
         wide = of(LANES, "double")
-        for name, value in (("sum_abs", found["finite_gap"]), ("sum_rel", found["finite_ratio"])):
+        for name, value in (("sum_abs", measures["finite_gap"]), ("sum_rel", measures["finite_ratio"])):
             widened = value if self.work == "double" else let(f"fpext {self.works} {value} to {wide}")
             new[name] = let(f"fadd {wide} {before[name]}, {widened}")
         return new
 
-    def _beyond(self, found: Mapping[str, str], size: str, distance: str) -> str:
+    def _beyond(self, measures: Mapping[str, str], size: str, distance: str) -> str:
         let, kind = self.code.let, self.works
         allowed = let(f"fadd {kind} {self.atol}, {let(f'fmul {kind} {self.rtol}, {size}')}")
-        is_near = let(f"fcmp ole {kind} {found['gap']}, {allowed}")
-        is_near = self.both(is_near, let(f"fcmp olt {kind} {found['gap']}, {self.infinity}"))
+        is_near = let(f"fcmp ole {kind} {measures['gap']}, {allowed}")
+        is_near = self.both(is_near, let(f"fcmp olt {kind} {measures['gap']}, {self.infinity}"))
         is_next = let(f"icmp ult {self.distances} {distance}, {self.too_far}")
-        outside = self.both(self.inverse(let(f"or {FLAGS} {is_near}, {is_next}")), found["measured"])
-        return let(f"or {FLAGS} {outside}, {found['alone']}")
+        outside = self.both(self.inverse(let(f"or {FLAGS} {is_near}, {is_next}")), measures["measured"])
+        return let(f"or {FLAGS} {outside}, {measures['alone']}")
 
     def _histogram(self, far: str, measured: str) -> None:
         """Count the distances of lanes and of the lanes half a vector further in pairs, which halves the increments."""
@@ -243,6 +243,6 @@ class _Kernel(Lanes):
         for pair in range(_PAIRS):
             one = let(f"load i32, ptr {let(f'getelementptr i32, ptr %pairs, i64 {pair}')}, align 4")
             table = let(f"getelementptr [{BUCKETS * BUCKETS} x i32], ptr {self.tables}, i64 {pair % TABLES}")
-            place = let(f"getelementptr i32, ptr {table}, i64 {let(f'zext i32 {one} to i64')}")
-            count = let(f"load i32, ptr {place}, align 4")
-            self.code.do(f"store i32 {let(f'add i32 {count}, 1')}, ptr {place}, align 4")
+            pointer = let(f"getelementptr i32, ptr {table}, i64 {let(f'zext i32 {one} to i64')}")
+            count = let(f"load i32, ptr {pointer}, align 4")
+            self.code.do(f"store i32 {let(f'add i32 {count}, 1')}, ptr {pointer}, align 4")

@@ -22,7 +22,7 @@ from itertools import accumulate
 
 from eltwise.core.staging import Staging
 
-COMPILER = "72b5f68d80287558"
+COMPILER = "158cddb424bc518d"
 """A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
 
 It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails
@@ -44,10 +44,10 @@ _ENDING = ".object"
 def folder() -> str | None:
     """The folder that is used, which is made; None where the cache is off or the folder cannot be trusted."""
     try:
-        wanted = _wanted()
-        if wanted is None:
+        path = _wanted()
+        if path is None:
             return None
-        above, name = os.path.split(os.path.abspath(wanted))
+        above, name = os.path.split(os.path.abspath(path))
         place = os.path.join(os.path.realpath(above), name)
         if not os.path.lexists(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -72,11 +72,11 @@ def _wanted() -> str | None:
     return os.path.join(home, "eltwise") if os.path.isabs(home) else None
 
 
-def _parents(place: str) -> list[str]:
-    found = [os.path.dirname(place)]
-    while found[-1] != os.path.dirname(found[-1]):
-        found.append(os.path.dirname(found[-1]))
-    return found
+def _parents(path: str) -> list[str]:
+    parents = [os.path.dirname(path)]
+    while parents[-1] != os.path.dirname(parents[-1]):
+        parents.append(os.path.dirname(parents[-1]))
+    return parents
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -97,9 +97,9 @@ def _keeps(parent: str) -> bool:
 
 
 @cache
-def _warn(place: str) -> None:
+def _warn(path: str) -> None:
     warnings.warn(
-        f"{place}: the kernel cache is not used, since it is a link, or others may write it or a folder above it; "
+        f"{path}: the kernel cache is not used, since it is a link, or others may write it or a folder above it; "
         "set ELTWISE_CACHE to a folder that only you may write, or to off",
         RuntimeWarning,
         stacklevel=2,
@@ -117,10 +117,10 @@ def load(key: bytes) -> bytes | None:
     Args:
         key: all that the code was made from.
     """
-    place = folder()
-    if place is None:
+    path = folder()
+    if path is None:
         return None
-    file = os.path.join(place, name_of(key))
+    file = os.path.join(path, name_of(key))
     try:
         with open(file, "rb", opener=_without_links) as opened:
             if not _is_ours(os.fstat(opened.fileno())):
@@ -143,11 +143,11 @@ def _without_links(path: str, flags: int) -> int:
 
 def store(key: bytes, code: bytes) -> None:
     """Keep object code, and now and then let go of what was used longest ago where the folder got too large."""
-    place = folder()
-    if place is None:
+    path = folder()
+    if path is None:
         return
     with contextlib.suppress(OSError):
-        target = os.path.join(place, name_of(key))
+        target = os.path.join(path, name_of(key))
         staging = Staging.made(target)
         try:
             with os.fdopen(staging.open("object", is_new=True), "wb") as file:
@@ -156,15 +156,15 @@ def store(key: bytes, code: bytes) -> None:
         finally:
             staging.remove()
         if zlib.crc32(key) % WRITES_UNTIL_PRUNED == 0:
-            _prune(place)
+            _prune(path)
 
 
-def _prune(place: str) -> None:
-    with os.scandir(place) as entries:  # Another process may remove a file meanwhile, which ends this.
-        found = [(entry, entry.stat()) for entry in entries if entry.name.endswith(_ENDING)]
-    found.sort(key=lambda each: each[1].st_mtime, reverse=True)
-    sizes = accumulate(-(-status.st_size // _BLOCK_BYTES) * _BLOCK_BYTES for _entry, status in found)
-    for (entry, _status), total in zip(found, sizes, strict=True):
+def _prune(path: str) -> None:
+    with os.scandir(path) as entries:  # Another process may remove a file meanwhile, which ends this.
+        files = [(entry, entry.stat()) for entry in entries if entry.name.endswith(_ENDING)]
+    files.sort(key=lambda each: each[1].st_mtime, reverse=True)
+    sizes = accumulate(-(-status.st_size // _BLOCK_BYTES) * _BLOCK_BYTES for _entry, status in files)
+    for (entry, _status), total in zip(files, sizes, strict=True):
         if total > LARGEST_FOLDER:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(entry.path)

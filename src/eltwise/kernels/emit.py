@@ -54,36 +54,36 @@ def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None
     seen = code.let("alloca i1, align 1")
     code.do(f"store i1 false, ptr {seen}, align 1")
 
-    def one(own: list[str], array: int, lanes: int, begin: str, end: str) -> None:
+    def one(pointers: list[str], array: int, lanes: int, begin: str, end: str) -> None:
         kind = of(lanes, f"i{8 * code.structure.width}")
 
         def add(index: str, values: list[str]) -> list[str]:
-            value = code.load(array, code.place(own, inner, array, index), lanes)
+            value = code.load(array, code.place(pointers, inner, array, index), lanes)
             is_zero = code.let(f"icmp eq {kind} {value}, {constant(lanes, f'i{8 * code.structure.width}', 0)}")
             return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {is_zero}")]
 
-        (found,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
+        (flags,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
         if lanes > 1:
-            found = code.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({of(lanes, 'i1')} {found})")
+            flags = code.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({of(lanes, 'i1')} {flags})")
         before = code.let(f"load i1, ptr {seen}, align 1")
-        code.do(f"store i1 {code.let(f'or i1 {before}, {found}')}, ptr {seen}, align 1")
+        code.do(f"store i1 {code.let(f'or i1 {before}, {flags}')}, ptr {seen}, align 1")
 
-    def run(own: list[str], number: str) -> None:
+    def run(pointers: list[str], number: str) -> None:
         if second is None:
-            row(own)
+            row(pointers)
             return
         left = code.let(f"sub i64 {second.size}, {code.let(f'mul i64 {number}, {TILE_BLOCK}')}")
         rows = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {TILE_BLOCK})")
-        code.loop("0", rows, 1, lambda index: row(code.all_moved(own, index, second.steps)))
+        code.loop("0", rows, 1, lambda index: row(code.all_moved(pointers, index, second.steps)))
 
-    def row(own: list[str]) -> None:
+    def row(pointers: list[str]) -> None:
         for array in code.structure.divisors:
             whole = "0"
             if code.structure.walks[array] == "vector":
                 lanes = code.structure.lanes
                 whole = code.let(f"and i64 {inner.size}, {-lanes}")
-                one(own, array, lanes, "0", whole)
-            one(own, array, 1, whole, "1" if code.structure.walks[array] == "scalar" else inner.size)
+                one(pointers, array, lanes, "0", whole)
+            one(pointers, array, 1, whole, "1" if code.structure.walks[array] == "scalar" else inner.size)
 
     write_runs(code, places, outer, run)
     return code.let(f"load i1, ptr {seen}, align 1")
@@ -140,11 +140,11 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
             if array in scalars:
                 operands.append(scalars[array])
                 continue
-            place = code.place(places, inner, array, index)
+            pointer = code.place(places, inner, array, index)
             if structure.walks[array] == "strided":
-                operands.append(code.gather(array, place, inner.steps[array], lanes))
+                operands.append(code.gather(array, pointer, inner.steps[array], lanes))
             else:
-                operands.append(code.load(array, place, lanes, mask))
+                operands.append(code.load(array, pointer, lanes, mask))
         result = code.results(lanes, operands)
         code.store(result, code.place(places, inner, 0, index), lanes, mask)
 
@@ -161,9 +161,9 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
     code.when(code.let(f"icmp ult i64 {end}, {inner.size}"), rest)
 
 
-def _head(code: Builder, place: str, length: str) -> str:
+def _head(code: Builder, pointer: str, length: str) -> str:
     """How many elements lie before the first whole cache line of the result, at most all."""
-    address = code.let(f"ptrtoint ptr {place} to i64")
+    address = code.let(f"ptrtoint ptr {pointer} to i64")
     before = code.let(f"sub i64 0, {address}")
     beyond = code.let(f"and i64 {before}, {CACHE_LINE - 1}")
     count = code.let(f"udiv i64 {beyond}, {code.structure.width_of(0)}")

@@ -78,14 +78,14 @@ class _Entry(ObjectReader):
 
     def _out(self) -> str:
         """The array for the result, or null where there is none."""
-        code, place = self.code, self._variables["out"]
-        code.do(f"store ptr null, ptr {place}, align 8")
+        code, pointer = self.code, self._variables["out"]
+        code.do(f"store ptr null, ptr {pointer}, align 8")
         has_names, has_count = code.let("icmp ne ptr %names, null"), code.let(f"icmp eq i64 %count, {self._count}")
 
         def read() -> None:
             given = self._at("%arguments", 8 * self._count, "ptr")
             self._require(f"icmp eq ptr {self._field(given, ArrayHeader.type)}, {self._array_type}", "python")
-            code.do(f"store ptr {given}, ptr {place}, align 8")
+            code.do(f"store ptr {given}, ptr {pointer}, align 8")
 
         def by_name() -> None:
             self._require(f"icmp eq i64 %count, {self._count}", "python")
@@ -100,22 +100,22 @@ class _Entry(ObjectReader):
 
         code.when(has_names, by_name)
         code.when(code.let(f"icmp ult i1 {has_names}, {code.let(f'xor i1 {has_count}, true')}"), by_position)
-        return self._at(place, 0, "ptr")
+        return self._at(pointer, 0, "ptr")
 
     def _hash(self) -> str:
-        code, place = self.code, self._variables["hash"]
-        code.do(f"store i64 0, ptr {place}, align 8")
+        code, pointer = self.code, self._variables["hash"]
+        code.do(f"store i64 0, ptr {pointer}, align 8")
 
         def add(number: str) -> None:
-            before = self._at(place, 0)
+            before = self._at(pointer, 0)
             mixed = code.let(f"mul i64 {before}, {MULTIPLIER - (1 << 64)}")
-            code.do(f"store i64 {code.let(f'xor i64 {mixed}, {number}')}, ptr {place}, align 8")
+            code.do(f"store i64 {code.let(f'xor i64 {mixed}, {number}')}, ptr {pointer}, align 8")
 
         for each in self._operands:
             add(each.dtype)
             add(each.rank)
             code.loop("0", each.rank, 1, lambda index, sizes=each.sizes: add(self._item(sizes, index)))  # type: ignore[misc]
-        mixed = code.let(f"mul i64 {self._at(place, 0)}, {MULTIPLIER - (1 << 64)}")
+        mixed = code.let(f"mul i64 {self._at(pointer, 0)}, {MULTIPLIER - (1 << 64)}")
         return code.let(f"lshr i64 {mixed}, {HASH_SHIFT}")
 
     def _find(self) -> str:
@@ -123,15 +123,15 @@ class _Entry(ObjectReader):
         code, value = self.code, self._hash()
         slot = code.let(f"and i64 {value}, {self._number(self._table, Table.mask)}")
         first = code.let(f"getelementptr ptr, ptr {self._field(self._table, Table.slots)}, i64 {slot}")
-        place = self._variables["record"]
-        code.do(f"store ptr {self._at(first, 0, 'ptr')}, ptr {place}, align 8")
+        pointer = self._variables["record"]
+        code.do(f"store ptr {self._at(first, 0, 'ptr')}, ptr {pointer}, align 8")
         code.do("br label %look")
         code.block("next")
-        before = self._at(place, 0, "ptr")
-        code.do(f"store ptr {self._field(before, Record.following)}, ptr {place}, align 8")
+        before = self._at(pointer, 0, "ptr")
+        code.do(f"store ptr {self._field(before, Record.following)}, ptr {pointer}, align 8")
         code.do("br label %look")
         code.block("look")
-        record = self._at(place, 0, "ptr")
+        record = self._at(pointer, 0, "ptr")
         self._require(f"icmp ne ptr {record}, null", "python")
         self._require(f"icmp eq i64 {self._number(record, Record.hash)}, {value}", "next")
         key = self._field(record, Record.key)
@@ -163,7 +163,7 @@ class _Entry(ObjectReader):
 
     def _result(self, record: str, out: str, places: list[str]) -> str:
         """A new array, or the given one where it may take the result."""
-        code, place = self.code, self._variables["result"]
+        code, pointer = self.code, self._variables["result"]
         dtype, keep = self._field(record, Record.dtype), self._field(self._table, Table.keep)
         rank, sizes = self._number(record, Record.rank), self._field(record, Record.sizes)
 
@@ -175,7 +175,7 @@ class _Entry(ObjectReader):
                 f"call ptr {make}(ptr {self._array_type}, ptr {dtype}, i32 {few}, ptr {sizes}, ptr {strides}, "
                 "ptr null, i32 0, ptr null)"
             )
-            code.do(f"store ptr {array}, ptr {place}, align 8")
+            code.do(f"store ptr {array}, ptr {pointer}, align 8")
             self._require(f"icmp ne ptr {array}, null", "no_memory")
 
         def given() -> None:
@@ -190,12 +190,12 @@ class _Entry(ObjectReader):
             self._require(f"icmp ne i64 {flags}, 0", "python")
             self._require_apart(record, out, places)
             code.do(f"call void {keep}(ptr {out})")
-            code.do(f"store ptr {out}, ptr {place}, align 8")
+            code.do(f"store ptr {out}, ptr {pointer}, align 8")
 
         has_out = code.let(f"icmp ne ptr {out}, null")
         code.when(has_out, given)
         code.when(code.let(f"xor i1 {has_out}, true"), new)
-        return self._at(place, 0, "ptr")
+        return self._at(pointer, 0, "ptr")
 
     def _require_apart(self, record: str, out: str, places: list[str]) -> None:
         """Require that the result shares no memory with an operand, or is one element by element."""

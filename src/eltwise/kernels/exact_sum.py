@@ -74,10 +74,10 @@ class ExactSums:
     @staticmethod
     def joined(parts: Sequence[ExactSums], shape: tuple[int, ...]) -> ExactSums:
         """The sums of all outputs from those of some at a time, which have the same count."""
-        first, found = _aligned(parts)
+        first, aligned = _aligned(parts)
         special = np.concatenate([part.special for part in parts])
-        digits = POOL.empty((len(found[0]), special.size), found[0].dtype)
-        np.concatenate(found, axis=1, out=digits)
+        digits = POOL.empty((len(aligned[0]), special.size), aligned[0].dtype)
+        np.concatenate(aligned, axis=1, out=digits)
         digits = digits.reshape(len(digits), *shape)
         return replace(parts[0], first=first, digits=digits, special=special.reshape(shape))
 
@@ -111,14 +111,14 @@ def _aligned(parts: Sequence[ExactSums]) -> tuple[int, list[np.ndarray]]:
     """The digits of sums from the same lowest to the same topmost one, and the number of the lowest."""
     first = min((part.first for part in parts if len(part.digits)), default=0)
     last = max(part.first + len(part.digits) for part in parts)
-    found = []
+    aligned = []
     for part in parts:
         digits = part.digits
         if len(digits) < last - first:
             digits = np.zeros((last - first, *part.special.shape), np.int64)
             digits[part.first - first :][: len(part.digits)] = part.digits
-        found.append(digits)
-    return first, found
+        aligned.append(digits)
+    return first, aligned
 
 
 def _carry(digits: np.ndarray) -> None:
@@ -218,8 +218,8 @@ class IntegerSums(_Digits):
         kind = block.dtype.type
         low = (block & kind((1 << (DIGIT - shift)) - 1)) << kind(shift)
         above = block >> kind(DIGIT - shift)
-        for place, part in enumerate((low, above & kind(_MASK), above >> kind(DIGIT)), number):
-            self._add_digits(place, part.astype(np.int64, copy=False))
+        for digit, part in enumerate((low, above & kind(_MASK), above >> kind(DIGIT)), number):
+            self._add_digits(digit, part.astype(np.int64, copy=False))
 
 
 def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: Sizes) -> ExactSums | None:

@@ -69,11 +69,11 @@ def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -
             return np.asarray(reduce(block.astype(np.int8), axis=0)).astype(element_type.storage)
         return np.asarray(reduce(block, axis=0))
     wide = block if element_type in (FLOAT32, FLOAT64) else block.astype(np.float32)
-    found = np.asarray(reduce(wide, axis=0))
-    zero = found == 0
+    extremes = np.asarray(reduce(wide, axis=0))
+    zero = extremes == 0
     if zero.any():  # NumPy does not tell the zeros apart.
         is_wanted = np.signbit(wide) == (function == "minimum")
         has_wanted = ((wide == 0) & is_wanted).any(axis=0)
         sign = np.where(has_wanted == (function == "minimum"), -1.0, 1.0)
-        found = np.where(zero, np.copysign(found.dtype.type(0), sign), found).astype(found.dtype)
-    return found.astype(element_type.storage)
+        extremes = np.where(zero, np.copysign(extremes.dtype.type(0), sign), extremes).astype(extremes.dtype)
+    return extremes.astype(element_type.storage)

@@ -89,11 +89,11 @@ class FloatSum(Accumulator):
 
     def _unit(self, lanes: int, below: str) -> str:
         """The last place of the least magnitude, as a float64; 0 where that is none."""
-        code, kind, own = self.code, of(lanes, "i64"), of(lanes, self.integer)
+        code, kind, magnitude_kind = self.code, of(lanes, "i64"), of(lanes, self.integer)
         fraction, bias = _FRACTIONS[self.type]
-        magnitude = code.let(f"add {own} {below}, {constant(lanes, self.integer, 1)}")
-        field = code.let(f"lshr {own} {magnitude}, {constant(lanes, self.integer, fraction)}")
-        wide = field if self.integer == "i64" else code.let(f"zext {own} {field} to {kind}")
+        magnitude = code.let(f"add {magnitude_kind} {below}, {constant(lanes, self.integer, 1)}")
+        field = code.let(f"lshr {magnitude_kind} {magnitude}, {constant(lanes, self.integer, fraction)}")
+        wide = field if self.integer == "i64" else code.let(f"zext {magnitude_kind} {field} to {kind}")
         least = bias + fraction - 1022 if self.type is FLOAT64 else 1
         moved = code.let(f"add {kind} {wide}, {constant(lanes, 'i64', 1023 - bias - fraction)}")
         is_small = code.let(f"icmp slt {kind} {wide}, {constant(lanes, 'i64', least)}")
@@ -143,9 +143,9 @@ class FloatSum(Accumulator):
         # No sum of smaller types overflows.
         source = values[self.parts + 1] if self._has_special else values[0]
         bits, infinity = of(lanes, "i64"), splat(lanes, _INFINITY)
-        own = code.let(f"bitcast {wide} {source} to {bits}")
+        bits_of_sum = code.let(f"bitcast {wide} {source} to {bits}")
         is_nan = code.let(f"fcmp uno {wide} {source}, {source}")
-        special = code.let(f"select {flags} {is_nan}, {bits} {constant(lanes, 'i64', _NAN_BITS)}, {bits} {own}")
+        special = code.let(f"select {flags} {is_nan}, {bits} {constant(lanes, 'i64', _NAN_BITS)}, {bits} {bits_of_sum}")
         is_finite = code.let(f"fcmp olt {wide} {absolute(code, lanes, source)}, {infinity}")
         result = code.let(f"select {flags} {is_finite}, {bits} {result}, {bits} {special}")
         is_special = code.let(f"xor {flags} {is_finite}, {constant(lanes, 'i1', -1)}")

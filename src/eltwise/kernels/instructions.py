@@ -65,10 +65,10 @@ class Instructions:
         if not has_mode:
             body()
             return
-        saved, wanted = self.let("alloca i32, align 4"), self.let("alloca i32, align 4")
+        saved, default = self.let("alloca i32, align 4"), self.let("alloca i32, align 4")
         self.do(f"call void @llvm.x86.sse.stmxcsr(ptr {saved})")
-        self.do(f"store i32 {_DEFAULT_MODE}, ptr {wanted}, align 4")
-        self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {wanted})")
+        self.do(f"store i32 {_DEFAULT_MODE}, ptr {default}, align 4")
+        self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {default})")
         body()
         self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {saved})")
 
@@ -114,18 +114,18 @@ class Instructions:
         before, head, after = self._block, self.name("loop"), self.name("after")
         self.do(f"br i1 {self.let(f'icmp ult i64 {begin}, {end}')}, label %{head}, label %{after}")
         self.block(head)
-        index, place = self.name("%i"), len(self.lines)
+        index, line = self.name("%i"), len(self.lines)
         names = [self.name("%c") for _value in values]
         results = body(index, names)
         following = self.let(f"add i64 {index}, {step}")
         last = self._block
         phis = [f"  {index} = phi i64 [{begin}, %{before}], [{following}, %{last}]"]
-        made = list(zip(values, names, results, strict=True))
-        phis += [f"  {name} = phi {kind} [{value}, %{before}], [{new}, %{last}]" for (kind, value), name, new in made]
-        self.lines[place:place] = phis
+        pairs = list(zip(values, names, results, strict=True))
+        phis += [f"  {name} = phi {kind} [{value}, %{before}], [{new}, %{last}]" for (kind, value), name, new in pairs]
+        self.lines[line:line] = phis
         self.do(f"br i1 {self.let(f'icmp ult i64 {following}, {end}')}, label %{head}, label %{after}")
         self.block(after)
-        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), _name, new in made]
+        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), _name, new in pairs]
 
     def require(self, condition: str, otherwise: str) -> None:
         """Go on only where an i1 holds; else at the block with that name."""
@@ -156,8 +156,8 @@ class Instructions:
         results, last = body(), self._block
         self.do(f"br label %{after}")
         self.block(after)
-        made = zip(values, results, strict=True)
-        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), new in made]
+        chosen = zip(values, results, strict=True)
+        return [self.let(f"phi {kind} [{value}, %{before}], [{new}, %{last}]") for (kind, value), new in chosen]
 
     def block(self, name: str) -> None:
         """Begin a block; the one before must have ended."""
@@ -188,8 +188,8 @@ class Instructions:
         if element_type.is_integer:
             return bits
         if element_type in NATIVE_FLOATS:
-            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, NATIVE_FLOATS[element_type])
-            return self.let(f"bitcast {own} {bits} to {scalar}")
+            integer_kind, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, NATIVE_FLOATS[element_type])
+            return self.let(f"bitcast {integer_kind} {bits} to {scalar}")
         if element_type is BFLOAT16:  # It is the upper half of a float32.
             wide = self.let(f"zext {of(lanes, 'i16')} {bits} to {integers}")
             shifted = self.let(f"shl {integers} {wide}, {constant(lanes, 'i32', 16)}")
@@ -203,8 +203,8 @@ class Instructions:
         if element_type.is_integer:
             return value
         if element_type in NATIVE_FLOATS:
-            own, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, NATIVE_FLOATS[element_type])
-            return self.let(f"bitcast {scalar} {value} to {own}")
+            integer_kind, scalar = of(lanes, f"i{element_type.bits}"), of(lanes, NATIVE_FLOATS[element_type])
+            return self.let(f"bitcast {scalar} {value} to {integer_kind}")
         if element_type is BFLOAT16:
             return self._bfloat16(lanes, value)
         half = self.let(f"fptrunc {floats} {value} to {of(lanes, 'half')}")
@@ -218,8 +218,8 @@ class Instructions:
             return constant(lanes, "i32", each)
 
         bits = self.let(f"bitcast {floats} {value} to {integers}")
-        kept = self.let(f"lshr {integers} {bits}, {number(16)}")
-        odd = self.let(f"and {integers} {kept}, {number(1)}")
+        upper = self.let(f"lshr {integers} {bits}, {number(16)}")
+        odd = self.let(f"and {integers} {upper}, {number(1)}")
         bias = self.let(f"add {integers} {odd}, {number(0x7FFF)}")
         rounded = self.let(f"add {integers} {bits}, {bias}")
         is_nan = self.let(f"fcmp uno {floats} {value}, {value}")

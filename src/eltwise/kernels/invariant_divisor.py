@@ -140,11 +140,11 @@ def quotient(
 def _upper_half(code: Instructions, lanes: int, bits: int, one: str, other: str) -> str:
     """The upper halves of products of unsigned integers."""
     if bits < 64 or lanes == 1:
-        own, wide = of(lanes, f"i{bits}"), of(lanes, f"i{2 * bits}")
-        a, b = (code.let(f"zext {own} {each} to {wide}") for each in (one, other))
+        narrow, wide = of(lanes, f"i{bits}"), of(lanes, f"i{2 * bits}")
+        a, b = (code.let(f"zext {narrow} {each} to {wide}") for each in (one, other))
         shift = constant(lanes, f"i{2 * bits}", bits)
         upper = code.let(f"lshr {wide} {code.let(f'mul {wide} {a}, {b}')}, {shift}")
-        return code.let(f"trunc {wide} {upper} to {own}")
+        return code.let(f"trunc {wide} {upper} to {narrow}")
     kind, half, mask = of(lanes, "i64"), constant(lanes, "i64", 32), constant(lanes, "i64", (1 << 32) - 1)
 
     def let(operation: str, one: str, other: str) -> str:

@@ -52,10 +52,10 @@ def target() -> Target:
     if known is not None:
         name, features, width, *flags = known.decode().split(_SEPARATOR)
         return Target(name, features, int(width), *(flag == "True" for flag in flags))
-    found = _found_target()
+    target = _found_target()
     if identity:
-        disk_cache.store(key, _SEPARATOR.join(map(str, found)).encode())
-    return found
+        disk_cache.store(key, _SEPARATOR.join(map(str, target)).encode())
+    return target
 
 
 def _key(*parts: str) -> bytes:
@@ -83,19 +83,19 @@ def _found_target() -> Target:
     except RuntimeError:  # LLVM does not know them of every processor.
         features = llvm.FeatureMap()
     present = {name for name, there in features.items() if there}
-    wanted = os.environ.get("ELTWISE_CPU", "")
-    if not wanted:
+    level = os.environ.get("ELTWISE_CPU", "")
+    if not level:
         return _described(llvm.get_host_cpu_name(), features.flatten(), present)
-    if wanted not in LEVELS:
+    if level not in LEVELS:
         raise AttributeValueError(
-            "unknown processor level", operand="ELTWISE_CPU", got=repr(wanted), allowed=", ".join(LEVELS)
+            "unknown processor level", operand="ELTWISE_CPU", got=repr(level), allowed=", ".join(LEVELS)
         )
-    missing = [name for name in LEVELS[wanted] if name not in present]
+    missing = [name for name in LEVELS[level] if name not in present]
     if missing:
         raise AttributeValueError(
-            f"this machine has no {', '.join(missing)}", operand="ELTWISE_CPU", got=wanted, allowed="a lesser level"
+            f"this machine has no {', '.join(missing)}", operand="ELTWISE_CPU", got=level, allowed="a lesser level"
         )
-    return _described(wanted, "", set(LEVELS[wanted]))
+    return _described(level, "", set(LEVELS[level]))
 
 
 def _described(name: str, features: str, present: set[str]) -> Target:

@@ -74,17 +74,17 @@ _PAGE, _LOW_BITS = 275, {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 """The relocations of the aarch64 code model: an address's page, and its lower 12 bits in units of 2 to this power."""
 
 
-def _write(image: bytearray, machine: int, kind: int, place: int, target: int) -> None:
+def _write(image: bytearray, machine: int, kind: int, offset: int, target: int) -> None:
     """Write a reference; an image begins at a page, so that pages are as far apart as here wherever it lies."""
     if kind in _RELATIVE_32.get(machine, ()):
-        struct.pack_into("<i", image, place, target - place)
+        struct.pack_into("<i", image, offset, target - offset)
         return
-    (word,) = struct.unpack_from("<I", image, place)
+    (word,) = struct.unpack_from("<I", image, offset)
     if machine == _AARCH64 and kind == _PAGE:
-        pages = (target >> 12) - (place >> 12)
+        pages = (target >> 12) - (offset >> 12)
         word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
     elif machine == _AARCH64 and kind in _LOW_BITS:
         word |= (target & 0xFFF) >> _LOW_BITS[kind] << 10
     else:
         raise UnlinkableError("machine code has an unknown reference", got=f"kind {kind} of machine {machine}")
-    struct.pack_into("<I", image, place, word)
+    struct.pack_into("<I", image, offset, word)

@@ -23,9 +23,9 @@ def number_text(element_type: ElementType, target: Target) -> str:
         number = code.let("load i64, ptr %arguments, align 8")
         is_float = code.let("icmp ne i64 %first, 0")
         bits, is_exact = (_integer if element_type.is_integer else _float)(code, element_type, number, is_float)
-        place = code.pointer("%last")
-        code.do(f"store i{element_type.bits} {bits}, ptr {place}, align 8")
-        code.do(f"store i64 {code.let(f'zext i1 {is_exact} to i64')}, ptr {code.moved(place, '8')}, align 8")
+        pointer = code.pointer("%last")
+        code.do(f"store i{element_type.bits} {bits}, ptr {pointer}, align 8")
+        code.do(f"store i64 {code.let(f'zext i1 {is_exact} to i64')}, ptr {code.moved(pointer, '8')}, align 8")
 
     code.in_default_mode(write, has_mode=target.has_mode)
     return code.kernel()

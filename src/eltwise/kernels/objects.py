@@ -69,13 +69,13 @@ class ObjectReader:
         """An item of a list of integers."""
         return self._at(self._word(integers, index), 0)
 
-    def _word(self, words: str, index: str) -> str:
+    def _word(self, pointer: str, index: str) -> str:
         """The place of a word in a list."""
-        return self.code.let(f"getelementptr i64, ptr {words}, i64 {index}")
+        return self.code.let(f"getelementptr i64, ptr {pointer}, i64 {index}")
 
     def _operand(self, index: int) -> _Operand:
-        code, place = self.code, self._at("%arguments", 8 * index, "ptr")
-        type_ = self._field(place, ArrayHeader.type)
+        code, pointer = self.code, self._at("%arguments", 8 * index, "ptr")
+        type_ = self._field(pointer, ArrayHeader.type)
         is_array = code.let(f"icmp eq ptr {type_}, {self._array_type}")
         numbers, lists = (
             (ArrayHeader.dtype, ArrayHeader.rank, ArrayHeader.data),
@@ -83,11 +83,13 @@ class ObjectReader:
         )
 
         def read() -> list[str]:
-            return [self._number(place, field) for field in numbers] + [self._field(place, field) for field in lists]
+            return [self._number(pointer, field) for field in numbers] + [
+                self._field(pointer, field) for field in lists
+            ]
 
         values = code.choose(is_array, [("i64", "0")] * 3 + [("ptr", "null")] * 2, read)
         dtype, rank, data, sizes, strides = values
-        return _Operand(place, type_, is_array, dtype, rank, sizes, strides, data)
+        return _Operand(pointer, type_, is_array, dtype, rank, sizes, strides, data)
 
     def _typed(self, operands: list[_Operand]) -> list[_Operand]:
         """The operands, with the dtype of the first array for those that are none."""
@@ -95,8 +97,8 @@ class ObjectReader:
         for operand in reversed(operands):
             dtype = code.let(f"select i1 {operand.is_array}, i64 {operand.dtype}, i64 {dtype}")
         self._require(f"icmp ne i64 {dtype}, 0", "python")
-        own = [code.let(f"select i1 {each.is_array}, i64 {each.dtype}, i64 {dtype}") for each in operands]
-        return [operand._replace(dtype=each) for operand, each in zip(operands, own, strict=True)]
+        dtypes = [code.let(f"select i1 {each.is_array}, i64 {each.dtype}, i64 {dtype}") for each in operands]
+        return [operand._replace(dtype=each) for operand, each in zip(operands, dtypes, strict=True)]
 
     def _data(self, record: str, operand: _Operand, number: str) -> str:
         """The address of an operand's first element; that of a Python number is made in ``number``."""
@@ -119,10 +121,10 @@ class ObjectReader:
                 code.do(f"store i64 {value}, ptr {number}")
 
             code.when(code.let(f"xor i1 {is_float}, true"), integer)
-            place = code.let(f"ptrtoint ptr {number} to i64")
-            code.do(f"call void {function}(ptr {number}, i64 {code.let(f'zext i1 {is_float} to i64')}, i64 {place})")
+            pointer = code.let(f"ptrtoint ptr {number} to i64")
+            code.do(f"call void {function}(ptr {number}, i64 {code.let(f'zext i1 {is_float} to i64')}, i64 {pointer})")
             self._require(f"icmp ne i64 {self._at(number, 8)}, 0", "python")
-            return [place]
+            return [pointer]
 
         def other() -> list[str]:
             behind = code.let(f"ptrtoint ptr {code.moved(operand.object, str(object.__basicsize__))} to i64")

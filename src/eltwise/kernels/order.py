@@ -35,11 +35,11 @@ def new_result(plan: Plan, operands: Sequence[np.ndarray], element_type: Element
 
 def result_strides(plan: Plan, strides: Sequence[Strides], element_type: ElementType) -> Strides:
     """The strides of a new result of operands with these strides."""
-    found, step = [0] * len(plan.shape), element_type.storage.itemsize
+    result, step = [0] * len(plan.shape), element_type.storage.itemsize
     for axis in reversed(_order(plan, strides)):
-        found[axis] = step
+        result[axis] = step
         step *= max(plan.shape[axis], 1)
-    return tuple(found)
+    return tuple(result)
 
 
 def _order(plan: Plan, strides: Sequence[Strides]) -> list[int]:

@@ -56,17 +56,17 @@ class Divisors(NamedTuple):
     check: Callable[[Sequence[np.ndarray]], None]
 
 
-def make_plan(found: Broadcast, operands: Sequence[Sizes], element_type: ElementType) -> Plan:
+def make_plan(broadcast: Broadcast, operands: Sequence[Sizes], element_type: ElementType) -> Plan:
     """Make the plan of operands from what the broadcast rule gave for known shapes.
 
     Raises:
         ShapeError: where the result has more bytes than an address space.
     """
-    sizes = found.shape.sizes()
+    sizes = broadcast.shape.sizes()
     if not is_addressable(sizes, element_type.storage.itemsize):
-        raise ShapeError("the result is too large", got=f"shape ({found.shape})")
-    starts = [start or 0 for start in found.starts]
-    axes = [tuple(range(start, start + len(own))) for start, own in zip(starts, operands, strict=True)]
+        raise ShapeError("the result is too large", got=f"shape ({broadcast.shape})")
+    starts = [start or 0 for start in broadcast.starts]
+    axes = [tuple(range(start, start + len(each))) for start, each in zip(starts, operands, strict=True)]
     return Plan(sizes, tuple(_with_ones(*each, len(sizes)) for each in zip(operands, axes, strict=True)), tuple(axes))
 
 

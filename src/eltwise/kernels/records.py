@@ -143,15 +143,15 @@ def _read_address(array: np.ndarray) -> int:
 
 
 def _asked_address(array: np.ndarray) -> int:
-    place: int = array.ctypes.data
-    return place
+    data: int = array.ctypes.data
+    return data
 
 
 def _is_read_right(array: np.ndarray) -> bool:
     header = ArrayHeader.from_address(id(array))
     sizes, strides = (
-        tuple((c_ssize_t * array.ndim).from_address(place)) if array.ndim else ()
-        for place in (header.sizes, header.strides)
+        tuple((c_ssize_t * array.ndim).from_address(pointer)) if array.ndim else ()
+        for pointer in (header.sizes, header.strides)
     )
     read = (header.type, header.data, header.rank, sizes, strides, header.dtype, header.flags & IS_WRITEABLE)
     return read == (

@@ -71,8 +71,8 @@ def reduced_by_numpy(
 ) -> Partial:
     """Reduce the elements over axes of the plan's shape on so many threads at most; see ``partials.reduced``."""
     shape = elements.plan.shape
-    kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    outputs, inner = tuple(shape[axis] for axis in kept), tuple(shape[axis] for axis in axes)
+    kept_axes = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    outputs, inner = tuple(shape[axis] for axis in kept_axes), tuple(shape[axis] for axis in axes)
     columns, rows, sums = prod(outputs), prod(inner), partial(_sums, reduction, elements)
     if not columns or not rows:
         begins = range(0, max(columns, 1), MOST_OUTPUTS)
@@ -83,7 +83,7 @@ def reduced_by_numpy(
     column_boxes = [*flat_grid(outputs, most_columns)]
     row_boxes = [*flat_grid(inner, max(1, most // most_columns))]
     views = [
-        np.broadcast_to(operand.reshape(sizes), shape).transpose(*kept, *axes)
+        np.broadcast_to(operand.reshape(sizes), shape).transpose(*kept_axes, *axes)
         for operand, sizes in zip(operands, elements.plan.operands, strict=True)
     ]
     threads = max(1, min(threads, columns * rows // LEAST_ELEMENTS_PER_THREAD))
@@ -103,12 +103,12 @@ def reduced_by_numpy(
     return _joined([fold(operator.add, parts) for parts in results], outputs)
 
 
-def _block(elements: Elements, operands: Sequence[np.ndarray], kept: int) -> np.ndarray:
+def _block(elements: Elements, operands: Sequence[np.ndarray], rank: int) -> np.ndarray:
     """Elements as rows of outputs, which lie on the first axes of the operands."""
     sizes = operands[0].shape
     plan = aligned_plan(sizes, (sizes,) * len(operands))
     values = numpy_kernel.planned(elements.expression, elements.element_type, plan)(*operands)
-    return values.view(elements.result_type.storage).reshape(prod(sizes[:kept]), -1).T
+    return values.view(elements.result_type.storage).reshape(prod(sizes[:rank]), -1).T
 
 
 def _sums(reduction: Reduction, elements: Elements, outputs: int) -> FloatSums | IntegerSums | ExtremeBlocks:

@@ -73,13 +73,13 @@ class ReductionRecipe(NamedTuple):
         count, nest = count_of(self.result_bytes, most), self.nest
         splits = nest.by_elements(count) if self.is_split else nest.by_groups(count)
         part_bytes = self.words * 8 * self.outputs if self.is_split else 0
-        found = []
+        parts = []
         for number, split in enumerate(splits):
             loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.kept]
             geometry = [word for loop in loops for word in (loop.size, *loop.steps)]
             starts = (number * part_bytes, *split.starts, 0)
-            found.append(Part(starts, (*self.numbers, *geometry), split.first, split.last))
-        return found
+            parts.append(Part(starts, (*self.numbers, *geometry), split.first, split.last))
+        return parts
 
     def overlaps(self, _places: Sequence[int]) -> bool:
         """Whether a result shares memory with an operand: it is always new."""
@@ -175,14 +175,14 @@ class ReductionCall:
             has_heads=False,
             target=target,
         )
-        own = ReductionStructure(
+        written = ReductionStructure(
             structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.kept), len(nest.reduced), has_words
         )
         outputs = prod(self._shape)
         return ReductionRecipe(
             structure=structure,
             carried=carried,
-            kernel=jit.compiled(reduction_text, own),
+            kernel=jit.compiled(reduction_text, written),
             nest=nest,
             numbers=(*self._divisor(), 8 * outputs),
             outputs=outputs,

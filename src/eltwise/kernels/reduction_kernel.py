@@ -79,10 +79,10 @@ class _Writer:
         (self._plane,) = arguments(1)
         columns = None if structure.is_row else loop()
         self._reduced = [loop() for _loop in range(structure.reduced_loops)][::-1]
-        kept = [loop() for _loop in range(structure.kept_loops)]
+        kept_loops = [loop() for _loop in range(structure.kept_loops)]
         if columns is None:
             code.in_default_mode(
-                lambda: write_runs(code, places, kept, lambda own, _number: self._group(own)),
+                lambda: write_runs(code, places, kept_loops, lambda pointers, _number: self._group(pointers)),
                 has_mode=structure.elements.target.has_mode,
             )
             return
@@ -94,14 +94,14 @@ class _Writer:
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
 
-        def block(own: list[str], number: str) -> None:
+        def block(pointers: list[str], number: str) -> None:
             first = code.let(f"call i64 @llvm.umin.i64(i64 {code.let(f'mul i64 {number}, {lanes}')}, i64 {last})")
             self._steps = columns.steps
-            corner = code.all_moved(own, first, columns.steps)
+            corner = code.all_moved(pointers, first, columns.steps)
             (self._group if structure.vectors == 1 else self._side_by_side)(corner)
 
         code.in_default_mode(
-            lambda: write_runs(code, places, [still, *kept], block), has_mode=structure.elements.target.has_mode
+            lambda: write_runs(code, places, [still, *kept_loops], block), has_mode=structure.elements.target.has_mode
         )
 
     def _group(self, places: list[str]) -> None:
@@ -133,18 +133,18 @@ class _Writer:
 
         code.when(is_any_not(code, self._outputs, is_certain), again)
 
-    def _put_words(self, accumulator: Accumulator, values: Sequence[str], place: str) -> None:
+    def _put_words(self, accumulator: Accumulator, values: Sequence[str], pointer: str) -> None:
         """Write what is carried as words: first the first word of all outputs."""
         code, lanes = self.code, self._outputs
         for number, (kind, value) in enumerate(zip(accumulator.types(lanes), values, strict=True)):
-            own = code.moved(place, code.let(f"mul i64 {self._plane}, {number}"))
-            code.do(f"store {kind} {value}, ptr {own}, align 1")
+            plane = code.moved(pointer, code.let(f"mul i64 {self._plane}, {number}"))
+            code.do(f"store {kind} {value}, ptr {plane}, align 1")
 
     def _values(self, accumulator: Accumulator, places: list[str]) -> list[str]:
         """What all elements of a group give."""
         lanes, has_tail = self._structure.lanes, self._structure.is_row and self._has_single_tail
         before = [(accumulator, lanes)] + [(accumulator, 1)] * has_tail
-        starts = [each for one, own in before for each in zip(one.types(own), one.initial(own), strict=True)]
+        starts = [each for one, width in before for each in zip(one.types(width), one.initial(width), strict=True)]
         values = self._walk(accumulator, 0, places, starts)
         if not self._structure.is_row:
             return values
@@ -162,9 +162,9 @@ class _Writer:
             write = self._row if self._structure.is_row else self._column
             return write(accumulator, places, loop, [value for _kind, value in values])
 
-        def once(index: str, own: list[str]) -> list[str]:
+        def once(index: str, values: list[str]) -> list[str]:
             moved = code.all_moved(places, index, loop.steps)
-            return self._walk(accumulator, depth + 1, moved, list(zip(kinds, own, strict=True)))
+            return self._walk(accumulator, depth + 1, moved, list(zip(kinds, values, strict=True)))
 
         return code.fold("0", loop.size, 1, values, once)
 
@@ -180,23 +180,24 @@ class _Writer:
             return [code.moved(begin, str(8 * lanes * number)) for number in range(len(types))]
 
         def put(vector: str, values: Sequence[str]) -> None:
-            for kind, value, place in zip(types, values, memory(vector), strict=True):
-                code.do(f"store {kind} {value}, ptr {place}, align 8")
+            for kind, value, pointer in zip(types, values, memory(vector), strict=True):
+                code.do(f"store {kind} {value}, ptr {pointer}, align 8")
 
         def carried(vector: str) -> list[str]:
-            own = memory(vector)
-            return [code.let(f"load {kind}, ptr {place}, align 8") for kind, place in zip(types, own, strict=True)]
+            pointers = memory(vector)
+            pairs = zip(types, pointers, strict=True)
+            return [code.let(f"load {kind}, ptr {pointer}, align 8") for kind, pointer in pairs]
 
         def places_of(vector: str, places: list[str]) -> list[str]:
             return code.all_moved(places, code.let(f"mul i64 {vector}, {lanes}"), self._steps)
 
         def rows(places: list[str], loop: Loop, begin: str) -> None:
             left = code.let(f"sub i64 {loop.size}, {begin}")
-            own = loop._replace(size=code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {_ROWS})"))
+            few = loop._replace(size=code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {_ROWS})"))
             first = code.all_moved(places, begin, loop.steps)
 
             def add(vector: str) -> None:
-                put(vector, self._column(accumulator, places_of(vector, first), own, carried(vector)))
+                put(vector, self._column(accumulator, places_of(vector, first), few, carried(vector)))
 
             code.loop("0", vectors, 1, add)
 
@@ -215,18 +216,18 @@ class _Writer:
         lanes = self._structure.lanes
 
         def bits(index: str) -> str:
-            own = self.code.all_moved(places, index, loop.steps)
-            self._prefetch(self.code.all_moved(own, str(_ROWS), loop.steps))
-            return self._elements(own, Loop("", self._steps), "0", lanes)
+            pointers = self.code.all_moved(places, index, loop.steps)
+            self._prefetch(self.code.all_moved(pointers, str(_ROWS), loop.steps))
+            return self._elements(pointers, Loop("", self._steps), "0", lanes)
 
         return self._added(accumulator, lanes, values, ("0", loop.size, 1), bits)
 
     def _prefetch(self, places: list[str]) -> None:
         """Ask for the vectors at some places: the processor does not predict steps that are larger than a page."""
-        for place, walk in zip(places[1:], self._structure.elements.walks[1:], strict=True):
+        for pointer, walk in zip(places[1:], self._structure.elements.walks[1:], strict=True):
             for offset in range(0, self._structure.elements.width * self._structure.lanes, CACHE_LINE):
                 if walk == "vector":
-                    self.code.prefetch(self.code.moved(place, str(offset)))
+                    self.code.prefetch(self.code.moved(pointer, str(offset)))
 
     def _row(self, accumulator: Accumulator, places: list[str], loop: Loop, values: list[str]) -> list[str]:
         code, lanes, many = self.code, self._structure.lanes, len(accumulator.kinds)
@@ -235,8 +236,8 @@ class _Writer:
 
         def bits(index: str) -> str:
             if outer is not None:
-                own = [code.place(places, loop, array, index) for array in range(1 + self._operands)]
-                self._prefetch(code.all_moved(own, "1", outer.steps))
+                pointers = [code.place(places, loop, array, index) for array in range(1 + self._operands)]
+                self._prefetch(code.all_moved(pointers, "1", outer.steps))
             return self._elements(places, loop, index, lanes)
 
         vector = self._added(accumulator, lanes, values[:many], ("0", whole, lanes), bits)
@@ -274,17 +275,17 @@ class _Writer:
         code, (first, last, step) = self.code, indices
         carried = list(zip(accumulator.types(lanes), values, strict=True))
 
-        def add(index: str, own: list[str]) -> list[str]:
-            return accumulator.add(lanes, own, bits(index))
+        def add(index: str, values: list[str]) -> list[str]:
+            return accumulator.add(lanes, values, bits(index))
 
         narrow = accumulator.narrow(lanes)
         if not narrow:
             return code.fold(first, last, step, carried, add)
 
-        def segment(begin: str, own: list[str]) -> list[str]:
+        def segment(begin: str, values: list[str]) -> list[str]:
             beyond = code.let(f"add i64 {begin}, {accumulator.steps * step}")
             end = code.let(f"call i64 @llvm.umin.i64(i64 {beyond}, i64 {last})")
-            return accumulator.widened_into(lanes, own, code.fold(begin, end, step, narrow, add))
+            return accumulator.widened_into(lanes, values, code.fold(begin, end, step, narrow, add))
 
         return code.fold(first, last, accumulator.steps * step, carried, segment)
 
@@ -300,13 +301,13 @@ class _Writer:
         code, operands = self.code, []
         for array in range(1, 1 + self._operands):
             walk = self._structure.elements.walks[array]
-            place = code.place(places, loop, array, index)
+            pointer = code.place(places, loop, array, index)
             if walk == "scalar":
-                operands.append(code.splat(array, place, lanes))
+                operands.append(code.splat(array, pointer, lanes))
             elif walk == "strided" and lanes > 1:
-                operands.append(code.gather(array, place, loop.steps[array], lanes))
+                operands.append(code.gather(array, pointer, loop.steps[array], lanes))
             else:
-                operands.append(code.load(array, place, lanes, mask))
+                operands.append(code.load(array, pointer, lanes, mask))
         return code.results(lanes, operands)
 
     def _across(self, accumulator: Accumulator, lanes: int, values: list[str]) -> list[str]:

@@ -76,13 +76,13 @@ class ReductionNest(NamedTuple):
     def by_elements(self, count: int) -> list[Split]:
         """Cut the work into at most so many parts, each of all outputs and of other elements."""
         number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
-        loop, found = self.reduced[number], []
+        loop, splits = self.reduced[number], []
         for first, last in ranges(loop.size, min(count, loop.size), self.lanes if number == 0 and self.is_row else 1):
             part = loop._replace(size=last - first)
             reduced = (*self.reduced[:number], part, *self.reduced[number + 1 :])
             starts = tuple(start + first * step for start, step in zip(self.starts, loop.steps[1:], strict=True))
-            found.append(Split(reduced, starts, 0, self.groups))
-        return found
+            splits.append(Split(reduced, starts, 0, self.groups))
+        return splits
 
 
 def make_reduction_nest(
@@ -117,17 +117,18 @@ def make_reduction_nest(
     kept = collapsed(outputs[::-1])
     reduced_loops = (inner, *around[::-1])
     walks = tuple(walk_of(each, widths) for each in inner.steps[1:])
-    beside = tuple(walk_of(each, widths) for each in kept[-1].steps[1:]) if kept else ()
+    output_walks = tuple(walk_of(each, widths) for each in kept[-1].steps[1:]) if kept else ()
     most = max((each.size for each in kept[-1:]), default=1)
     is_row = most < LEAST_ROW or ("vector" in walks and "strided" not in walks and inner.size >= LEAST_ROW)
-    is_row = is_row and not ("vector" in beside and most >= inner.size and "strided" in walks)
-    own = walks if is_row else beside
-    lanes = min(lanes, _MOST_GATHERED) if "strided" in own else lanes
+    is_row = is_row and not ("vector" in output_walks and most >= inner.size and "strided" in walks)
+    lane_walks = walks if is_row else output_walks
+    lanes = min(lanes, _MOST_GATHERED) if "strided" in lane_walks else lanes
     lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
     if is_row:
         return ReductionNest(True, lanes, 1, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
     lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
-    vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in beside else 1
+    vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
     blocks = -(-most // (lanes * vectors))
     vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
-    return ReductionNest(False, lanes, vectors, beside, kept[-1], tuple(kept[-2::-1]), reduced_loops, tuple(starts))
+    *outer, columns = kept
+    return ReductionNest(False, lanes, vectors, output_walks, columns, tuple(outer[::-1]), reduced_loops, tuple(starts))

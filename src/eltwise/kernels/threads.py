@@ -175,15 +175,15 @@ def start_workers() -> None:
     with _Wanted.lock:
         if THREAD_POOL.acquire is None:
             _set_up(THREAD_POOL)
-        wanted = min(num_threads() - 1, MOST_WORKERS)
-        while _Wanted.started < wanted:
+        most = min(num_threads() - 1, MOST_WORKERS)
+        while _Wanted.started < most:
             _new_lock(THREAD_POOL.states[_Wanted.started], "lock")
             try:
                 threading.Thread(target=_help, args=(_Wanted.started,), name="eltwise", daemon=True).start()
             except RuntimeError:  # The system allows no further thread; the others do the work.
                 break
             _Wanted.started += 1
-        THREAD_POOL.workers = min(wanted, _Wanted.started)
+        THREAD_POOL.workers = min(most, _Wanted.started)
         THREAD_POOL.is_ready = True
 
 

@@ -64,29 +64,29 @@ def _write_tile(code: Builder, corners: list[str], inner: Loop, second: Loop, ro
     for row in range(rows):
         places = code.all_moved(corners, str(row), second.steps)
         operands = []
-        for array, place in enumerate(places[1:], start=1):
+        for array, pointer in enumerate(places[1:], start=1):
             match structure.walks[array]:
                 case "transposed":
                     operands.append(transposed[array][row])
                 case "vector":
-                    code.prefetch(code.moved(place, str(CACHE_LINE)))
-                    operands.append(code.load(array, place, columns))
+                    code.prefetch(code.moved(pointer, str(CACHE_LINE)))
+                    operands.append(code.load(array, pointer, columns))
                 case "scalar":
-                    operands.append(code.splat(array, place, columns))
+                    operands.append(code.splat(array, pointer, columns))
                 case "strided":
-                    operands.append(code.gather(array, place, inner.steps[array], columns))
+                    operands.append(code.gather(array, pointer, inner.steps[array], columns))
         code.store(code.results(columns, operands), places[0], columns)
 
 
-def _transposed_tile(code: Builder, array: int, place: str, step: str, rows: int, columns: int) -> list[str]:
+def _transposed_tile(code: Builder, array: int, pointer: str, step: str, rows: int, columns: int) -> list[str]:
     """The rows of a tile of an operand whose memory runs down its columns: of squares side by side."""
     parts = []
     for _square in range(columns // rows):
         lines = []
         for _line in range(rows):
-            lines.append(code.load(array, place, rows))
-            code.prefetch(code.moved(place, str(CACHE_LINE)))
-            place = code.moved(place, step)
+            lines.append(code.load(array, pointer, rows))
+            code.prefetch(code.moved(pointer, str(CACHE_LINE)))
+            pointer = code.moved(pointer, step)
         parts.append(_transposed(code, lines))
     return [_joined(code, [square[row] for square in parts], rows) for row in range(rows)]
 
@@ -99,9 +99,9 @@ def _transposed(code: Builder, lines: list[str]) -> list[str]:
         for upper in (line for line in range(side) if not line & distance):
             lower = upper + distance
             pair = f"{kind} {lines[upper]}, {kind} {lines[lower]}"
-            kept = [lane if not lane & distance else side + lane - distance for lane in range(side)]
-            lines[upper] = code.shuffled(pair, kept)
-            lines[lower] = code.shuffled(pair, [lane + distance for lane in kept])
+            lanes = [lane if not lane & distance else side + lane - distance for lane in range(side)]
+            lines[upper] = code.shuffled(pair, lanes)
+            lines[lower] = code.shuffled(pair, [lane + distance for lane in lanes])
         distance *= 2
     return lines
 
