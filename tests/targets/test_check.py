@@ -199,7 +199,7 @@ def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
     assert len(text.splitlines()) <= 24
     assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text
     assert "less severe: sign of zero or NaN at 100 nodes (--severity sign shows them)" in text
-    assert "2000 nodes checked by rules: 1100 ok, 900 not ok" in text
+    assert "2,000 nodes checked by rules: 1100 ok, 900 not ok" in text
     assert len(report.to_dict()["findings"]) == 1000  # type: ignore[arg-type]
 
 

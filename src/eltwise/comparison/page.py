@@ -135,7 +135,6 @@ def _distance(bucket: int) -> str:
 
 
 def _element(title: str, one: Element) -> str:
-    sides = (("A", one.a, one.a_bits), ("B", one.b, one.b_bits))
-    rows = [(side, f"{value:.9g}" if isinstance(value, float) else value, bits) for side, value, bits in sides]
+    rows = [(name, *side) for name, side in zip("AB", one.sides, strict=True)]
     shown = table([("index", list(one.index), ""), *rows])
     return f'<div><h3>{title} place</h3><div class="number">{shown}</div></div>'

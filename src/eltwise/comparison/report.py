@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from eltwise.comparison import page
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
 from eltwise.core.border import public
-from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines
 from eltwise.report.written import Written
 
@@ -75,13 +75,13 @@ class ComparisonReport(Written[TensorReport]):
             lines.append(f"causes: {', '.join(f'{count} {cause}' for cause, count in causes.most_common())}")
         shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
         for each in shown[:_MOST_SHOWN]:
-            named = f" ({each.cause})" if each.cause else ""
-            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{named}")
+            cause = f" ({each.cause})" if each.cause else ""
+            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{cause}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         if len(shown) > _MOST_SHOWN:
             lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
-        lines += [f"missing in B: {_listed(self.missing)}"] if self.missing else []
-        lines += [f"extra in B: {_listed(self.extra)}"] if self.extra else []
+        lines += [f"missing in B: {named(self.missing, _MOST_SHOWN)}"] if self.missing else []
+        lines += [f"extra in B: {named(self.extra, _MOST_SHOWN)}"] if self.extra else []
         lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
         return as_lines(lines)
 
@@ -136,9 +136,3 @@ class ComparisonReport(Written[TensorReport]):
             hint = "compare the tensors again"
             raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)
         return self._again(tolerances)
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = list(names)
-    more = f", ... ({len(shown)} in all)" if len(shown) > _MOST_SHOWN else ""
-    return ", ".join(shown[:_MOST_SHOWN]) + more

@@ -35,8 +35,14 @@ class Element:
     b_bits: str
 
     def __str__(self) -> str:
+        (a, a_bits), (b, b_bits) = self.sides
+        return f"{list(self.index)}: {a} ({a_bits}) and {b} ({b_bits})"
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The value and the bits of both, as texts."""
         a, b = (f"{one:.9g}" if isinstance(one, float) else str(one) for one in (self.a, self.b))
-        return f"{list(self.index)}: {a} ({self.a_bits}) and {b} ({self.b_bits})"
+        return (a, self.a_bits), (b, self.b_bits)
 
 
 @dataclass(frozen=True)

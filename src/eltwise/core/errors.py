@@ -207,10 +207,10 @@ def shown(value: object, longest: int = 80) -> str:
 def counted(count: int, thing: str) -> str:
     """A number of things in words.
 
-    >>> counted(0, "change"), counted(1, "node"), counted(2, "layer")
-    ('no changes', '1 node', '2 layers')
+    >>> counted(0, "change"), counted(1, "node"), counted(2000, "layer")
+    ('no changes', '1 node', '2,000 layers')
     """
-    return f"{count or 'no'} {thing}{'' if count == 1 else 's'}"
+    return f"{f'{count:,}' if count else 'no'} {thing}{'' if count == 1 else 's'}"
 
 
 def named(names: Sequence[str], most: int = 6) -> str:

@@ -9,12 +9,13 @@ from itertools import takewhile
 from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import BY_NAME
+from eltwise.core.errors import counted
 from eltwise.faults.alignments import is_alignment
 from eltwise.faults.catalog import text_of
 from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE, OTHER_TYPE
 from eltwise.faults.record import Operation
 from eltwise.ops import registry
-from eltwise.report.legend import call_of, counted, first_line, listed, operators_of, types_of
+from eltwise.report.legend import call_of, first_line, listed, operators_of, types_of
 
 _COMPARED = 60
 """So many characters of two refusals are compared."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import TYPES, of_numpy
+from eltwise.core.errors import counted
 from eltwise.ops import registry
 
 
@@ -52,15 +53,6 @@ def types_of(tests: Iterable[TestResult]) -> list[str]:
 def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
     present = set(names)
     return [name for name in order if name in present]
-
-
-def counted(count: int, thing: str) -> str:
-    """A number with its thing.
-
-    >>> counted(1, "test"), counted(65536, "element")
-    ('1 test', '65,536 elements')
-    """
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

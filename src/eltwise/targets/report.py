@@ -176,10 +176,11 @@ class TargetReport(BaseReport[Finding]):
     def _to_do(self) -> Iterator[str]:
         """Whether the model computes the same, and at last what to do."""
         yield f"{self.target}: {_NOT_RUN if self.is_refused else VERDICTS[self.verdict]}"
-        if self.switches is not None and self.switches.sentences:
+        is_mended = any(one.verdict == "agree" for one in self.remedies)
+        if self.switches is not None and self.switches.sentences and (self.switches.remedies or not is_mended):
             yield f"options: {self.switches}"
         yield from map(str, self.remedies)
-        if self.verdict == "disagree" and self.is_tried and not any(one.verdict == "agree" for one in self.remedies):
+        if self.verdict == "disagree" and self.is_tried and not is_mended:
             yield "no other option and no repair is known to help"
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eltwise.comparison.tensor_report import number
-from eltwise.core.errors import named
+from eltwise.core.errors import counted, named
 from eltwise.core.escaping import on_one_line
 
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
@@ -180,12 +180,12 @@ class TracedOutput:
     def figures(self) -> str:
         """How many of its elements differ, and by how much."""
         if self.status == "equal":
-            return "" if self.total is None else _elements(self.total)
+            return "" if self.total is None else counted(self.total, "element")
         count = ""
         if self.total is not None and self.differing is not None:
             is_beyond = self.status == "differs" and self.beyond is not None
             what = " beyond the tolerance" if is_beyond else " differ"
-            count = f"{(self.beyond if is_beyond else self.differing):,} of {_elements(self.total)}{what}"
+            count = f"{(self.beyond if is_beyond else self.differing):,} of {counted(self.total, 'element')}{what}"
         error = "" if self.error is None else f"by {number(self.error)} at most"
         relative = "" if self.relative is None else f"{self.relative:.2g} of the largest value"
         return ", ".join(filter(None, (count, error, relative)))
@@ -197,7 +197,3 @@ class TracedOutput:
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
-
-
-def _elements(count: int) -> str:
-    return f"{count:,} element{'' if count == 1 else 's'}"
