@@ -66,7 +66,7 @@ test-slow: $(VENV)/.installed-test
 
 # Public regressions in the versions of runtimes that have them; their environments are made in the user's cache.
 test-regressions: $(VENV)/.installed-test
-	ELTWISE_REGRESSIONS=1 $(BIN)/python -m pytest -n 0 tests/regressions
+	ELTWISE_REGRESSIONS=1 $(BIN)/python -m pytest -n 0 tests/regressions tests/test_docs.py -k "regression or export or versions or mode or device"
 
 # All tests.
 test-all: test test-slow

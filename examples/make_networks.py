@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 HERE = Path(__file__).parent / "networks"
 SIZES = (1, 3, 32, 32)
@@ -50,9 +50,23 @@ def motion() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
+RESIZE = """<ir_version: 8, opset_import: ["" : 17]>
+resize (float[1, 1, 1, 3] x) => (float[1, 1, 1, 6] y)
+<float scale = {1.0}, int8 zero = {0}, int64[4] sizes = {1, 1, 1, 6}> {
+    q = QuantizeLinear (x, scale, zero)
+    d = DequantizeLinear (q, scale, zero)
+    r = Resize <mode = "linear"> (d, , , sizes)
+    p = QuantizeLinear (r, scale, zero)
+    y = DequantizeLinear (p, scale, zero)
+}"""
+"""A resize between quantized values, which onnxruntime computes in integers up to version 1.24."""
+
+
 def main() -> None:
     """Write the files."""
     HERE.mkdir(exist_ok=True)
+    (HERE / "resize.onnx").write_bytes(parser.parse_model(RESIZE).SerializeToString(deterministic=True))
+    np.save(HERE / "row.npy", np.array([[[[2, 6, 4]]]], np.float32))
     (HERE / "motion.onnx").write_bytes(motion().SerializeToString(deterministic=True))
     frame = np.random.default_rng(8).integers(0, 256, SIZES).astype(np.uint8)
     np.save(HERE / "frame.npy", frame)

@@ -184,7 +184,12 @@ def source_line(graph: Graph, value: str) -> str:
     node = next((node for node in _nodes(graph) if value in node.output), None)
     frames = _FRAME.findall(_metadata(node).get(_TRACE, "")) if node is not None else []
     outside = [frame for frame in frames if "/torch/" not in frame[0].replace("\\", "/")] or frames
-    return f"{outside[-1][0]}:{outside[-1][1]}: {outside[-1][2]}".rstrip(": ") if outside else ""
+    if not outside:
+        return ""
+    path, number, text = outside[-1]
+    folder = Path.cwd()
+    shown = Path(path).relative_to(folder) if Path(path).is_relative_to(folder) else path
+    return f"{shown}:{number}: {text}".rstrip(": ")
 
 
 def _nodes(graph: Graph) -> list[Any]:
