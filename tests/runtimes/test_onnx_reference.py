@@ -58,3 +58,20 @@ def test_a_float64_reference_of_normalized_quantized_values_blames_no_right_node
 
 def onnx_tensor(array: np.ndarray) -> TensorProto:
     return helper.make_tensor("value", TensorProto.FLOAT, array.shape, array.tobytes(), raw=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5), (1, 2, 3, 4, 5)])
+def test_global_max_pool_is_over_the_spatial_axes_or_refused(shape: tuple[int, ...]) -> None:
+    """It takes axes 1 and 2 of three, and 3 and 4 of five."""
+    sizes = ", ".join(map(str, shape))
+    model = parsed(f"g (float[{sizes}] x) => (float[{', '.join('abcde'[: len(shape)])}] z) {{ z = GlobalMaxPool(x) }}")
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    try:
+        loaded = OnnxReference().load(model.SerializeToString())
+    except NotImplementedError:
+        assert len(shape) != 4
+    else:
+        (result,) = loaded.arrays(loaded.bind([x])())
+        np.testing.assert_array_equal(result, x.max(axis=tuple(range(2, len(shape))), keepdims=True))  # type: ignore[arg-type]
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", inputs={"x": x})
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
