@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import ModelProto
 import eltwise
 from eltwise.runtimes.specification import arguments, split
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.runner import Outcome, Runner
 from support import planted_runtimes
 from support.local_hosts import use_local_hosts
 from support.model_pairs import REWRITES, SHAPE, generate, plant
@@ -209,3 +211,20 @@ def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) 
     code, out, _err = cli("trace", tmp_path / "model.onnx", *options)
     assert code == 3
     assert "not established: output z: it depends on random values: RandomNormalLike" in out
+
+
+@pytest.mark.usefixtures("local")
+def test_an_output_behind_what_float64_does_not_compute_is_not_established(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference goes on with the tested result there, so that what follows has been compared with itself."""
+    run = Runner.run
+
+    def refusing(runner: Runner, numbers: Iterable[int], *arguments: object, **options: object) -> Outcome:
+        chosen = list(numbers)
+        if runner.name == "float64" and any(runner.model.nodes[one].schema.name == "Exp" for one in chosen):
+            return Outcome(message="refused")
+        return run(runner, chosen, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Runner, "run", refusing)
+    report = eltwise.trace(named(parsed(CHAIN)), runtime="Planted", against="float64")
+    assert report.verdict == "not_established", str(report)
+    assert "not established: output z: float64: it does not compute Exp 'exp_3'" in str(report)

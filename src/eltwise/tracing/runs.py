@@ -10,6 +10,9 @@ from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
 from eltwise.tracing.runner import Runner, Values
 
+NOT_NUMBERS = "what it makes is not a tensor of numbers"
+"""The message of a node that is computed on both sides and cannot be compared."""
+
 
 @dataclass(frozen=True)
 class Runs:

@@ -13,11 +13,10 @@ from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
-from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
 from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
-_NOT_NUMBERS = "what it makes is not a tensor of numbers"
 _NO_INPUT = "what it reads could not be computed"
 
 _MOST_HELD = 1 << 26
@@ -224,7 +223,7 @@ class Tracer:
             result.snr = signal_to_noise(values[result.value], expected[result.value])
         if result.out is None:
             produced = self._model.made[result.number]
-            result.message = _NOT_NUMBERS if self._partners.keys() & {*produced} else self._reference.missing
+            result.message = NOT_NUMBERS if self._partners.keys() & {*produced} else self._reference.missing
 
     def _retain(self, numbers: Sequence[int], values: Values, expected: Values, computed: Values) -> None:
         """Keep what later nodes read, each array once; what one side could not compute is that of the other."""

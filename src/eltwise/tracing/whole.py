@@ -13,7 +13,7 @@ from eltwise.tracing.matching import matched_outputs
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
-from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
 
 _NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
@@ -125,13 +125,16 @@ def _run_reference(
         values = {value: outcome.values[other] for value, other in partners.items() if other in outcome.values}
         return replace(outcome, values=values)
     compared = {number for number, result in nodes.items() if result.out is not None}
-    return Outcome(
-        {
-            value: computed[value]
-            for value in partners
-            if value in computed and not compared.isdisjoint(_nodes_of(runs.model, value))
-        }
-    )
+    ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
+    values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
+    if runs.reference.is_exact:  # It has the tested results of what eltwise does not compute, which the report says.
+        return Outcome(values)
+    missing = {one for one, result in nodes.items() if result.out is None and result.message != NOT_NUMBERS}
+    missing -= {one for one in missing if not runs.model.made[one]}
+    values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
+    nodes_missing = [runs.model.nodes[one] for one in sorted(missing)]
+    message = f"it does not compute {nodes_missing[0].schema.name} {nodes_missing[0].label!r}" if missing else ""
+    return Outcome(values, message)
 
 
 def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
