@@ -141,8 +141,7 @@ def trace(
     tested_model = read(model, reads_weights=False)
     graph = tested_model.graph
     second = _second(graph, other, runtime, against)
-    package = (_runtime_for(runtime, graph.origin.domain).packages or ("",))[0] if versions else ""
-    among = versions_between(package, versions) if isinstance(versions, str) else versions
+    among = _versions_of(runtime, graph, versions)
     if side is None:
         arrays = check_inputs(graph, {} if inputs is None else inputs)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
@@ -192,6 +191,16 @@ def _search(
     if {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs):
         return None
     return find_switches(runs.tested.name, judge_of(runs, conclusion.right, start), versions)
+
+
+def _versions_of(runtime: str, graph: Graph, versions: str | Sequence[str]) -> Sequence[str]:
+    """The versions of a runtime among which a change is sought."""
+    if not versions or not isinstance(versions, str):
+        return versions
+    adapter = _runtime_for(runtime, graph.origin.domain)
+    if not adapter.packages:
+        raise UnsupportedError(f"the runtime {runtime!r} is no package with versions", hint="leave out versions")
+    return versions_between(adapter.packages[0], versions)
 
 
 def _started(specification: str, *, domain: Domain, limit: float, progress: Progress) -> Host:
