@@ -295,4 +295,4 @@ def _counts(results: Sequence[TracedNode | TracedOutput]) -> dict[str, int]:
 
 def _listed(counts: Mapping[str, int]) -> str:
     names = {"differs": "different"}
-    return "".join(f", {count} {names.get(name, name).replace('_', ' ')}" for name, count in counts.items())
+    return "".join(f", {count:,} {names.get(name, name).replace('_', ' ')}" for name, count in counts.items())
