@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -74,6 +76,22 @@ def test_what_cannot_be_made_is_said_in_a_sentence_and_leaves_nothing(
     monkeypatch.setenv("ELTWISE_CACHE", "off")
     with pytest.raises(UnsupportedError, match="no cache folder for an environment of onnxruntime"):
         interpreter(runtimes.find("onnxruntime==98.7"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_leaves_nothing(number: int, environments: Path) -> None:
+    """Also what venv and pip have started is ended, and does not go on writing."""
+    code = "from eltwise import runtimes; from eltwise.runtimes.environments import interpreter; "
+    code += "import signal; signal.signal(signal.SIGTERM, signal.default_int_handler); "
+    command = [sys.executable, "-c", f"{code}interpreter(runtimes.find('onnxruntime==98.7'))"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
+    deadline = time.monotonic() + 60
+    while not list(environments.glob(".*/environment/bin/python")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)  # Until venv has started pip.
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    assert not list(environments.iterdir())
 
 
 def test_an_interpreter_is_used_as_it_is(tmp_path: Path) -> None:

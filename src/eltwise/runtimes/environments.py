@@ -22,6 +22,7 @@ from eltwise.core.errors import AttributeValueError, UnsupportedError
 from eltwise.core.progress import Progress, no_progress
 from eltwise.core.staging import ENDING, Staging
 from eltwise.kernels.disk_cache import folder as cache_folder
+from eltwise.runtimes.processes import kill
 from eltwise.runtimes.registry import Runtime
 
 _NEEDED = ("ml_dtypes>=0.5",)
@@ -149,11 +150,18 @@ def _run(command: Sequence[str], package: str, version: str) -> None:
     Raises:
         UnsupportedError: if it fails, in a sentence made of what it printed.
     """
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
-    if not done.returncode:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True)  # noqa: S603 - venv or pip
+    try:
+        output, errors = process.communicate()
+    except BaseException:  # An interrupt, too: venv and pip start others, which would go on writing.
+        kill(process)
+        process.communicate()
+        raise
+    if not process.returncode:
         return
     what, other = f"{package} {version}", f"name an interpreter that has it: {package}@path/to/python"
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    lines = [line.strip() for line in (output + b"\n" + errors).decode(errors="replace").splitlines() if line.strip()]
     offered = next((line for line in lines if f"{package}=={version} (from versions:" in line), "")
     versions = offered.rpartition("(from versions:")[2].rstrip(") ").split(",")
     if offered and versions == [" none"] and any("Retrying (" in line for line in lines):
@@ -164,6 +172,6 @@ def _run(command: Sequence[str], package: str, version: str) -> None:
         allowed = ",".join(versions[-_MOST_VERSIONS:]).strip()
         message = f"there is no wheel of {what} for {python} on this system"
         raise UnsupportedError(message, allowed=allowed, hint=f"choose one of these, or {other}")
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    reason = (errors or lines or [f"exit code {done.returncode}"])[0 if errors else -1]
+    refusals = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    reason = (refusals or lines[-1:] or [f"exit code {process.returncode}"])[0]
     raise UnsupportedError(f"the environment of {what} cannot be made: {reason[:300]}", hint=other)

@@ -25,6 +25,7 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.runtimes import wire
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.memory import SharedMemory
+from eltwise.runtimes.processes import kill
 from eltwise.runtimes.program import Answer, Model, Program
 from eltwise.runtimes.registry import Runtime
 from eltwise.runtimes.specification import arguments
@@ -167,7 +168,7 @@ class Host:
         process, self._process = self._process, None
         if process is None:
             return
-        _kill(process)
+        kill(process)
         process.wait()
         for stream in (process.stdin, process.stdout, self._stderr):
             _close(stream)
@@ -177,7 +178,7 @@ class Host:
         self._stopped = True
         process = self._process
         if process is not None:
-            _kill(process)
+            kill(process)
 
     def _start(self) -> None:
         if self._stopped:
@@ -235,7 +236,7 @@ class Host:
         while self._process is process:
             if time.monotonic() > self._deadline:
                 self._expired = True
-                _kill(process)
+                kill(process)
                 return
             time.sleep(_WATCH_INTERVAL)
 
@@ -269,14 +270,6 @@ def _environment(runtime: Runtime) -> dict[str, str]:
     ours = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__") if runtime.version or runtime.python else ()
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
     return {**inherited, "PYTHONFAULTHANDLER": "", **runtime.environment}
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and, where the system has sessions, those that it started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
 
 
 def _signal_name(number: int) -> str:
