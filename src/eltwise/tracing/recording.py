@@ -55,8 +55,8 @@ class Recording:
     @property
     def name(self) -> str:
         """What a report calls it: the file, and which runtime ran on what machine."""
-        parts = [self.metadata.get("run", ""), self.metadata.get("version", "")]
-        run = " ".join(part for number, part in enumerate(parts) if part and part not in parts[:number])
+        run, version = self.metadata.get("run", ""), self.metadata.get("version", "")
+        run = run if version in run else f"{run} {version}".strip()
         described = ", ".join(filter(None, (run, self.metadata.get("machine", ""))))
         return f"{self.where} ({described})" if described else self.where
 
