@@ -29,7 +29,7 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
             by_name.setdefault(each.function, []).append(each)
     for name, measured in by_name.items():
         rows = table(map(_row, measured), _COLUMNS)
-        pictures = "".join(_picture(each) for each in measured if each.largest_error > 0.5)
+        pictures = "".join(_picture(each) for each in measured if each.largest_error > 1)
         largest = max(each.largest_error for each in measured)
         parts.append(fold(f"<b>{name}</b> {largest:.4g} ULP at most", f"<div>{rows}{pictures}</div>", is_open=False))
     return "\n".join(parts)
