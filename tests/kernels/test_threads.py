@@ -181,6 +181,14 @@ def test_what_a_late_worker_costs_is_a_debt_that_small_calls_pay_alone() -> None
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_a_call_of_no_pieces_computes_none_in_spite_of_a_debt() -> None:
+    ran: list[int] = []
+    threads.THREAD_POOL.debt = threads.THREAD_POOL.most_debt
+    pieces(recorded(ran), 0).run()
+    assert ran == []
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_what_is_left_of_a_large_call_is_shared_in_spite_of_a_debt() -> None:
     threads.start_workers()
     for _turn in range(5):

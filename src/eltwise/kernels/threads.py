@@ -153,7 +153,8 @@ def shared_run(pieces: int, count: int) -> Callable[[], None]:
     def run() -> None:
         if count > 1:
             start_workers()
-        share(pool, pieces, count)
+        if count:  # In debt the first piece is computed before anything else is looked at.
+            share(pool, pieces, count)
 
     return run
 
