@@ -167,7 +167,7 @@ class TargetReport(BaseReport[Finding]):
         """What came of the whole model where it was compared with float64."""
         if self.trace is None:
             return []
-        lines = [*(self.trace.comparison() if self.verdict == "agree" else self.trace.sentences())]
+        lines = [*(self.trace.comparison() if self.verdict == "agree" else self.trace.sentences()), *self.trace.notes]
         if self.sets:
             counts = ", ".join(f"{count} {_SET_VERDICTS[verdict]}" for verdict, count in self.sets)
             lines.append(f"{sum(count for _verdict, count in self.sets)} sets of inputs: {counts}; above is the worst")
