@@ -17,8 +17,9 @@ from eltwise.targets.rules import Severity
 from eltwise.targets.run import observe
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import Verdict
+from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.report import TraceReport
-from eltwise.tracing.trace import FLOAT64, trace
+from eltwise.tracing.trace import trace
 
 _ORDER: tuple[Verdict, ...] = ("agree", "not_established", "disagree")
 """From the best to the worst."""

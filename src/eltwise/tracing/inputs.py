@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from eltwise.core.errors import ElementTypeError, GraphError, ShapeError, counted
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, counted
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.engine.random_inputs import drawn
 from eltwise.ir.graph import Graph, Port
+from eltwise.runtimes import Host
 from eltwise.tracing.matching import matched_inputs
+from eltwise.tracing.model import has_large_weights, program_of
 from eltwise.tracing.runner import cast_float, is_float
 
 _MOST_NAMED = 8
@@ -122,3 +124,21 @@ def _checked(port: Port, value: object) -> np.ndarray:
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
         raise ShapeError(message, operand=operand, got=got, allowed=allowed)
     return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.
+
+
+def fitting_feeds(
+    host: Host, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
+) -> tuple[dict[str, np.ndarray], str]:
+    """The inputs, with the first sizes of open dimensions on which the model runs, or the first of all."""
+    tries = [feeds_for(graph, arrays, seed, size) for size in SIZES]
+    if len({open_sizes(graph, feeds) for feeds, _source in tries}) == 1 or has_large_weights(graph):
+        return tries[0]
+    try:
+        program = program_of(graph)
+    except EltwiseError:
+        return tries[0]
+    for feeds, source in tries:
+        answer = host.run(program, [feeds[port.value] for port in graph.inputs])
+        if answer.kind != "refused":
+            return feeds, source
+    return tries[0]

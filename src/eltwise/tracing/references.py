@@ -1,0 +1,87 @@
+"""What a run is compared with: another runtime, the exact results, or the same graph in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eltwise import runtimes
+from eltwise.core.dtypes import FLOAT32
+from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
+from eltwise.core.errors import UnsupportedError
+from eltwise.formats import registry
+from eltwise.formats.onnx.float64 import in_float64
+from eltwise.ir.graph import Graph
+from eltwise.ir.types import TensorType
+from eltwise.model import Model, read
+from eltwise.ops.schema import Domain
+from eltwise.runtimes import Host, Runtime
+from eltwise.tracing.inputs import reference_feeds
+from eltwise.tracing.model import read_model
+from eltwise.tracing.runner import Runner
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from eltwise.formats.registry import Source
+
+EXACT = "exact"
+"""The name of the reference that is eltwise."""
+
+FLOAT64 = "float64"
+"""The name of the reference that computes the same graph in float64."""
+
+REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
+SLOW = "onnx-reference"
+"""The runtime that computes in float64 what the faster one does not have in it."""
+
+
+def runtime_for(name: str, domain: Domain) -> Runtime:
+    """The runtime of a name that reads models of a format."""
+    if name in REFERENCES:
+        return runtimes.find(REFERENCES[name])
+    runtime = runtimes.find(name, only_models=True, domain=domain)
+    if not runtime.loads_models:
+        raise UnsupportedError(f"the runtime {name!r} does not run models", hint="choose one that loads model files")
+    if domain not in runtime.domains:
+        format_name = registry.of_domain(domain).name
+        hint = "convert the model first: eltwise convert"
+        raise UnsupportedError(f"the runtime {name!r} does not read {format_name} models", hint=hint)
+    return runtime
+
+
+def second_model(graph: Graph, other: Source | Model | None, runtime: str, against: str) -> Graph:
+    """The model that the reference runs: the tested one unless another is given, or the tested one in float64."""
+    if runtime == FLOAT64:
+        raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
+    if against != FLOAT64:
+        return graph if other is None else read(other, reads_weights=False).graph
+    if other is not None:
+        raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
+    return in_float64(graph)
+
+
+def reference_runner(
+    tested: Runner, second: Graph, against: str, hosts: Sequence[Host], feeds: dict[str, np.ndarray]
+) -> tuple[Runner, dict[str, np.ndarray]]:
+    """The reference, and its inputs by value."""
+    model, values = tested.model, feeds
+    if second is not model.graph:
+        values = reference_feeds(second, feeds, model.graph)
+        model = read_model(second, values)
+    if against != FLOAT64:
+        is_exact = against == EXACT
+        return Runner(against, hosts[1], model, is_exact=is_exact, is_deployed=not is_exact), values
+    # Inference knows operators that give float32 whatever they read, as DequantizeLinear; here they do not.
+    model = replace(model, types={name: _widened(declared) for name, declared in model.types.items()})
+    slower = Runner(SLOW, hosts[2], model, float_type=FLOAT64_TYPE)
+    narrow = Runner(against, hosts[1], tested.model, float_type=FLOAT32)
+    fallbacks = (slower, narrow)
+    runner = Runner(against, hosts[1], model, is_deployed=False, float_type=FLOAT64_TYPE, fallbacks=fallbacks)
+    return runner, values
+
+
+def _widened(declared: TensorType) -> TensorType:
+    is_narrow = declared.element_type is not None and declared.element_type.kind == "float"
+    return declared._replace(element_type=FLOAT64_TYPE) if is_narrow else declared
