@@ -169,6 +169,8 @@ def _search(
     """Which options or versions of the tested runtime make outputs right that differ; None where none does."""
     if {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs):
         return None
+    if not (versions or runs.tested.host.runtime.options):
+        return None
     return find_switches(runs.tested.name, judge_of(runs, conclusion.right, start), versions)
 
 

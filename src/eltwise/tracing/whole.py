@@ -127,29 +127,32 @@ def _run_reference(
     compared = {number for number, result in nodes.items() if result.out is not None}
     ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
     values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
+    arrays = {value: runs.model.array_of(value, runs.feeds) for value in partners if value not in runs.model.producer}
+    known = {value: array for value, array in arrays.items() if array is not None}
     if runs.reference.is_exact:  # It has the tested results of what eltwise does not compute, which the report says.
-        return Outcome(values)
+        return Outcome(values | known)
     missing = {one for one, result in nodes.items() if result.out is None and result.message != NOT_NUMBERS}
     missing -= {one for one in missing if not runs.model.made[one]}
     values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
     nodes_missing = [runs.model.nodes[one] for one in sorted(missing)]
     message = f"it does not compute {nodes_missing[0].schema.name} {nodes_missing[0].label!r}" if missing else ""
-    return Outcome(values, message)
+    return Outcome(values | known, message)
 
 
 def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
     """Run a whole model, with the sizes that its file leaves open; a reference that refuses these, with fixed ones.
 
-    The inputs and constants that it gives out are there without.
+    Where inputs and constants are outputs, the tested runtime is given the file, which has these, too; of the reference
+    they are there without.
     """
     model = runner.model
     arrays = {name: model.array_of(name, feeds) for name in names if name not in model.producer}
     values = {name: array for name, array in arrays.items() if array is not None}
     outputs = [name for name in names if name in model.producer]
-    if not outputs:
+    if not outputs and runner is not tested:
         return Outcome(values)
     sizes = open_sizes(model.graph, feeds)
-    has_file = bool(sizes) or model.file is not None
+    has_file = bool(sizes) or model.file is not None or (bool(values) and runner is tested)
     outcome = runner.run_file(feeds) if has_file else Outcome()
     if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
@@ -157,7 +160,8 @@ def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) ->
             hint = f"; with fixed sizes it runs: {sizes}" if sizes else ""
             return Outcome(values, f"{outcome.message}{hint}")
         outcome = fixed
-    return replace(outcome, values=values | {name: outcome.values[name] for name in outputs if name in outcome.values})
+    given = {} if runner is tested else values
+    return replace(outcome, values=given | {name: outcome.values[name] for name in names if name in outcome.values})
 
 
 def _nodes_of(model: TracedModel, value: str) -> list[int]:
