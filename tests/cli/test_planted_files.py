@@ -24,6 +24,7 @@ Snapshot = dict[str, tuple[Any, ...]]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 CONFORM = ("conform", "--runtime", "onnx-reference", "--op", "Sub-14", "--type", "int8", "--quick")
+ACCURACY = ("accuracy", "--runtime", "numpy", "--op", "Sqrt", "--type", "float16")
 TRACE = ("trace", "m.onnx", "--runtime", "onnx-reference", "--against", "exact", "-i", "x=a.npy", "-i", "y=a.npy")
 
 WRITERS: dict[str, tuple[object, ...]] = {
@@ -49,6 +50,10 @@ SLOW_WRITERS: dict[str, tuple[object, ...]] = {
     "trace.html": (*TRACE, "--html"),
     "conform.json": (*CONFORM, "--json"),
     "conform.html": (*CONFORM, "--html"),
+    "run.safetensors": ("record", "m.onnx", "--runtime", "onnxruntime", *TRACE[6:], "-o"),
+    "accuracy.json": (*ACCURACY, "--json"),
+    "accuracy.html": (*ACCURACY, "--html"),
+    "accuracy.md": (*ACCURACY, "--document"),
     "case": ("reproduce", "results.json", "CELL", "-o"),
 }
 NOT_WRITING = {"ops", "show", "infer", "check", "targets"}
