@@ -20,4 +20,4 @@ def test_the_default_tolerance_scales_with_the_values(kind: type, exponent: int,
     alone, scaled = (measure("x", got * one, expected * one, ()) for one in (kind(1), scale))
     assert scaled.status == alone.status
     assert scaled.error == (alone.error or 0.0) * float(scale)
-    assert (alone.status == "differs") == (error >= 1e-2 or (error >= 1e-6 and kind is np.float64))
+    assert (alone.status == "differs") == (error >= 1e-2 or (error >= 1e-8 and kind is np.float64))

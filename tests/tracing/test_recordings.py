@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -161,3 +162,14 @@ def test_the_command_writes_what_the_function_gives(cli: Cli, files: tuple[Path,
         assert cli("record", model, *options, *wrong)[0] == 2
     with pytest.raises(EltwiseError, match="does not run the model"):
         record(parsed(CHAIN.replace("Relu", "Nope")), runtime="onnxruntime")
+
+
+@pytest.mark.parametrize("chosen", ["outputs", "all"])
+def test_a_model_of_open_sizes_is_compared_with_its_record(chosen: Literal["outputs", "all"], tmp_path: Path) -> None:
+    model = parsed(CHAIN.replace("[4, 5]", "[N, 5]"))
+    inputs = {"x": np.random.default_rng(4).standard_normal((4, 5)).astype(np.float32)}
+    record(model, runtime="onnxruntime", inputs=inputs, values=chosen).save(tmp_path / "run.safetensors")
+    runs = ("onnxruntime", str(tmp_path / "run.safetensors"))
+    for tested, reference in (runs, runs[::-1]):
+        report = eltwise.trace(model, runtime=tested, against=reference)
+        assert report.verdict == "agree", str(report)

@@ -38,6 +38,9 @@ _MOST_SENT = 1 << 30
 """How many bytes of models are sent to a runtime's process, beside the first one."""
 
 _KINDS = {"crashed": "crashes", "hung": "hangs"}
+_CLOSE_FLOAT64 = 2.0**-30
+"""Ordinary float64 numbers that differ by more than this part of the largest were computed in float32."""
+
 _CLOSE = 2.0**-6
 """Ordinary numbers that differ by less than this part of the largest in the result differ in precision only."""
 
@@ -138,6 +141,21 @@ def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) ->
     return "precision" if differs.any() else "sign of zero or NaN"
 
 
+def _is_lost(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) -> bool:
+    """Whether a runtime gives an infinity or NaN in place of a number, or half the digits of float64."""
+    kinds = {of_numpy(array.dtype).kind for array in (got, exact) if array is not None}
+    if got is None or got.shape != exact.shape or kinds != {"float"}:
+        return False
+    with np.errstate(all="ignore"):
+        mine, theirs = exact.astype(np.float64), got.astype(np.float64)
+        is_finite = np.isfinite(mine)
+        if (is_finite & ~np.isfinite(theirs)).any():
+            return True
+        largest = float(np.max(np.abs(mine[is_finite]), initial=0))
+        is_short = (np.abs(mine - theirs)[is_finite] > _CLOSE_FLOAT64 * largest).any()
+    return bool(is_ordinary and exact.dtype == np.float64 and is_short)
+
+
 def _sizes_of(graph: Graph) -> Iterator[int]:
     """About how many bytes each constant has, of which none is read."""
     for body in all_graphs(graph):
@@ -181,7 +199,9 @@ def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator
 
     def check(run: Run, outputs: Outputs) -> None:
         for (name, exact), got in zip(run.expected.items(), outputs, strict=False):
-            severity = severity_of(got, exact, run.is_ordinary)
+            severity = (
+                "wrong values" if _is_lost(got, exact, run.is_ordinary) else severity_of(got, exact, run.is_ordinary)
+            )
             if severity and (name not in different or level(severity) > level(different[name].severity)):
                 message = "nothing" if got is None else difference(got, exact)
                 different[name] = _different(name, f"on {run.name}: {message}" if run.name else message, severity)

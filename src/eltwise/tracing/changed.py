@@ -102,7 +102,8 @@ def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
                 continue
             pair = in_narrower_type(array, other)
             if pair[0].dtype == pair[1].dtype and pair[0].tobytes() != pair[1].tobytes():
-                yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
+                with np.errstate(over="ignore"):
+                    yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
 
 
 def _array(model: TracedModel, value: str) -> np.ndarray | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed
@@ -47,7 +48,8 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         tracer: has run all segments.
         most_bytes: how many bytes the values may have that are given out at once.
     """
-    whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs))
+    untied = partial(tracer.untied_outputs, most_bytes) if tracer.steps.ties else None
+    whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs), untied)
     isolated, notes = dict(tracer.isolated), list[str]()
     if not runs.partners.is_identity:
         _conclude_pair(runs, tracer, whole)
@@ -61,7 +63,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
     blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in WRONG_THEMSELVES)
     right = {
         value: tracer.values[value]
-        if leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected)
+        if value not in whole.untied and leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected)
         else whole.reference[value]
         for value in whole.reference
     }
@@ -83,7 +85,7 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
 
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
     """The runtime whose outputs of the whole model are not those of its segments, where this makes the difference."""
-    names = [value for value in whole.tested if value in runs.model.producer]
+    names = [value for value in whole.tested if value in runs.model.producer and value not in whole.untied]
     if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.outputs) for value in names):
         return runs.tested
     if any(leaves_segments(runs, value, whole.reference, tracer.outputs, tracer.values) for value in names):

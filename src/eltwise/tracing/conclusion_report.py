@@ -92,7 +92,7 @@ def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     if foreign:
         nodes = counted(foreign, "node")
         yield f"the reference has the results of {runs.tested.name} for {nodes} that eltwise does not compute"
-    if names := runs.reference.fallback_nodes:
+    if names := list(dict.fromkeys(runs.reference.fallback_nodes)):
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(renamed)),

@@ -17,7 +17,7 @@ from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.core.shapes import of_sizes
 from eltwise.faults.record import Operation
 
-_BY_DIGITS = ((50, 1e-7, 1e-9), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
+_BY_DIGITS = ((50, 1e-11, 1e-13), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
 """The relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""
 
 _OF_OUTPUTS = 1e-4

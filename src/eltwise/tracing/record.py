@@ -64,6 +64,8 @@ def record(
         version = host.version()
         runner = Runner(runtime, host, read_model(graph, feeds))
         names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
+        if not names:
+            raise UnsupportedError("the model has no output that is a tensor of numbers, so there is nothing to record")
         outcome = runner.run(range(len(runner.model.nodes)), feeds, names)
         if outcome.message:
             raise UnsupportedError(f"{runtime} does not run the model: {outcome.message}")

@@ -14,6 +14,7 @@ from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
+from eltwise.tracing.segments import next_segment
 from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
@@ -143,6 +144,15 @@ class Tracer:
             values |= (new := copied(outcome.values))
             results = Outcome(results.values | new, results.message or outcome.message, results.lost + outcome.lost)
         return results
+
+    def untied_outputs(self, most_bytes: int) -> Values:
+        """The outputs of the reference that goes on with its own side of every tie."""
+        values, start = dict(self._runs.reference_feeds), 0
+        while start < len(self._model.nodes):
+            units = next_segment(self._model, start, most_bytes)
+            values |= self._run_reference([number for unit in units for number in unit], values).values
+            start = units[-1].stop
+        return {value: array for value, array in values.items() if value in self._ends}
 
     def _fallback_unit(self, unit: range) -> range | None:
         """The unit, if one of its operators was run by a fallback before; None for others, which are run together."""

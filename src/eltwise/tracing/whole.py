@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from eltwise.core.dtypes import of_numpy
 from eltwise.ir.graph import Port
 from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_outputs
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import TracedOutput
-from eltwise.tracing.runner import Outcome, Runner, Values, copied
+from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
 
 _NO_OUTPUT = "it does not give this output"
@@ -27,24 +30,33 @@ class Whole:
         outputs: each with its difference from that of the reference.
         tested: the arrays of the tested runtime, by value.
         reference: those of the reference, by the values of the tested model.
+        untied: the outputs that agree with the reference only where it rounds ties by itself.
     """
 
     outputs: tuple[TracedOutput, ...]
     tested: Values
     reference: Values
+    untied: frozenset[str] = frozenset()
 
 
-def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[Values, Values]) -> Whole:
+def compare_whole(
+    runs: Runs,
+    nodes: Mapping[int, NodeResult],
+    segments: tuple[Values, Values],
+    untied: Callable[[], Values] | None = None,
+) -> Whole:
     """Run both models as a whole and compare what they give out.
 
     An output differs if it is beyond the tolerance of the reference's; or of that on which both runtimes agree where
-    they run the model in segments.
+    they run the model in segments. Where the reference rounded ties to the side of these segments, the whole model may
+    round them as the reference does by itself.
 
     Args:
         runs: the runs.
         nodes: the results of the nodes.
         segments: the outputs of both as they were computed in segments, by the values of the tested model. They stand
             for a reference that cannot be deployed.
+        untied: computes the outputs of the reference that rounds ties by itself; None where it did.
     """
     pairs = {port.value: (port, other) for port, other in matched_outputs(runs.model.graph, runs.reference.model.graph)}
     reasons = {value: _reason(runs, port, other) for value, (port, other) in pairs.items()}
@@ -54,6 +66,8 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
         actual = _run(runs.tested, runs.feeds, list(partners), runs.tested)
         expected = waiting.result()
     tested, reference = copied(actual.values), copied(expected.values)
+    agreed = _untied(runs, tested, reference, segments, untied)
+    reference |= agreed
     failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
     outputs = []
     for value, (port, _other) in pairs.items():
@@ -64,18 +78,43 @@ def compare_whole(runs: Runs, nodes: Mapping[int, NodeResult], segments: tuple[V
             outputs.append(TracedOutput(port.name, status, message=failures[0]))
         elif value not in reference:
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
-        elif leaves_segments(runs, value, tested, *segments):
+        elif value not in agreed and leaves_segments(runs, value, tested, *segments):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
             outputs.append(_compared(runs, port, tested, reference))
     matched = {other.value for _port, other in pairs.values() if other}
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    return Whole(tuple(outputs), tested, reference)
+    return Whole(tuple(outputs), tested, reference, frozenset(agreed))
+
+
+def _untied(
+    runs: Runs, tested: Values, reference: Values, segments: tuple[Values, Values], untied: Callable[[], Values] | None
+) -> Values:
+    """The outputs of the reference that rounds ties by itself, of those that agree with these only."""
+    names = [value for value in tested if value in reference]
+    wrong = [
+        value
+        for value in names
+        if leaves_segments(runs, value, tested, *segments) or compare_output(runs, value, tested, reference).is_beyond
+    ]
+    if untied is None or not wrong:
+        return {}
+    arrays = untied()
+    return {
+        value: arrays[value]
+        for value in wrong
+        if value in arrays and not compare_output(runs, value, tested, arrays).is_beyond
+    }
 
 
 def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message: str = "") -> TracedOutput:
     difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
+    declared, given = port.type.element_type, of_numpy(actual[port.value].dtype)
+    if declared is not None and given is not declared:
+        return TracedOutput(port.name, "differs", message=f"it is {given}, and the model declares {declared}")
+    if not message and not difference.is_beyond and _is_only_nan(array):
+        return TracedOutput(port.name, "not_compared", message="every element is NaN in both, which shows nothing")
     return TracedOutput(
         port.name,
         "differs" if message else difference.status,
@@ -86,6 +125,10 @@ def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message:
         difference.beyond,
         array.size,
     )
+
+
+def _is_only_nan(array: np.ndarray) -> bool:
+    return array.size > 0 and is_float(array.dtype) and bool(np.isnan(array.astype(np.float64)).all())
 
 
 def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
@@ -153,6 +196,7 @@ def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) ->
         return Outcome(values)
     sizes = open_sizes(model.graph, feeds)
     has_file = bool(sizes) or model.file is not None or (bool(values) and runner is tested)
+    has_file &= runner.needs_inputs  # A recorded run has nothing to be run again.
     outcome = runner.run_file(feeds) if has_file else Outcome()
     if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)

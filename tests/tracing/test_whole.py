@@ -1,0 +1,59 @@
+"""What is said of outputs: of those that no node makes, that are NaN, and that have another type than the model's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import eltwise
+from support.traced_models import parsed
+
+PASSED = """g (float[2] x) => (float[2] y, float[2] k, float[2] x, float[2] w)
+<float[2] w = {3, 4}> { y = Exp(x) k = Constant<value_floats = [1.0, 2.0]>() }"""
+NAN = """g (float[4] x) => (float[4] y) { e = Exp(x) z = Sub(e, e) y = Div(z, z) }"""
+OTHER_TYPE = """
+import onnxruntime
+
+def wide(data):
+    session = onnxruntime.InferenceSession(data)
+    names = [output.name for output in session.get_outputs()]
+    return lambda feeds: {n: v.astype("f8") for n, v in zip(names, session.run(None, feeds))}
+"""
+
+
+@pytest.mark.parametrize("against", ["float64", "openvino", "onnx-reference"])
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+def test_inputs_and_constants_that_are_outputs_are_compared(runtime: str, against: str) -> None:
+    report = eltwise.trace(parsed(PASSED), runtime=runtime, against=against)
+    assert [(output.name, output.status) for output in report.outputs if output.name != "y"] == [
+        (name, "equal") for name in ("k", "x", "w")
+    ]
+    assert report.is_good, str(report)
+
+
+@pytest.mark.parametrize("against", ["float64", "onnx-reference"])
+def test_outputs_of_nothing_but_nan_establish_nothing(against: str) -> None:
+    report = eltwise.trace(parsed(NAN), runtime="onnxruntime", against=against)
+    assert report.verdict == "not_established"
+    assert "every element is NaN in both" in str(report)
+
+
+@pytest.mark.parametrize("against", ["float64", "onnxruntime"])
+def test_an_output_of_another_type_than_the_models_differs(against: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OTHER_TYPE, encoding="utf-8")
+    report = eltwise.trace(parsed(PASSED), runtime=f"{tmp_path / 'own.py'}:wide", against=against)
+    assert report.verdict == "disagree"
+    assert "it is float64, and the model declares float32" in str(report)
+
+
+def test_a_number_that_a_runtime_loses_is_a_wrong_value(tmp_path: Path) -> None:
+    chain = "<float[1] c = {1e30}, float[1] d = {1e30}> { h = Mul(x, c) y = Mul(h, d) }"
+    model = parsed(f"g (float[4] x) => (float[4] y) {chain}")
+    onnx.save(model, tmp_path / "model.onnx")
+    report = eltwise.check(tmp_path / "model.onnx", "openvino")
+    x = np.float32([0, 1e-30, 1e-25, 1])
+    traced = eltwise.trace(model, runtime="openvino", against="exact", inputs={"x": x})
+    assert report.is_good is traced.is_good
