@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType
 
 import ml_dtypes
 import numpy as np
@@ -118,3 +121,23 @@ def test_numbers_are_taken_in_any_mode(dtype: type, number: float) -> None:
     a = np.zeros(3, dtype)
     expected = eltwise.subtract(a, number).tobytes()
     assert in_mode(FLUSHES, lambda: eltwise.subtract(a, number).tobytes()) == expected
+
+
+def constants(value: object) -> Iterator[object]:
+    """The constants of a code object, with those in tuples and in the code of functions."""
+    inner = value.co_consts if isinstance(value, CodeType) else value if isinstance(value, tuple | frozenset) else None
+    if inner is None:
+        yield value
+    else:
+        for each in inner:
+            yield from constants(each)
+
+
+def test_no_compiled_module_holds_a_subnormal_number() -> None:
+    """Whoever imports a module first in a thread that flushes subnormals would write it to the cache as 0."""
+    sources = sorted(Path(eltwise.__file__).parent.rglob("*.py"))
+    assert sources
+    for source in sources:
+        for number in constants(compile(source.read_text(encoding="utf-8"), source, "exec")):
+            for part in (number.real, number.imag) if isinstance(number, float | complex) else ():
+                assert part == 0 or abs(part) >= sys.float_info.min, f"{source}: {number}"

@@ -20,9 +20,11 @@ from eltwise.core.machine import float_environment
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LEAST = 5e-324
+LEAST = float(np.uint64(1).view(np.float64))
+"""Made of its bits: a thread that flushes subnormals parses the literal as 0, and even writes that to the ``.pyc``."""
+
 ONE = 1.0
-"""Variables, so that the products and sums with them are computed when they are met and not before."""
+"""A variable, so that the products and sums with it are computed when they are met and not before."""
 
 _ENVIRONMENT_BYTES = 256
 _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
