@@ -265,6 +265,8 @@ def test_data_sets_go_variable_by_variable() -> None:
     [
         (lambda x: x.rename(time="hour"), ", operand B: dimension 0 is 'time' and 'hour'; transpose or rename"),
         (lambda x: x.assign_coords(time=[1, 2, 3]), ", operand B: the coordinates 'time' differ; align the"),
+        (lambda x: x[:1], ", operand B: the coordinates 'time' differ; align the"),
+        (lambda x: x[:, 2:3], ", operand B: the coordinates 'place' differ; align the"),
         (lambda x: x.astype("f8"), ": operand A is float32 and operand B is float64; "),
         (lambda x: x[:2], ": shapes (3,4) and (2,4) do not broadcast"),
         (lambda x: x.T, ": shapes (3,4) and (4,3) do not broadcast"),

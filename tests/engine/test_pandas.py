@@ -62,6 +62,30 @@ def test_results_are_those_of_pandas(data: st.DataObject) -> None:
     assert result.ndim == 1 or of_columns.index.equals(expected.columns)
 
 
+@pytest.mark.parametrize(
+    "function", [eltwise.subtract, eltwise.mean_squared_difference], ids=lambda each: each.__name__
+)
+@given(data=st.data())
+def test_operands_of_any_labels_are_refused_or_give_what_pandas_gives(
+    function: Callable[[Any, Any], Any], data: st.DataObject
+) -> None:
+    """One row or column was broadcast to those of other labels, where pandas gives NaN."""
+    labels = st.lists(st.sampled_from("abc"), min_size=1, unique=True)
+    a, b = (
+        pd.DataFrame(np.float64(data.draw(st.integers(1, 9))), *map(data.draw, (labels, labels)))
+        if data.draw(st.booleans())
+        else pd.Series(np.float64(data.draw(st.integers(1, 9))), data.draw(labels))
+        for _operand in range(2)
+    )
+    expected = a.sub(b, axis=1) if a.ndim == 2 else b.rsub(a, axis=1) if b.ndim == 2 else a - b
+    try:
+        result = function(a, b)
+    except ShapeError:
+        assert any(not one.equals(other) for one, other in zip(reversed(a.axes), reversed(b.axes), strict=False))
+    else:
+        assert result.equals(expected) if function is eltwise.subtract else result == expected.pow(2).to_numpy().mean()
+
+
 def test_names_attributes_arrays_and_numbers() -> None:
     named = ABC.rename("y")
     named.attrs["unit"] = "m"
@@ -75,6 +99,7 @@ def test_names_attributes_arrays_and_numbers() -> None:
     with pytest.raises(ShapeError, match="pandas holds no result of rank 3"):
         eltwise.subtract(np.ones((2, 2, 3), np.float32), FRAME)
     assert type(eltwise.subtract(pd.Index([1, 2]), 1)) is np.ndarray
+    assert eltwise.subtract(np.ones((4, 3), np.float32), FRAME[:1]).index.tolist() == [0, 1, 2, 3]
 
 
 class Track(pd.Series):  # type: ignore[misc, name-defined]

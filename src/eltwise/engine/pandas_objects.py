@@ -1,7 +1,7 @@
 """pandas' objects: operators and reductions keep labels and names, and nothing is aligned silently.
 
 The broadcast rule decides by position, as for arrays; a Series lies on the columns of a DataFrame, as in pandas. Axes
-that lie on each other must have equal labels.
+that lie on each other must have equal labels, those of size 1 too.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     labels: list[Any] = [None] * len(plan.shape)
     for operand, name, axes in zip(operands, names, plan.axes, strict=True):
         for number, own_labels in zip(axes, _labels_of(operand), strict=False):
-            if len(own_labels) == plan.shape[number]:
-                labels[number] = _common(labels[number], own_labels, name)
+            labels[number] = _common(labels[number], own_labels, name)
+    for number, size in enumerate(plan.shape):
+        if labels[number] is not None and len(labels[number]) != size:
+            labels[number] = None  # An axis of size 1 lies on those of arrays.
     reduced = normalized_axes(axis, len(plan.shape))
     rest = [each for number, each in enumerate(labels) if number not in reduced]
     if len(rest) > _MOST_RANK:

@@ -1,7 +1,7 @@
 """xarray's objects: operators and reductions keep names, coordinates and attributes.
 
 The broadcast rule decides by position, as for arrays. Dimensions that lie on each other must have one name and equal
-coordinates; nothing is transposed or aligned silently.
+coordinates, those of size 1 too; nothing is transposed or aligned silently.
 """
 
 from __future__ import annotations
@@ -101,9 +101,10 @@ def _frame(
 
 def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:
     """The coordinates of all operands; those that differ are left out, but for those of dimensions."""
+    _check_dimensions(arrays)
     coords: dict[Hashable, Any] = {}
     differing: set[Hashable] = set()
-    for operand, array in arrays:
+    for _operand, array in arrays:
         for name, coord in array.coords.items():
             if any(sizes[dimension] != size for dimension, size in coord.sizes.items()):
                 continue  # A dimension of size 1 that is broadcast.
@@ -111,12 +112,18 @@ def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable
             of_dimension = [name in each.dims for each in (known, coord) if each is not None]
             if known is None or of_dimension == [False, True]:  # What a dimension has is more than one of its values.
                 coords[name] = coord
-            elif all(of_dimension) and not known.variable.equals(coord.variable):
-                raise ShapeError(
-                    f"the coordinates {name!r} differ",
-                    operand=operand,
-                    hint="align the operands with xarray.align first",
-                )
             elif not any(of_dimension) and not known.variable.equals(coord.variable):
                 differing.add(name)
     return {name: coord for name, coord in coords.items() if name not in differing}
+
+
+def _check_dimensions(arrays: Sequence[tuple[str, xarray.DataArray]]) -> None:
+    """Refuse dimensions that have other coordinates in one operand than in another, also where they are broadcast."""
+    first: dict[Hashable, xarray.Variable] = {}
+    for operand, array in arrays:
+        for name in array.dims:
+            if name in array.coords and not first.setdefault(name, array.coords[name].variable).equals(
+                array.coords[name].variable
+            ):
+                problem = f"the coordinates {name!r} differ"
+                raise ShapeError(problem, operand=operand, hint="align the operands with xarray.align first")
