@@ -7,9 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.core.dtypes import INTEGERS, ElementType
 from eltwise.faults.families import FAMILIES
 from support.difference_cases import CASES, spoiled, unrelated, upper
 
@@ -278,3 +281,29 @@ def test_integers_with_a_scale_for_each_channel_are_found(shape: tuple[int, int]
     assert found.explanation == f"B is A quantized to int8 with a scale for each index of axis {1 - axis}"
     b[3, 4] ^= 12
     assert (compare_arrays(a, b).cause_share or 0) < 1
+
+
+@given(data=st.data())
+def test_integers_at_the_limits_of_their_types_are_compared(data: st.DataObject) -> None:
+    """The largest float64 of 64 bits is no such integer: it was an OverflowError."""
+    types = [data.draw(st.sampled_from(INTEGERS)) for _operand in "ab"]
+    a, b = (
+        np.array(
+            data.draw(st.lists(st.sampled_from([low, low + 1, 0, 5, high - 1, high]), min_size=9, max_size=9)),
+            each.storage,
+        )
+        for each in types
+        for low, high in [each.limits]
+    )
+    found = compare_arrays(a, b)
+    assert (found.status == "equal") == (types[0] == types[1] and (a == b).all())
+
+
+@pytest.mark.parametrize("element_type", INTEGERS, ids=str)
+def test_limits_of_saturated_integers_are_exact(element_type: ElementType, seed: int) -> None:
+    least, most = element_type.limits
+    low, high = least + (most - least) // 4 + 1, most - (most - least) // 4 - 1
+    a = rng_of(seed).integers(least, most, 500, element_type.storage, endpoint=True)
+    found = compare_arrays(a, np.clip(a, low, high))
+    assert (found.cause, found.cause_share) == ("saturation", 1.0), found.explanation
+    assert (found.explanation_details["low"], found.explanation_details["high"]) == (low, high)

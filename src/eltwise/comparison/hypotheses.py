@@ -128,12 +128,12 @@ class Sample:
 
     @cached_property
     def common(self) -> np.ndarray:
-        """The values that most of the elements of B that differ have, if one or two values are most of them."""
+        """What most of the elements of B that differ are, in their type, if one or two values are most of them."""
         bits, counts = np.unique(bits_of(self.b[: self.count]), return_counts=True)
         chosen = np.argsort(-counts, kind="stable")[:_COMMON]
         if counts[chosen].sum() < MOST_OF * self.count:
-            return np.zeros(0)
-        return values_of(bits[chosen].view(self.b.dtype), self.element_type).astype(np.float64)
+            return self.b[:0]
+        return bits[chosen].view(self.b.dtype)
 
     def has_most(self, mask: np.ndarray) -> bool:
         """Whether a mask over the elements that differ, or over all, holds for most of those that differ."""

@@ -136,8 +136,9 @@ def ranges(problem: Problem) -> Iterator[Hypothesis]:
     kinds = {element_type.kind, problem.pair.a.element_type.kind, problem.pair.b.element_type.kind}
     if element_type.numpy is None or "boolean" in kinds or element_type.bits < 8:
         return
-    a, b = sample.x[: sample.count], sample.y[: sample.count]
-    common = [float(one) for one in sample.common if np.isfinite(one)]
+    is_whole = element_type.is_integer  # Floats do not hold the limits of integers of 64 bits.
+    a, b = (each[: sample.count] for each in ((sample.a, sample.b) if is_whole else (sample.x, sample.y)))
+    common = [int(one) if is_whole else float(one) for one in sample.common if np.isfinite(one)]
     low = next((one for one in common if (a[b == one] < one).all()), None)
     high = next((one for one in common if (a[b == one] > one).all()), None)
     yield from _saturated(problem, low, high)
