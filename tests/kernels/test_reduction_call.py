@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, ElementType
+from eltwise.core.dtypes import TYPES as ALL_TYPES
 from eltwise.engine import reduction_calls
 from eltwise.engine.call import calls_of
 from eltwise.engine.reduce import reducing_of
 from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
-from eltwise.kernels import jit, native, reduction_call
+from eltwise.kernels import dispatch, jit, native, partials, reduction_call
+from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE
+from eltwise.kernels.partials import LEAST_COMPILED
 from eltwise.kernels.records import MOST_PARTS
 from eltwise.kernels.reduction_call import ReductionCall
 from eltwise.kernels.reduction_nest import make_reduction_nest
@@ -157,6 +160,32 @@ def test_small_reductions_get_a_record_and_keep_their_bits(element_type: Element
             assert (type(last), last.dtype, last.shape) == (type(first), first.dtype, first.shape)
             assert last.tobytes() == first.tobytes()
             assert not np.shares_memory(last, function(a, b, axis))
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize("element_type", [each for each in ALL_TYPES if each.runs], ids=str)
+def test_reductions_of_any_size_that_are_made_often_are_computed_by_a_kernel(
+    element_type: ElementType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 24,576 to 32,767 elements of 8 bytes were for threads by their bytes, and for NumPy by their number."""
+    if not jit.target().compiles(element_type):
+        pytest.skip("no kernels of this type here")
+    by_numpy: list[object] = []
+    monkeypatch.setattr(dispatch, "OFTEN", 2)
+    monkeypatch.setattr(reduction_call, "num_threads", lambda: 4)
+    monkeypatch.setattr(
+        reduction_calls, "reduced", lambda *arguments: by_numpy.append(arguments) or partials.reduced(*arguments)
+    )
+    threads_from = 3 * LEAST_BYTES_PER_PIECE // element_type.storage.itemsize
+    for size in {threads_from - 4, threads_from, LEAST_COMPILED - 4, LEAST_COMPILED}:
+        for shape, axis in (((size,), 0), ((2, size // 2), 1), ((size // 2, 2), 0), ((4, size // 4), None)):
+            a, b = np.ones(shape, element_type.storage), np.zeros(shape, element_type.storage)
+            for function in (eltwise.mean_squared_difference, eltwise.max_absolute_difference):
+                results = {float(np.max(function(a, b, axis))) for _turn in range(3)}
+                by_numpy.clear()
+                assert results == {1.0} == {float(np.max(function(a, b, axis)))}
+                assert not by_numpy, (shape, axis)
 
 
 @needs_entry

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eltwise.core.shapes import Sizes
 from eltwise.kernels import dispatch
 from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced_by_numpy
 from eltwise.kernels.threads import num_threads
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from eltwise.kernels.reduction_call import ReductionCall
 
 LEAST_COMPILED = 1 << 15
-"""A reduction of fewer elements is computed by NumPy's loops."""
+"""A reduction of fewer elements is computed by NumPy's loops, or by a native record where it is made often."""
 
 
 def reduced(
@@ -50,10 +51,13 @@ def reduced(
 
 def is_compiled(elements: Elements) -> bool:
     """Whether a kernel computes a reduction that is made once."""
-    size, mode = prod(elements.plan.shape), dispatch.mode()
-    if not size or mode == "numpy" or (mode == "auto" and size < LEAST_COMPILED):
-        return False
-    return not elements.why_no_kernel()
+    return is_large(elements.plan.shape) and not elements.why_no_kernel()
+
+
+def is_large(shape: Sizes) -> bool:
+    """Whether a reduction of elements of a shape is worth a kernel that is used once, and threads."""
+    size, mode = prod(shape), dispatch.mode()
+    return size > 0 and mode != "numpy" and (mode != "auto" or size >= LEAST_COMPILED)
 
 
 @lru_cache(maxsize=64)  # Files and arrays of Dask have blocks of few shapes.
