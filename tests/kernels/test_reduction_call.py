@@ -21,7 +21,7 @@ from eltwise.engine.reduce import reducing_of
 from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
 from eltwise.kernels import dispatch, jit, native, partials, reduction_call
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE
-from eltwise.kernels.partials import LEAST_COMPILED
+from eltwise.kernels.dispatch import LEAST_REDUCED
 from eltwise.kernels.records import MOST_PARTS
 from eltwise.kernels.reduction_call import ReductionCall
 from eltwise.kernels.reduction_nest import make_reduction_nest
@@ -178,7 +178,7 @@ def test_reductions_of_any_size_that_are_made_often_are_computed_by_a_kernel(
         reduction_calls, "reduced", lambda *arguments: by_numpy.append(arguments) or partials.reduced(*arguments)
     )
     threads_from = 3 * LEAST_BYTES_PER_PIECE // element_type.storage.itemsize
-    for size in {threads_from - 4, threads_from, LEAST_COMPILED - 4, LEAST_COMPILED}:
+    for size in {threads_from - 4, threads_from, LEAST_REDUCED - 4, LEAST_REDUCED}:
         for shape, axis in (((size,), 0), ((2, size // 2), 1), ((size // 2, 2), 0), ((4, size // 4), None)):
             a, b = np.ones(shape, element_type.storage), np.zeros(shape, element_type.storage)
             for function in (eltwise.mean_squared_difference, eltwise.max_absolute_difference):

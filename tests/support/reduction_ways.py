@@ -30,7 +30,7 @@ def computed(way: str) -> Iterator[None]:
         if way == "numpy" or "blocks" in way:
             patch.setattr(dispatch, "mode", lambda: "numpy")
         elif way != "usual":
-            patch.setattr(partials, "LEAST_COMPILED", 0)
+            patch.setattr(dispatch, "LEAST_REDUCED", 0)
         if "words" in way:
             patch.setattr(reduction_call.ReductionCall, "__call__", lambda *_arguments: None)
             patch.setattr(native.Records, "counted", lambda _records, run, *_arguments: run)

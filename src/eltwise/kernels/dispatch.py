@@ -6,12 +6,14 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, ElementType
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.shapes import Sizes
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, RecipeOf, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
@@ -24,6 +26,9 @@ LEAST_BYTES = 1 << 20
 LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
 """The same for float16 and bfloat16, quotients of integers, and what NumPy has no loop of, which is many times slower
 than memory."""
+
+LEAST_REDUCED = 1 << 15
+"""A reduction of fewer elements is computed by NumPy's loops, or by a native record where it is made often."""
 
 MOST_NATIVE_BYTES = 1 << 23
 """Up to this size of the result a call that is made often gets a record; memory for larger ones comes from the pool."""
@@ -125,6 +130,12 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     has_loops = all(isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps)
     is_slow = element_type in (FLOAT16, BFLOAT16) or (element_type.is_integer and expression.divides)
     return LEAST_BYTES if has_loops and not is_slow else LEAST_BYTES_OF_SLOW_LOOPS
+
+
+def is_large_reduction(shape: Sizes) -> bool:
+    """Whether a reduction of elements of a shape is worth a kernel that is used once, and threads."""
+    size = prod(shape)
+    return size > 0 and mode() != "numpy" and (mode() != "auto" or size >= LEAST_REDUCED)
 
 
 @cache

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eltwise.core.shapes import Sizes
 from eltwise.kernels import dispatch
 from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced_by_numpy
 from eltwise.kernels.threads import num_threads
 
 if TYPE_CHECKING:
     from eltwise.kernels.reduction_call import ReductionCall
-
-LEAST_COMPILED = 1 << 15
-"""A reduction of fewer elements is computed by NumPy's loops, or by a native record where it is made often."""
 
 
 def reduced(
@@ -51,13 +46,7 @@ def reduced(
 
 def is_compiled(elements: Elements) -> bool:
     """Whether a kernel computes a reduction that is made once."""
-    return is_large(elements.plan.shape) and not elements.why_no_kernel()
-
-
-def is_large(shape: Sizes) -> bool:
-    """Whether a reduction of elements of a shape is worth a kernel that is used once, and threads."""
-    size, mode = prod(shape), dispatch.mode()
-    return size > 0 and mode != "numpy" and (mode != "auto" or size >= LEAST_COMPILED)
+    return dispatch.is_large_reduction(elements.plan.shape) and not elements.why_no_kernel()
 
 
 @lru_cache(maxsize=64)  # Files and arrays of Dask have blocks of few shapes.

@@ -15,10 +15,10 @@ from eltwise.core.dtypes import INT64, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
+from eltwise.kernels.dispatch import is_large_reduction
 from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.order import broadcast_strides
-from eltwise.kernels.partials import is_large
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.reduction import EXTREMES, Elements, Partial, Reduction
@@ -159,7 +159,9 @@ class ReductionCall:
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
         make_nest = partial(make_reduction_nest, plan.shape, strides, self._axes, widths=width, lanes=lanes)
         nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
-        most = threads * PIECES_PER_THREAD if is_large(plan.shape) else 1  # A native record has nothing to merge words.
+        most = (
+            threads * PIECES_PER_THREAD if is_large_reduction(plan.shape) else 1
+        )  # A native record has nothing to merge words.
         is_split = threads > 1 and nest.has_few_groups(count_of(size, most))
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
