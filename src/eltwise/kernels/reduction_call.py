@@ -159,9 +159,8 @@ class ReductionCall:
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
         make_nest = partial(make_reduction_nest, plan.shape, strides, self._axes, widths=width, lanes=lanes)
         nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
-        most = (
-            threads * PIECES_PER_THREAD if is_large_reduction(plan.shape) else 1
-        )  # A native record has nothing to merge words.
+        # A native record, which computes small reductions, merges no words of threads.
+        most = threads * PIECES_PER_THREAD if is_large_reduction(plan.shape) else 1
         is_split = threads > 1 and nest.has_few_groups(count_of(size, most))
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
