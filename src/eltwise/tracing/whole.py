@@ -110,9 +110,9 @@ def _untied(
 
 def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message: str = "") -> TracedOutput:
     difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
-    declared, given = port.type.element_type, of_numpy(actual[port.value].dtype)
-    if declared is not None and given is not declared:
-        return TracedOutput(port.name, "differs", message=f"it is {given}, and the model declares {declared}")
+    declared, actual_type = port.type.element_type, of_numpy(actual[port.value].dtype)
+    if declared is not None and actual_type is not declared:
+        return TracedOutput(port.name, "differs", message=f"it is {actual_type}, and the model declares {declared}")
     if not message and not difference.is_beyond and _is_only_nan(array):
         return TracedOutput(port.name, "not_compared", message="every element is NaN in both, which shows nothing")
     return TracedOutput(
@@ -204,8 +204,8 @@ def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) ->
             hint = f"; with fixed sizes it runs: {sizes}" if sizes else ""
             return Outcome(values, f"{outcome.message}{hint}")
         outcome = fixed
-    given = {} if runner is tested else values
-    return replace(outcome, values=given | {name: outcome.values[name] for name in names if name in outcome.values})
+    passed = {} if runner is tested else values
+    return replace(outcome, values=passed | {name: outcome.values[name] for name in names if name in outcome.values})
 
 
 def _nodes_of(model: TracedModel, value: str) -> list[int]:
