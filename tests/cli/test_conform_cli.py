@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_what_is_there_and_the_run_can_go_on(tmp_path: Path) -> Non
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
     ) as running:
         deadline = time.monotonic() + 60
-        while (not log.exists() or log.stat().st_size < 2) and time.monotonic() < deadline:
+        while (not log.exists() or log.stat().st_size < 4) and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         _out, err = running.communicate(timeout=30)
