@@ -6,6 +6,7 @@ its place and renamed, and made again where a file of it is missing.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shutil
@@ -114,7 +115,11 @@ def _is_whole(environment: Path, package: str) -> bool:
     paths = [str(path) for path in environment.glob("[Ll]ib/**/site-packages")]
     installed = list(distributions(path=paths))
     names = {(each.metadata["Name"] or "").lower() for each in installed}
-    return package in names and all(Path(file.locate()).exists() for each in installed for file in each.files or ())
+    # Their ``files`` leave out what is missing, since Python 3.12.
+    records = [(each, csv.reader((each.read_text("RECORD") or "").splitlines())) for each in installed]
+    return package in names and all(
+        Path(str(each.locate_file(row[0]))).exists() for each, rows in records for row in rows if row
+    )
 
 
 def _make(target: Path, package: str, version: str) -> None:
