@@ -129,9 +129,7 @@ def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str)
     arrays = [feeds[value] for value in values]
     types = inputs.values()
     return [
-        cast_float(array, np.dtype(kind))
-        if is_float(array.dtype) and kind in ("float16", "float32", "float64")
-        else array
+        cast_float(array, np.dtype(kind)) if is_float(array.dtype) and kind in _FLOATS else array
         for array, kind in zip(arrays, types, strict=True)
     ]
 

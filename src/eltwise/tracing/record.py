@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, unknown_name
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eltwise.formats.registry import Source
 
 Chosen = Literal["outputs", "all"]
-CHOICES = ("outputs", "all")
+CHOICES: tuple[Chosen, ...] = get_args(Chosen)
 LEFT_OUT = "the values between are left out: where they are given out, the runtime gives other outputs"
 
 

@@ -92,15 +92,14 @@ def _untied(
     runs: Runs, tested: Values, reference: Values, segments: tuple[Values, Values], untied: Callable[[], Values] | None
 ) -> Values:
     """The outputs of the reference that rounds ties by itself, of those that agree with these only."""
-    names = [value for value in tested if value in reference]
+    if untied is None:
+        return {}
     wrong = [
         value
-        for value in names
+        for value in tested.keys() & reference.keys()
         if leaves_segments(runs, value, tested, *segments) or compare_output(runs, value, tested, reference).is_beyond
     ]
-    if untied is None or not wrong:
-        return {}
-    arrays = untied()
+    arrays = untied() if wrong else {}
     return {
         value: arrays[value]
         for value in wrong
