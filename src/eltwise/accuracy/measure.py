@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -97,17 +98,15 @@ def measure(
         try:
             for host in hosts:
                 versions[host.runtime.name] = host.version()
-            for function in functions:
-                for element_type in types:
-                    measured = {host.runtime.name: _unmeasured(host, function, element_type) for host in hosts}
-                    for x in blocks(element_type, numbers, seed):
-                        expected = correctly_rounded(function, x)
-                        for host in hosts:
-                            name = host.runtime.name
-                            measured[name] = _with_block(host, measured[name], element_type, x, expected)
-                        done += x.size
-                        progress(min(done, whole), whole, f"{function} {element_type.name}")
-                    results += measured.values()
+            for function, element_type in product(functions, types):
+                measured = [_unmeasured(host, function, element_type) for host in hosts]
+                for x in blocks(element_type, numbers, seed):
+                    expected = correctly_rounded(function, x)
+                    pairs = zip(hosts, measured, strict=True)
+                    measured = [_with_block(host, so_far, element_type, x, expected) for host, so_far in pairs]
+                    done += x.size
+                    progress(min(done, whole), whole, f"{function} {element_type.name}")
+                results += measured
         except KeyboardInterrupt:
             interrupted = True
     return AccuracyReport(tuple(results), versions, machine_name(), numbers, seed, bound, interrupted=interrupted)

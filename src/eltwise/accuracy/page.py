@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eltwise.accuracy.results import Example, FunctionAccuracy
+from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.report.base import fold, head, table
 from eltwise.report.pictures import Bar, bars
 
@@ -36,14 +36,9 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
 
 
 def _row(each: FunctionAccuracy) -> tuple[object, ...]:
-    error = "nearest" if each.nearest == each.count else f"{each.largest_error:.4g}"
-    where = _shown(each.worst) if each.largest_error > 0.5 else ""
-    special = f"{each.special:,}: {_shown(each.first_special)}" if each.special else ""
-    return (each.dtype, each.runtime, error, f"{each.share:.4%}", where, special, each.flushed or "")
-
-
-def _shown(example: Example | None) -> str:
-    return "" if example is None else f"{example.x!r}: {example.actual!r} for {example.expected!r}"
+    where = each.worst if each.largest_error > 0.5 else ""
+    special = f"{each.special:,}: {each.first_special}" if each.special else ""
+    return (each.dtype, each.runtime, each.error, f"{each.share:.4%}", where, special, each.flushed or "")
 
 
 def _picture(each: FunctionAccuracy) -> str:

@@ -23,6 +23,9 @@ class Example:
     actual: float
     expected: float
 
+    def __str__(self) -> str:
+        return f"{self.x!r}: {self.actual!r} for {self.expected!r}"
+
 
 @dataclass(frozen=True)
 class FunctionAccuracy:
@@ -62,6 +65,11 @@ class FunctionAccuracy:
         """The part of the results that are nearest, from 0 to 1."""
         return self.nearest / self.count if self.count else 0.0
 
+    @property
+    def error(self) -> str:
+        """The largest error as text."""
+        return "nearest" if self.nearest == self.count else f"{self.largest_error:.4g}"
+
     def is_within(self, bound: float) -> bool:
         """Whether nothing is beyond a bound in units in the last place, infinite, NaN or finite in a wrong place."""
         return self.largest_error <= bound and not self.special
@@ -76,7 +84,7 @@ class FunctionAccuracy:
             return f"{head} not run: {self.message}"
         text = f"{head} {self.largest_error:.4g} ULP at most"
         if self.worst is not None:
-            text += f", at {self.worst.x!r}: {self.worst.actual!r} for {self.worst.expected!r}"
+            text += f", at {self.worst}"
         text += f"; {self.share:.2%} nearest"
         if self.flushed:
             text += f"; {counted(self.flushed, 'subnormal result')} flushed to 0"

@@ -62,13 +62,10 @@ def _show(report: AccuracyReport) -> None:
     """Print a line for each function of each type on each runtime that has it."""
     rows = []
     for each in report.measured:
-        example = each.worst if each.largest_error > 0.5 else None
-        at = "" if example is None else f"{example.x!r}: {example.actual!r} for {example.expected!r}"
-        if each.first_special is not None:
-            special = each.first_special
-            at += f"; {each.special} special: {special.x!r}: {special.actual!r} for {special.expected!r}"
+        at = str(each.worst) if each.largest_error > 0.5 else ""
+        if each.special:
+            at += f"; {each.special} special: {each.first_special}"
         if each.flushed:
             at += f"; {each.flushed} flushed to 0"
-        error = "nearest" if each.nearest == each.count else f"{each.largest_error:.4g}"
-        rows.append((each.function, each.dtype, each.runtime, error, f"{each.share:.4%}", at.removeprefix("; ")))
+        rows.append((each.function, each.dtype, each.runtime, each.error, f"{each.share:.4%}", at.removeprefix("; ")))
     printing.table(("function", "type", "runtime", "ULP", "nearest", "where most"), rows, folding="where most")

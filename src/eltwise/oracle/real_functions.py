@@ -221,10 +221,6 @@ def _gelu_tanh_ball(x: Any) -> Any:
     return x / (1 + (-_tanh_argument(x, arb.pi(), arb(44715) / 1000000)).exp())
 
 
-def _softplus(x: Floats) -> Floats:
-    return np.asarray(np.logaddexp(0.0, x))
-
-
 def _mish_ball(x: Any) -> Any:
     square = x.exp() * (x.exp() + 2)  # tanh(log(1 + e)) is e (e + 2) / (e (e + 2) + 2).
     return x - 2 * x / (square + 2) if x > 1 else x * square / (square + 2)
@@ -233,10 +229,6 @@ def _mish_ball(x: Any) -> Any:
 def _mish(x: Floats) -> Floats:
     square = np.exp(np.minimum(x, 40)) * (np.exp(np.minimum(x, 40)) + 2)
     return np.asarray(x * (square / (square + 2)))
-
-
-def _below_zero(x: Any, otherwise: Any, value: Any) -> Any:
-    return value if x < 0 else otherwise
 
 
 _ELU = {"alpha": 1.0}
@@ -253,7 +245,7 @@ FUNCTIONS: dict[str, RealFunction] = {
         lambda x: x.atanh(), np.arctanh, 0, (nan, nan), is_odd=True, domain=(-1, 1), poles={-1: -inf, 1: inf}
     ),
     "Celu": RealFunction(
-        lambda x, alpha: _below_zero(x, x, alpha * (x / alpha).expm1()),
+        lambda x, alpha: alpha * (x / alpha).expm1() if x < 0 else x,
         lambda x, alpha: np.where(x < 0, alpha * np.expm1(x / alpha), x),
         0,
         (-1, inf),
@@ -263,7 +255,7 @@ FUNCTIONS: dict[str, RealFunction] = {
     "Cos": RealFunction(lambda x: x.cos(), np.cos, 1, (nan, nan)),
     "Cosh": RealFunction(lambda x: x.cosh(), np.cosh, 1, (inf, inf)),
     "Elu": RealFunction(
-        lambda x, alpha: _below_zero(x, x, alpha * x.expm1()),
+        lambda x, alpha: alpha * x.expm1() if x < 0 else x,
         lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x),
         0,
         (-1, inf),
@@ -297,7 +289,7 @@ FUNCTIONS: dict[str, RealFunction] = {
         lambda x: x * _clamped((x + 3) / 6), lambda x: x * (np.clip(x + 3, 0, 6) / 6), 0, (0, inf), is_odd=True
     ),
     "LeakyRelu": RealFunction(
-        lambda x, alpha: _below_zero(x, x, alpha * x),
+        lambda x, alpha: alpha * x if x < 0 else x,
         lambda x, alpha: np.where(x < 0, alpha * x, x),
         0,
         (-inf, inf),
@@ -308,7 +300,7 @@ FUNCTIONS: dict[str, RealFunction] = {
     "Mish": RealFunction(_mish_ball, _mish, 0, (0, inf), is_odd=True),
     "Reciprocal": RealFunction(lambda x: 1 / x, lambda x: 1 / x, inf, (-0.0, 0.0), is_odd=True),
     "Selu": RealFunction(
-        lambda x, alpha, gamma: gamma * _below_zero(x, x, alpha * x.expm1()),
+        lambda x, alpha, gamma: gamma * (alpha * x.expm1() if x < 0 else x),
         lambda x, alpha, gamma: gamma * np.where(x < 0, alpha * np.expm1(x), x),
         0,
         (-_SELU["alpha"] * _SELU["gamma"], inf),
@@ -318,7 +310,7 @@ FUNCTIONS: dict[str, RealFunction] = {
     "Sigmoid": RealFunction(lambda x: 1 / (1 + (-x).exp()), lambda x: 1 / (1 + np.exp(-x)), 0.5, (0, 1)),
     "Sin": RealFunction(lambda x: x.sin(), np.sin, 0, (nan, nan), is_odd=True),
     "Sinh": RealFunction(lambda x: x.sinh(), np.sinh, 0, (-inf, inf), is_odd=True),
-    "Softplus": RealFunction(lambda x: x.exp().log1p(), _softplus, math.log(2), (0, inf)),
+    "Softplus": RealFunction(lambda x: x.exp().log1p(), lambda x: np.logaddexp(0.0, x), math.log(2), (0, inf)),
     "Softsign": RealFunction(lambda x: x / (1 + abs(x)), lambda x: x / (1 + np.abs(x)), 0, (-1, 1), is_odd=True),
     "Sqrt": RealFunction(lambda x: x.sqrt(), np.sqrt, 0, (nan, inf), is_odd=True, domain=(0, inf)),
     "Swish": RealFunction(
