@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-aarch64 test-levels wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -68,8 +68,10 @@ test-slow: $(VENV)/.installed-test
 test-regressions: $(VENV)/.installed-test
 	ELTWISE_REGRESSIONS=1 $(BIN)/python -m pytest -n 0 tests/regressions tests/test_docs.py -k "regression or export or versions or mode or device"
 
-# All tests.
-test-all: test test-slow
+# All tests, collected once; those of a module run in one process where that keeps both busy, as they share fixtures.
+test-all: $(VENV)/.installed-test
+	.ci/browser
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=30
 
 # Lint, format and types.
 check: $(VENV)/.installed-check $(VENV)/.installed-test
@@ -105,6 +107,10 @@ conform: $(VENV)/.installed-runtimes
 mutants: $(VENV)/.installed-test
 	$(PIP) install --constraint constraints.txt --editable '.[mutants]'
 	$(BIN)/python .ci/mutants.py --workers auto $(MUTANTS)
+
+# Install everything that the checks below need, one after another.
+environments: $(VENV)/.installed-test $(VENV)/.installed-check $(VENV)/.installed-docs
+	$(PIP) install build twine
 
 # Build the wheel, check it, install it into an empty environment, and run the README's lines of Python there.
 wheel: $(VENV)/.installed
