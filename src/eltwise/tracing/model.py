@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from threading import Lock
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
+from eltwise.formats.submodels import value_types, write_submodel
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.types import TensorType
@@ -26,20 +27,6 @@ LARGEST_WEIGHTS = 1 << 29
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
-
-
-class Writer(Protocol):
-    """Writes nodes as a model of their own."""
-
-    def write(
-        self,
-        nodes: Sequence[Node],
-        inputs: Mapping[str, TensorType],
-        outputs: Sequence[str],
-        constants: Mapping[str, Tensor],
-        /,
-    ) -> tuple[bytes, bytes]:
-        """Return the bytes of a model and those of its weights."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +53,6 @@ class TracedModel:
     Attributes:
         graph: the whole graph.
         file: what the caller deploys, if that is not the graph itself: functions and branches are not opened in it.
-        writer: writes subgraphs as models.
         types: the types of values, where inference knows them.
         fed: the values that the caller gives.
         indivisible: values that cannot be given to a runtime, such as sequences: their producer and their readers
@@ -74,7 +60,6 @@ class TracedModel:
     """
 
     graph: Graph
-    writer: Writer
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
     indivisible: set[str] = field(default_factory=set)
@@ -207,7 +192,7 @@ class TracedModel:
                 producers = self._constant_nodes
                 needed = (producers[value] for node in nodes for value in reads(node) if value in producers)
                 every = [*{id(node): node for node in needed}.values(), *nodes]
-                self._written = (key, Program(*self.writer.write(every, inputs, outputs, constants)))
+                self._written = (key, Program(*write_submodel(self.graph, every, inputs, outputs, constants)))
             return self._written[1]
 
     def _output_types(self, outputs: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
@@ -275,18 +260,8 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
     """
     raise_all(structure_problems(graph, in_order=False))
     types = {value: _type_of(array) for value, array in arrays.items()}
-    if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.inference import infer_types
-        from eltwise.formats.onnx.part import OnnxParts
-
-        typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
-        model = TracedModel(graph, OnnxParts(graph), infer_types(typed).get(id(typed), {}), frozenset(arrays))
-    else:
-        from eltwise.formats.openvino.part import IrParts
-
-        writer = IrParts(graph)
-        model = TracedModel(graph, writer, writer.types | types, frozenset(arrays))
-    return model
+    typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
+    return TracedModel(graph, value_types(typed) | types, frozenset(arrays))
 
 
 def has_large_weights(graph: Graph) -> bool:

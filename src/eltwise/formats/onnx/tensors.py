@@ -88,6 +88,16 @@ def check_tensor(proto: TensorProto, folder: ExternalData) -> None:
         folder.check(proto.external_data, element_type.file_bytes(element_count(sizes)))
 
 
+def check_external(tensor: Tensor) -> None:
+    """Refuse a tensor of a model whose external data is not there, without reading it."""
+    source = tensor.source
+    if isinstance(source, MessageSource) and source.is_external:
+        try:
+            check_tensor(source.proto, source.folder)
+        except EltwiseError as error:
+            raise error.located(operand=source.operand) from None
+
+
 def read_element_type(number: int) -> ElementType:
     """Find an element type by its number in TensorProto.DataType."""
     if number == TensorProto.UNDEFINED:

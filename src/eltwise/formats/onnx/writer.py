@@ -24,7 +24,7 @@ from eltwise.formats.onnx.nodes import Original, write_node
 from eltwise.formats.onnx.reader import OnnxFile
 from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor
 from eltwise.formats.onnx.types import declare, value_type
-from eltwise.ir.graph import Function, Graph, Port, Tensor
+from eltwise.ir.graph import Function, Graph, Port, Tensor, computed_once
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 
@@ -128,6 +128,19 @@ def write_model_proto(graph: Graph) -> ModelProto:
         if not function.body.untouched:
             _write_function(function, proto, before)
     return model
+
+
+@computed_once
+def outside_of_graph(graph: Graph) -> OnnxFile | None:
+    """What the file of a model says beside its graph; None where it was read from none."""
+    file = graph.message if isinstance(graph.message, OnnxFile) else None
+    if file is None:
+        return None
+    shell = ModelProto(ir_version=file.model.ir_version)
+    shell.opset_import.extend(file.model.opset_import)
+    shell.functions.extend(file.model.functions)
+    shell.graph.name = graph.name or "part"
+    return OnnxFile(shell, None, file.folder)
 
 
 def write_graph(graph: Graph, proto: GraphProto) -> None:

@@ -69,8 +69,8 @@ class Layer:
         return self.type.casefold()
 
     def value(self, position: int = 0) -> str:
-        """The name of the value at an output port: the layer's, with the position where it is not the first."""
-        return f"{self.name}:{position}" if position else self.name
+        """The name of the value at an output port."""
+        return value_name(self.name, position)
 
 
 @dataclass(frozen=True)
@@ -303,6 +303,11 @@ def join_names(names: Sequence[str]) -> str:
     if split_names(text) != tuple(names):
         raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))
     return text
+
+
+def value_name(layer: str, position: int) -> str:
+    """The name of the value at an output port: the layer's, with the position where it is not the first."""
+    return f"{layer}:{position}" if position else layer
 
 
 def once(names: Iterable[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from lxml import etree
 
 from eltwise.core.dtypes import BOOL, BY_IR_NAME, TYPES, ElementType, not_run
 from eltwise.core.errors import (
@@ -23,7 +24,16 @@ from eltwise.core.errors import (
     UnsupportedError,
     unknown_name,
 )
-from eltwise.core.shapes import LARGEST_RANK, UNKNOWN, UNKNOWN_RANK, Dimension, Shape, element_count, parse_dimension
+from eltwise.core.shapes import (
+    LARGEST_RANK,
+    UNKNOWN,
+    UNKNOWN_RANK,
+    Dimension,
+    Shape,
+    element_count,
+    known,
+    parse_dimension,
+)
 from eltwise.formats.file_tensors import MemoryFile, OpenFile, range_of
 from eltwise.formats.openvino.document import Layer, parse_integer, shown
 from eltwise.ir.graph import Node, Tensor
@@ -40,12 +50,20 @@ _PDPD_AXIS = "auto_broadcast.auto_broadcast_axis"
 _OPSET = re.compile(r"opset([1-9][0-9]?)", re.IGNORECASE | re.ASCII)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST_SHAPE = 8192
+_BY_PRECISION = {each.ir_precision.casefold(): each for each in BY_IR_NAME.values()}
 
 
 def read_parameter(layer: Layer) -> TensorType:
     """The type that a Parameter declares."""
     shape, element_type = _texts(layer, ("shape", "element_type"))
     return TensorType(_read_element_type(element_type, "attribute element_type"), read_shape(shape))
+
+
+def read_port(port: etree._Element) -> TensorType:
+    """The type that an output port states."""
+    sizes = [str(dim.text or "").strip() for dim in port.iterfind("dim")]
+    dimensions = tuple(known(int(size)) if size.isdigit() else Dimension() for size in sizes)
+    return TensorType(_BY_PRECISION.get(str(port.get("precision", "")).casefold()), Shape(dimensions))
 
 
 def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:

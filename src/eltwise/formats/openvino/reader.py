@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError
+from lxml import etree
+
+from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
-from eltwise.formats.openvino.document import LARGEST_XML, Layer, Net, raise_some, read_net, shown
+from eltwise.formats.openvino.document import (
+    LARGEST_XML,
+    Layer,
+    Net,
+    parse_xml,
+    raise_some,
+    read_net,
+    shown,
+    value_name,
+)
 from eltwise.formats.openvino.layers import (
     NEWEST_OPSET,
     check_attributes,
@@ -22,11 +34,13 @@ from eltwise.formats.openvino.layers import (
     read_constant,
     read_node,
     read_parameter,
+    read_port,
 )
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
 from eltwise.ir.tensors import TensorSet
+from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
 
 _Source = tuple[Layer, int]
@@ -47,6 +61,12 @@ class IrFile:
     weights: bytes | Path | None
     state: str = ""
 
+    @cached_property
+    def layers(self) -> dict[str, etree._Element]:
+        """The layers as the file has them, by name, but for the Results."""
+        elements = parse_xml(self.xml).iterfind("layers/layer")
+        return {str(layer.get("name")): layer for layer in elements if str(layer.get("type")).casefold() != "result"}
+
     def open(self) -> OpenFile | None:
         """The .bin."""
         if isinstance(self.weights, Path):
@@ -65,6 +85,20 @@ def read_openvino_file(path: Path) -> Reading:
     file = _ir_file(path)
     weights = file.open()
     return _read(file if weights is None else replace(file, state=weights.state), weights, path.name)
+
+
+def port_types(graph: Graph) -> dict[str, TensorType]:
+    """What the file of a model says of the values that its layers make.
+
+    Raises:
+        UnsupportedError: for a model that was not read from a file.
+    """
+    if not isinstance(graph.message, IrFile):
+        raise UnsupportedError("only an IR that was read from a file can be divided")
+    layers = ((name, layer.iterfind("output/port")) for name, layer in graph.message.layers.items())
+    return {
+        value_name(name, position): read_port(port) for name, ports in layers for position, port in enumerate(ports)
+    }
 
 
 def read_constants(path: Path) -> TensorSet:

@@ -26,6 +26,9 @@ from eltwise.ir.types import TensorType
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.schema import AttributeValue
 
+_ALIGNMENT = 64
+"""Where a constant of a submodel begins: at a multiple of so many bytes."""
+
 
 def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
     """Write a graph as IR, in the version that it was read from.
@@ -114,6 +117,46 @@ def _built(graph: Graph, types: Mapping[str, TensorType]) -> IrBuilder:
     if graph.metadata:
         _write_metadata(etree.SubElement(builder.root, "rt_info"), graph.metadata)
     return builder
+
+
+def write_layers(submodel: Graph, model: Graph) -> tuple[bytes, bytes]:
+    """Write some layers of a model as its file has them, of any type; only the offsets of constants are written anew.
+
+    Returns:
+        The content of the .xml and of the .bin file.
+    """
+    file = model.message
+    assert isinstance(file, IrFile)
+    builder, weights = IrBuilder("part", version=11, alignment=_ALIGNMENT), file.open()
+    outputs, names = dict[str, Output](), {node.name for node in submodel.nodes}
+
+    def copy(layer: etree._Element, values: Sequence[str]) -> int:
+        number = builder.add_copy(layer, weights)
+        outputs.update(
+            (value, (number, str(port.get("id"))))
+            for value, port in zip(values, layer.iterfind("output/port"), strict=True)
+        )
+        return number
+
+    for port in submodel.inputs:
+        outputs[port.value] = builder.add_parameter(_unused(port.value, names), port.type)
+    for name, tensor in submodel.constants:
+        if tensor is model.constant.get(name):
+            copy(file.layers[name], [name])
+        else:
+            outputs[name] = builder.add_constant(_unused(name, names), tensor)
+    for node in submodel.nodes:
+        layer = file.layers[node.name]
+        number = copy(layer, node.outputs)
+        for source, value in zip(layer.iterfind("input/port"), node.inputs, strict=True):
+            if value:
+                builder.connect(outputs[value], (number, str(source.get("id"))))
+    for port in submodel.outputs:
+        if port.value not in outputs:
+            raise UnsupportedError("this value is not made in the submodel", operand=repr(port.value))
+        builder.add_result(f"{port.value}/result", outputs[port.value], None)
+    text, chunks = builder.content()
+    return text, b"".join(bytes(chunk) for chunk in chunks)
 
 
 def _results(ports: Sequence[Port], names: Mapping[str, tuple[str, ...]]) -> list[ResultNames]:

@@ -14,11 +14,10 @@ from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ValueRangeError
 from eltwise.core.shapes import of_sizes
-from eltwise.formats.onnx.part import OnnxParts
 from eltwise.formats.onnx.writer import write_onnx
-from eltwise.formats.openvino.part import IrParts
 from eltwise.formats.openvino.writer import write_openvino
-from eltwise.ir.graph import Node, Tensor
+from eltwise.formats.submodels import write_submodel
+from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.types import TensorType
 from support.random_graphs import graphs
 
@@ -26,12 +25,12 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def run(
-    parts: OnnxParts | IrParts, nodes: Sequence[Node], inputs: Arrays, fixed: Arrays, results: Sequence[str]
+    graph: Graph, nodes: Sequence[Node], inputs: Arrays, fixed: Arrays, results: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """Write a part with these arrays as inputs and constants, read it, and run it."""
     types = {name: TensorType(of_numpy(array.dtype), of_sizes(array.shape)) for name, array in inputs.items()}
     constants = {name: Tensor(array, of_numpy(array.dtype)) for name, array in fixed.items()}
-    model = eltwise.load(*parts.write(nodes, types, results, constants))
+    model = eltwise.load(*write_submodel(graph, nodes, types, results, constants))
     assert [port.type for port in model.inputs] == list(types.values())
     feeds = dict(zip((port.name for port in model.inputs), inputs.values(), strict=True))
     return dict(zip(results, model.run(feeds).values(), strict=True))
@@ -44,10 +43,9 @@ def test_nodes_alone_compute_what_the_whole_computes(domain: str, data: st.DataO
     graph, feeds = data.draw(graphs(domain))
     files = (write_onnx(graph), None) if domain == "ai.onnx" else write_openvino(graph)
     model = eltwise.load(*files)
-    parts = OnnxParts(model.graph) if domain == "ai.onnx" else IrParts(model.graph)
     nodes, made = model.graph.nodes, [value for node in model.graph.nodes for value in node.outputs]
     try:
-        values = {**feeds, **run(parts, nodes, feeds, {}, made)}
+        values = {**feeds, **run(model.graph, nodes, feeds, {}, made)}
     except ValueRangeError:  # An integer divisor is 0.
         return
     for name, array in model.run(feeds).items():
@@ -56,5 +54,5 @@ def test_nodes_alone_compute_what_the_whole_computes(domain: str, data: st.DataO
         read = {name: values[name] for name in node.inputs if name in values}
         fixed = {name: array for name, array in read.items() if data.draw(st.booleans())}
         inputs = {name: array for name, array in read.items() if name not in fixed}
-        for name, array in run(parts, [node], inputs, fixed, node.outputs).items():
+        for name, array in run(model.graph, [node], inputs, fixed, node.outputs).items():
             assert oracle.same_bits(array, values[name])
