@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
@@ -71,12 +70,7 @@ def test_every_pair_of_8_bits_is_in_the_matrix() -> None:
 
 def test_the_matrix_holds_what_must_work_and_what_must_be_refused() -> None:
     for schema in registry.ELEMENTWISE:
-        outcomes = []
-        for case in shape_cases(schema, schema.types[0], 0):
-            try:
-                outcomes.append(case.expected().ndim)
-            except oracle.OracleRefusal:
-                outcomes.append(-1)
+        outcomes = [getattr(case.expected, "ndim", -1) for case in shape_cases(schema, schema.types[0], 0)]
         if len(schema.operands) > 1 or schema.is_variadic:
             assert outcomes.count(-1) >= 1 + 3 * (not schema.is_variadic), f"{schema}: nothing to refuse"
         assert outcomes.count(0) >= 1, f"{schema}: no scalar"
