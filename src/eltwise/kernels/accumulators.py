@@ -140,33 +140,33 @@ class IntegerSum(Accumulator):
     def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain."""
         code, kind = self.code, of(lanes, "i64")
-        words = [values[0]]
+        halves = [values[0]]
         for value in values[1:]:
-            carry = code.let(f"lshr {kind} {words[-1]}, {constant(lanes, 'i64', _HALF)}")
-            words[-1:] = [self._low(lanes, words[-1]), code.let(f"add {kind} {value}, {carry}")]
+            carry = code.let(f"lshr {kind} {halves[-1]}, {constant(lanes, 'i64', _HALF)}")
+            halves[-1:] = [self._low(lanes, halves[-1]), code.let(f"add {kind} {value}, {carry}")]
         if self._is_mean:
-            return self._mean(lanes, words, divisor)
-        if len(words) == 1:
-            return words[0], constant(lanes, "i1", 1)
+            return self._mean(lanes, halves, divisor)
+        if len(halves) == 1:
+            return halves[0], constant(lanes, "i1", 1)
         below = constant(lanes, "i64", 1 << (_HALF - 1) if self.type.kind == "signed" else 0)
         fits = code.let(
-            f"icmp ult {kind} {code.let(f'add {kind} {words[1]}, {below}')}, {constant(lanes, 'i64', 1 << _HALF)}"
+            f"icmp ult {kind} {code.let(f'add {kind} {halves[1]}, {below}')}, {constant(lanes, 'i64', 1 << _HALF)}"
         )
-        for word in words[2:]:
-            is_zero = code.let(f"icmp eq {kind} {word}, {constant(lanes, 'i64', 0)}")
+        for half in halves[2:]:
+            is_zero = code.let(f"icmp eq {kind} {half}, {constant(lanes, 'i64', 0)}")
             fits = code.let(f"and {of(lanes, 'i1')} {fits}, {is_zero}")
-        upper = code.let(f"shl {kind} {words[1]}, {constant(lanes, 'i64', _HALF)}")
-        return code.let(f"or {kind} {upper}, {words[0]}"), fits
+        upper = code.let(f"shl {kind} {halves[1]}, {constant(lanes, 'i64', _HALF)}")
+        return code.let(f"or {kind} {upper}, {halves[0]}"), fits
 
-    def _mean(self, lanes: int, words: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def _mean(self, lanes: int, halves: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
         """Words over the divisor as float64."""
         if divisor is None:
             raise ValueError("a mean needs a divisor")
         code, kind, wide = self.code, of(lanes, "i64"), of(lanes, "double")
         bound = splat(lanes, "0.0")
-        first, rest = self._as_floats(lanes, words[-1])
-        for word in reversed(words[:-1]):
-            unit, value = splat(lanes, "4294967296.0"), code.let(f"uitofp {kind} {word} to {wide}")
+        first, rest = self._as_floats(lanes, halves[-1])
+        for half in reversed(halves[:-1]):
+            unit, value = splat(lanes, "4294967296.0"), code.let(f"uitofp {kind} {half} to {wide}")
             first, rest, bound = (code.let(f"fmul {wide} {each}, {unit}") for each in (first, rest, bound))
             first, lost = two_sum(code, lanes, first, value)
             rest, beyond = two_sum(code, lanes, rest, lost)

@@ -227,17 +227,17 @@ class _Kernel(Lanes):
 
     def _histogram(self, far: str, measured: str) -> None:
         """Count the distances of lanes and of the lanes half a vector further in pairs, which halves the increments."""
-        let, kind, half, words = self.code.let, self.distances, of(_PAIRS, "i32"), of(LANES, "i32")
+        let, kind, half, integers = self.code.let, self.distances, of(_PAIRS, "i32"), of(LANES, "i32")
         zeros = let(f"call {kind} @llvm.ctlz.v{LANES}{self.distance}({kind} {far}, i1 false)")
         digits = let(f"sub {kind} {constant(LANES, self.distance, int(self.distance[1:]))}, {zeros}")
         last = constant(LANES, self.distance, BUCKETS - 1)
         bucket = let(f"select {FLAGS} {measured}, {kind} {digits}, {kind} {last}")
         if self.distance == "i64":
-            bucket = let(f"trunc {kind} {bucket} to {words}")
+            bucket = let(f"trunc {kind} {bucket} to {integers}")
         parts = []
         for start in (0, _PAIRS):
             lanes = ", ".join(f"i32 {lane}" for lane in range(start, start + _PAIRS))
-            parts.append(let(f"shufflevector {words} {bucket}, {words} poison, <{_PAIRS} x i32> <{lanes}>"))
+            parts.append(let(f"shufflevector {integers} {bucket}, {integers} poison, <{_PAIRS} x i32> <{lanes}>"))
         row = let(f"mul {half} {parts[1]}, {constant(_PAIRS, 'i32', BUCKETS)}")
         self.code.do(f"store {half} {let(f'add {half} {row}, {parts[0]}')}, ptr %pairs, align 64")
         for pair in range(_PAIRS):

@@ -44,30 +44,30 @@ _ENDING = ".object"
 def folder() -> str | None:
     """The folder that is used, which is made; None where the cache is off or the folder cannot be trusted."""
     try:
-        path = _wanted()
+        path = _requested()
         if path is None:
             return None
         above, name = os.path.split(os.path.abspath(path))
-        place = os.path.join(os.path.realpath(above), name)
-        if not os.path.lexists(place):
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+        folder = os.path.join(os.path.realpath(above), name)
+        if not os.path.lexists(folder):
+            os.makedirs(os.path.dirname(folder), exist_ok=True)
             with contextlib.suppress(FileExistsError):  # Another process was faster.
-                os.mkdir(place, mode=0o700)
-        status = os.lstat(place)
-        is_safe = stat.S_ISDIR(status.st_mode) and _is_ours(status) and all(map(_keeps, _parents(place)))
+                os.mkdir(folder, mode=0o700)
+        status = os.lstat(folder)
+        is_safe = stat.S_ISDIR(status.st_mode) and _is_ours(status) and all(map(_keeps, _parents(folder)))
     except (OSError, ValueError):
         return None
     if not is_safe:
-        _warn(place)
-    return place if is_safe else None
+        _warn(folder)
+    return folder if is_safe else None
 
 
-def _wanted() -> str | None:
-    wanted = os.environ.get("ELTWISE_CACHE", "").strip()
-    if wanted.lower() == "off":
+def _requested() -> str | None:
+    requested = os.environ.get("ELTWISE_CACHE", "").strip()
+    if requested.lower() == "off":
         return None
-    if wanted:
-        return wanted
+    if requested:
+        return requested
     home = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "eltwise") if os.path.isabs(home) else None
 

@@ -83,15 +83,15 @@ class _Entry(ObjectReader):
         has_names, has_count = code.let("icmp ne ptr %names, null"), code.let(f"icmp eq i64 %count, {self._count}")
 
         def read() -> None:
-            given = self._at("%arguments", 8 * self._count, "ptr")
-            self._require(f"icmp eq ptr {self._field(given, ArrayHeader.type)}, {self._array_type}", "python")
-            code.do(f"store ptr {given}, ptr {pointer}, align 8")
+            array = self._at("%arguments", 8 * self._count, "ptr")
+            self._require(f"icmp eq ptr {self._field(array, ArrayHeader.type)}, {self._array_type}", "python")
+            code.do(f"store ptr {array}, ptr {pointer}, align 8")
 
         def by_name() -> None:
             self._require(f"icmp eq i64 %count, {self._count}", "python")
             self._require(f"icmp eq i64 {self._number('%names', TupleHeader.size)}, 1", "python")
-            name, wanted = self._field("%names", TupleHeader.first), self._field(self._table, Table.out)
-            self._require(f"icmp eq ptr {name}, {wanted}", "python")
+            name, expected = self._field("%names", TupleHeader.first), self._field(self._table, Table.out)
+            self._require(f"icmp eq ptr {name}, {expected}", "python")
             read()
 
         def by_position() -> None:
@@ -151,15 +151,15 @@ class _Entry(ObjectReader):
 
         self.code.when(self.code.let(f"icmp ne i64 {self._number(record, Record.count)}, 1"), require)
 
-    def _same(self, known: str, given: str, count: str, otherwise: str) -> str:
-        """Require that two lists of integers are equal; gives the place after the known one."""
+    def _same(self, one: str, other: str, count: str, otherwise: str) -> str:
+        """Require that two lists of integers are equal; gives the address after the first."""
         code = self.code
 
-        def one(index: str) -> None:
-            self._require(f"icmp eq i64 {self._item(known, index)}, {self._item(given, index)}", otherwise)
+        def compare(index: str) -> None:
+            self._require(f"icmp eq i64 {self._item(one, index)}, {self._item(other, index)}", otherwise)
 
-        code.loop("0", count, 1, one)
-        return code.let(f"getelementptr i64, ptr {known}, i64 {count}")
+        code.loop("0", count, 1, compare)
+        return code.let(f"getelementptr i64, ptr {one}, i64 {count}")
 
     def _result(self, record: str, out: str, places: list[str]) -> str:
         """A new array, or the given one where it may take the result."""
@@ -197,30 +197,30 @@ class _Entry(ObjectReader):
         code.when(code.let(f"xor i1 {has_out}, true"), new)
         return self._at(pointer, 0, "ptr")
 
-    def _require_apart(self, record: str, out: str, places: list[str]) -> None:
+    def _require_apart(self, record: str, out: str, addresses: list[str]) -> None:
         """Require that the result shares no memory with an operand, or is one element by element."""
         code, low = self.code, self._number(out, ArrayHeader.data)
         high = code.let(f"add i64 {low}, {self._number(record, Record.bytes)}")
         extents = self._field(record, Record.extents)
-        for index, place in enumerate(places):
-            begin, end = (code.let(f"add i64 {place}, {self._at(extents, 24 * index + each)}") for each in (0, 8))
+        for index, address in enumerate(addresses):
+            begin, end = (code.let(f"add i64 {address}, {self._at(extents, 24 * index + each)}") for each in (0, 8))
             is_below = code.let(f"icmp ule i64 {end}, {low}")
             is_above = code.let(f"icmp uge i64 {begin}, {high}")
             lies_alike = code.let(f"icmp ne i64 {self._at(extents, 24 * index + 16)}, 0")
-            is_it = code.let(f"and i1 {lies_alike}, {code.let(f'icmp eq i64 {place}, {low}')}")
+            is_it = code.let(f"and i1 {lies_alike}, {code.let(f'icmp eq i64 {address}, {low}')}")
             self._require(f"or i1 {is_it}, {code.let(f'or i1 {is_below}, {is_above}')}", "python")
 
     def _write_pieces(self, record: str, addresses: list[str]) -> tuple[str, str]:
         """Write the pieces of the call, and the arguments of the kernel for each; gives the kernel and their count."""
         code = self.code
-        count, words = self._number(record, Record.count), self._number(record, Record.words)
+        count, argument_count = self._number(record, Record.count), self._number(record, Record.words)
         kernel, parts = self._field(record, Record.kernel), self._field(record, Record.parts)
-        part_words = code.let(f"add i64 {words}, 2")
+        part_words = code.let(f"add i64 {argument_count}, 2")
         has_status = code.let(f"icmp ne i64 {self._number(record, Record.has_status)}, 0")
 
         def prepare(index: str) -> None:
             source = self._word(parts, code.let(f"mul i64 {index}, {part_words}"))
-            arguments = self._word(self._words, code.let(f"mul i64 {index}, {words}"))
+            arguments = self._word(self._words, code.let(f"mul i64 {index}, {argument_count}"))
             numbers = code.moved(source, "16")
             for array, address in enumerate(addresses):
                 moved = code.let(f"add i64 {address}, {self._at(numbers, 8 * array)}")
@@ -229,10 +229,10 @@ class _Entry(ObjectReader):
             def copy(word: str) -> None:
                 code.do(f"store i64 {self._item(numbers, word)}, ptr {self._word(arguments, word)}, align 8")
 
-            code.loop(str(len(addresses)), words, 1, copy)
-            place = self._word(arguments, str(len(addresses)))
+            code.loop(str(len(addresses)), argument_count, 1, copy)
+            slot = self._word(arguments, str(len(addresses)))
             status = code.let(f"ptrtoint ptr {self._variables['status']} to i64")
-            code.when(has_status, lambda: code.do(f"store i64 {status}, ptr {place}, align 8"))
+            code.when(has_status, lambda: code.do(f"store i64 {status}, ptr {slot}, align 8"))
             piece = self._word(self._pieces, code.let(f"mul i64 {index}, 4"))
             first, last = self._at(source, 0), self._at(source, 8)
             for field, value in (("kernel", f"ptr {kernel}"), ("arguments", f"ptr {arguments}")):

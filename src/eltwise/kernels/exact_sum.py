@@ -222,19 +222,19 @@ class IntegerSums(_Digits):
             self._add_digits(digit, part.astype(np.int64, copy=False))
 
 
-def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: Sizes) -> ExactSums | None:
+def float_sums(carried: np.ndarray, element_type: ElementType, count: int, shape: Sizes) -> ExactSums | None:
     """The sums of what a kernel carried as ``FloatSum`` does; None where that is not exact.
 
     Args:
-        words: for each part of the work, word and output.
+        carried: for each part of the work, word and output.
         element_type: of the elements.
         count: how many elements each output has.
         shape: that of the outputs.
     """
-    levels = np.ascontiguousarray(words.view(np.float64)[:, :EXACT_LEVELS].transpose(1, 0, 2))
-    bounds, special = words.view(np.float64)[:, EXACT_LEVELS], levels[0]
+    levels = np.ascontiguousarray(carried.view(np.float64)[:, :EXACT_LEVELS].transpose(1, 0, 2))
+    bounds, special = carried.view(np.float64)[:, EXACT_LEVELS], levels[0]
     if element_type is FLOAT64:
-        special = words.view(np.float64)[:, EXACT_LEVELS + 1]
+        special = carried.view(np.float64)[:, EXACT_LEVELS + 1]
     is_finite = np.isfinite(special)
     if not ((bounds == 0) | ~is_finite).all():
         return None
@@ -255,11 +255,11 @@ def float_sums(words: np.ndarray, element_type: ElementType, count: int, shape: 
     return ExactSums.joined([parts[number] for number in range(len(columns))], shape)
 
 
-def integer_sums(words: np.ndarray, count: int, shape: Sizes) -> ExactSums:
+def integer_sums(carried: np.ndarray, count: int, shape: Sizes) -> ExactSums:
     """The sums of what a kernel carried as ``IntegerSum`` does; for the arguments see ``float_sums``."""
-    _parts, most, outputs = words.shape
+    _parts, most, outputs = carried.shape
     sums = IntegerSums(outputs)
     for number in range(most):
         is_last = number + 1 == most
-        sums.add_multiples(words[:, number].view(np.int64 if is_last else np.uint64), _HALF * number)
+        sums.add_multiples(carried[:, number].view(np.int64 if is_last else np.uint64), _HALF * number)
     return ExactSums.joined([sums.partial(count)], shape)

@@ -136,8 +136,8 @@ class Records:
             recipe: how such calls are computed; there is no record of them yet.
         """
         key, parts = _key(operands), recipe.parts(MOST_PARTS)
-        words = len(parts[0].starts) + len(parts[0].geometry)
-        if words * len(parts) > MOST_WORDS:
+        argument_count = len(parts[0].starts) + len(parts[0].geometry)
+        if argument_count * len(parts) > MOST_WORDS:
             return
         if len(self._owners) >= MOST_RECORDS:
             self.clear()
@@ -157,7 +157,7 @@ class Records:
             kernel=function_address(recipe.kernel),
             count=len(parts),
             parts=part_words,
-            words=words,
+            words=argument_count,
             has_status=recipe.has_status,
             releases=len(parts) > 1 or recipe.result_bytes >= _RELEASING_BYTES,
             dtype=id(out.dtype),

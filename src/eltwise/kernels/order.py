@@ -51,13 +51,13 @@ def _order(plan: Plan, strides: Sequence[Strides]) -> list[int]:
     steps = [broadcast_strides(*each) for each in zip(plan.operands, plan.axes, strides, strict=True)]
     order: list[int] = []  # From the innermost.
     for axis in reversed(range(len(plan.shape))):
-        place = len(order)
+        index = len(order)
         for position in reversed(range(len(order))):
             pairs = [(abs(step[order[position]]), abs(step[axis])) for step in steps]
             pairs = [pair for pair in pairs if 0 not in pair]
             if any(inner <= outer for inner, outer in pairs):
                 break
             if pairs:
-                place = position
-        order.insert(place, axis)
+                index = position
+        order.insert(index, axis)
     return order[::-1]

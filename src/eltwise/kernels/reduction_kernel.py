@@ -88,8 +88,8 @@ class _Writer:
             return
         lanes = structure.lanes * structure.vectors
         if structure.vectors > 1:
-            words = structure.carried.words + 1
-            self._memory = code.let(f"alloca [{words * lanes} x i64], align {CACHE_LINE}")
+            word_count = structure.carried.words + 1
+            self._memory = code.let(f"alloca [{word_count * lanes} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
