@@ -30,7 +30,7 @@ WORDS = {
 }
 """Better are result, match, expected, message, index, path, cached, producer, or the noun of the field."""
 
-LEFT = {"core": 3, "ir": 1, "kernels": 6, "ops": 3, "runtimes": 1}
+LEFT = {"core": 3, "ir": 1, "kernels": 1, "ops": 3, "runtimes": 1}
 """How often variables, arguments and fields of a package still have such a name. Every other package has none."""
 
 

@@ -33,13 +33,13 @@ from eltwise.core.dtypes import (
 )
 from eltwise.core.errors import EltwiseError
 from eltwise.engine import rounding
-from eltwise.kernels import jit, partials, reduction, reduction_call
+from eltwise.kernels import jit, partials, reduction
 from eltwise.kernels.exact_sum import DIGIT, FloatSums
 from eltwise.kernels.reduction import Reduction
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values, random_bits
 from support.layouts import layouts, view
-from support.reduction_ways import WAYS, computed
+from support.reduction_ways import WAYS, computed, share
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FLOATS = [each for each in NUMERIC if each.kind == "float"]
@@ -283,7 +283,7 @@ def test_order_chunks_and_threads_do_not_matter(element_type: ElementType, seed:
             patch.setattr(partials, "num_threads", lambda count_threads=count_threads: count_threads)
             patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
             patch.setattr(reduction, "BLOCK_BYTES", bytes_)
-            patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", bytes_)
+            share(patch, bytes_)
             expected.add(eltwise.mean_squared_difference(a, b).tobytes())
     assert len(expected) == 1
 

@@ -11,8 +11,8 @@ import pytest
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT16, INT64, ElementType
-from eltwise.kernels import dispatch, exact_sum, reduction, reduction_call
-from support.reduction_ways import computed
+from eltwise.kernels import dispatch, exact_sum, reduction
+from support.reduction_ways import computed, share
 
 MOST_LANES = 16
 SEGMENT = 64 * MOST_LANES
@@ -33,7 +33,7 @@ def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     if is_small:
         monkeypatch.setattr(reduction, "BLOCK_BYTES", request.param)
     monkeypatch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1 << 12)
-    monkeypatch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", 1 << 12)
+    share(monkeypatch, 1 << 12)
     with computed("numpy" if is_small else request.param):
         yield
 

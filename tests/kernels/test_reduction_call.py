@@ -20,11 +20,13 @@ from eltwise.engine.call import calls_of
 from eltwise.engine.reduce import reducing_of
 from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
 from eltwise.kernels import dispatch, jit, native, partials, reduction_call
-from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE
 from eltwise.kernels.dispatch import LEAST_REDUCED
+from eltwise.kernels.native import OFTEN
 from eltwise.kernels.records import MOST_PARTS
-from eltwise.kernels.reduction_call import ReductionCall
+from eltwise.kernels.reduction_call import LEAST_SUMMED, ReductionCall
 from eltwise.kernels.reduction_nest import make_reduction_nest
+from eltwise.oracle import same_bits
+from eltwise.oracle.hard_values import random_bits
 from support.reduction_ways import computed
 
 TYPES = [FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, INT32]
@@ -168,7 +170,7 @@ def test_small_reductions_get_a_record_and_keep_their_bits(element_type: Element
 def test_reductions_of_any_size_that_are_made_often_are_computed_by_a_kernel(
     element_type: ElementType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of 24,576 to 32,767 elements of 8 bytes were for threads by their bytes, and for NumPy by their number."""
+    """On both sides of the sizes from which NumPy's loops, one thread and several are the choice for other calls."""
     if not jit.target().compiles(element_type):
         pytest.skip("no kernels of this type here")
     by_numpy: list[object] = []
@@ -177,8 +179,7 @@ def test_reductions_of_any_size_that_are_made_often_are_computed_by_a_kernel(
     monkeypatch.setattr(
         reduction_calls, "reduced", lambda *arguments: by_numpy.append(arguments) or partials.reduced(*arguments)
     )
-    threads_from = 3 * LEAST_BYTES_PER_PIECE // element_type.storage.itemsize
-    for size in {threads_from - 4, threads_from, LEAST_REDUCED - 4, LEAST_REDUCED}:
+    for size in (each - less for each in (LEAST_REDUCED, LEAST_SUMMED) for less in (4, 0)):
         for shape, axis in (((size,), 0), ((2, size // 2), 1), ((size // 2, 2), 0), ((4, size // 4), None)):
             a, b = np.ones(shape, element_type.storage), np.zeros(shape, element_type.storage)
             for function in (eltwise.mean_squared_difference, eltwise.max_absolute_difference):
@@ -301,3 +302,52 @@ def test_no_record_writes_beyond_its_result(monkeypatch: pytest.MonkeyPatch) -> 
                 parts = recipe.parts(MOST_PARTS)
                 assert {part.starts[0] for part in parts} == {0}
                 assert [part.first for part in parts[1:]] == [part.last for part in parts[:-1]]
+
+
+SIZES = (*range(1, 70), 127, 128, 129, 1000, 1023, 4096, LEAST_REDUCED - 1, LEAST_REDUCED, LEAST_REDUCED + 77)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "min", "max", "mean-squared-difference"])
+@pytest.mark.parametrize("element_type", [each for each in ALL_TYPES if each.runs and each.is_numeric], ids=str)
+def test_one_kernel_computes_all_sizes_exactly(
+    element_type: ElementType, name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each size is met once, so that no call is prepared for it, and no record is made."""
+    if not jit.target().compiles(element_type):
+        pytest.skip("no kernels of this type here")
+    operation = eltwise.operator("openvino.Subtract-1") if len(name) < 5 else None
+    reducing = reducing_of(name, operation)
+    generator = np.random.default_rng(seed)
+    if element_type.kind == "float":
+        values = (generator.standard_normal((2, max(SIZES))) * 40).astype(element_type.storage)
+    else:
+        values = random_bits(element_type, 2 * max(SIZES), seed).reshape(2, -1) // (1 << max(element_type.bits - 40, 0))
+        values = np.sort(values, axis=0)[::-1]  # Unsigned differences wrap around to what no sum holds.
+    with computed("numpy"):
+        expected = [reduction_calls.function_of(reducing, None)(*values[:, :size]) for size in SIZES]
+    with computed("usual"):
+        function = reduction_calls.function_of(reducing, None)
+        for number in range(OFTEN):
+            function(*values[:, : 2 + number % 3])
+        monkeypatch.setattr(reduction_calls, "reduced", lambda *_arguments: pytest.fail("no kernel computed it"))
+        uncertain = 0
+        for index in generator.permutation(len(SIZES)):
+            try:
+                result = function(*np.ascontiguousarray(values[:, : SIZES[index]]))
+            except pytest.fail.Exception:
+                uncertain += 1
+            else:
+                assert same_bits(np.asarray(result), np.asarray(expected[index])), SIZES[index]
+        assert uncertain <= 3  # Sums that are subnormal, or midway between two floats.
+
+
+def test_sizes_that_no_call_may_have_are_refused_after_many_others() -> None:
+    with computed("usual"):
+        for number in range(2 * OFTEN):
+            eltwise.reduce("max", "Sub-14", np.ones(number + 1), np.zeros(number + 1))
+        with pytest.raises(eltwise.EltwiseError, match="the max of no elements is undefined"):
+            eltwise.reduce("max", "Sub-14", np.ones(0), np.zeros(0))
+        with pytest.raises(eltwise.EltwiseError, match="5"):
+            eltwise.reduce("max", "Sub-14", np.ones(4), np.zeros(5))
+        assert eltwise.reduce("max", "Sub-14", np.ones((3, 9999)), np.zeros(9999)) == 1
+        assert eltwise.reduce("max", "Sub-14", np.arange(999.0)[::-2], np.zeros(500)) == 998

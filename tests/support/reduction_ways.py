@@ -18,8 +18,15 @@ WAYS = (
 
 
 def _forget() -> None:
-    reduce._plain_shorthand.cache_clear()
+    reduce._plain_function.cache_clear()
     reduction_calls._function_of.cache_clear()
+
+
+def share(patch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+    """Let threads share reductions of any size in pieces of so many bytes."""
+    patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", piece_bytes)
+    patch.setattr(reduction_call, "LEAST_SUMMED", 0)
+    patch.setattr(reduction_call, "LEAST_SHARED_BYTES", 0)
 
 
 @contextmanager
@@ -42,6 +49,6 @@ def computed(way: str) -> Iterator[None]:
             patch.setattr(partials, "num_threads", lambda: 3)
             patch.setattr(reduction, "LEAST_ELEMENTS_PER_THREAD", 1)
             patch.setattr(reduction_call, "num_threads", lambda: 3)
-            patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", 1)
+            share(patch, 1)
         yield
     _forget()

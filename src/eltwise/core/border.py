@@ -87,7 +87,7 @@ def public(function: _FunctionT) -> _FunctionT:
     annotations: dict[str, str] = function.__annotations__
     checked = {name: text for name in names if (text := annotations.get(name, "")) and _is_checked(text)}
     # So many arguments by position need no check: calls on arrays are short.
-    unchecked = next((number for number, name in enumerate(positional) if name in checked), len(positional))
+    unchecked = next((number for number, name in enumerate(positional) if name in checked), sys.maxsize)
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:

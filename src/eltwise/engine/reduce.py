@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -69,11 +69,6 @@ def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
     return result[tuple(None if number in axes else slice(None) for number in range(rank))]
 
 
-def run(reducing: Reducing, operands: Sequence[object], axis: Axis) -> Any:
-    """Reduce operands of any library; see ``reduce``."""
-    return function_of(reducing, axis)(*operands)
-
-
 @public
 def reduce(
     reduction: Reduction,
@@ -134,23 +129,19 @@ def reduce(
             got=", ".join(attributes),
             hint=f"bind them first: eltwise.operator({written})",
         )
-    operation = operator_.operation if isinstance(operator_, Operator) else _operation(operator_)
     if dim is not None:
         axis = _axis_of(axis, dim)
-    reducing = Reducing(_reduction(reduction), operation, _dtype(dtype))
-    is_plain = initial is None and where is True
-    result = run(reducing, operands, axis) if is_plain else masked(reducing, operands, axis, where, initial)
+    if initial is None and where is True:
+        result = _function(reduction, operator_, axis, dtype)(*operands)
+    else:
+        reducing = Reducing(_reduction(reduction), _operation(operator_), _dtype(dtype))
+        result = masked(reducing, operands, axis, where, initial)
     return _with_axes(result, operands, axis) if keepdims else result
 
 
-def _operation(name: object) -> Operation:
-    """An operator version without attributes."""
-    return _known_operation(name) if isinstance(name, str) else operator(name).operation  # type: ignore[arg-type]
-
-
-@lru_cache(maxsize=1024)
-def _known_operation(name: str) -> Operation:
-    return operator(name).operation
+def _operation(source: object) -> Operation:
+    """An operator version, by its name without attributes."""
+    return (source if isinstance(source, Operator) else operator(source)).operation  # type: ignore[arg-type]
 
 
 SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
@@ -177,16 +168,20 @@ def reducing_of(name: str, operator_: Operator | None = None, dtype: object = No
     return Reducing(reduction, source, _dtype(dtype))
 
 
-def _shorthand(name: str, axis: Axis, dtype: object) -> Callable[..., Any]:
-    """The function that computes a reduction of differences along an axis."""
-    if dtype is None and (axis is None or type(axis) is int):
-        return _plain_shorthand(name, axis)
-    return function_of(reducing_of(name, dtype=dtype), axis)
+def _function(name: object, source: object, axis: Axis, dtype: object) -> Callable[..., Any]:
+    """The function that computes a reduction along an axis, by its name; without a source, one of differences."""
+    is_plain = dtype is None and (axis is None or type(axis) is int)
+    if is_plain and isinstance(name, str) and (source is None or isinstance(source, str)):
+        return _plain_function(name, source, axis)
+    if source is None:
+        return function_of(reducing_of(str(name), dtype=dtype), axis)
+    return function_of(Reducing(_reduction(name), _operation(source), _dtype(dtype)), axis)
 
 
-@cache
-def _plain_shorthand(name: str, axis: int | None) -> Callable[..., Any]:
-    return function_of(reducing_of(name), axis)
+@lru_cache(maxsize=1024)
+def _plain_function(name: str, source: str | None, axis: int | None) -> Callable[..., Any]:
+    """The same, of names: to look these up takes less than to compare what they name."""
+    return function_of(reducing_of(name, None if source is None else operator(source)), axis)
 
 
 @public
@@ -228,7 +223,7 @@ def mean_squared_difference(
     if dim is not None:
         axis = _axis_of(axis, dim)
     if where is True:
-        result = _shorthand("mean-squared-difference", axis, dtype)(a, b)
+        result = _function("mean-squared-difference", None, axis, dtype)(a, b)
     else:
         result = masked(reducing_of("mean-squared-difference", dtype=dtype), (a, b), axis, where, None)
     return _with_axes(result, (a, b), axis) if keepdims else result
@@ -272,7 +267,7 @@ def mean_absolute_difference(
     if dim is not None:
         axis = _axis_of(axis, dim)
     if where is True:
-        result = _shorthand("mean-absolute-difference", axis, dtype)(a, b)
+        result = _function("mean-absolute-difference", None, axis, dtype)(a, b)
     else:
         result = masked(reducing_of("mean-absolute-difference", dtype=dtype), (a, b), axis, where, None)
     return _with_axes(result, (a, b), axis) if keepdims else result
@@ -318,7 +313,7 @@ def max_absolute_difference(
     if dim is not None:
         axis = _axis_of(axis, dim)
     if initial is None and where is True:
-        result = _shorthand("max-absolute-difference", axis, dtype)(a, b)
+        result = _function("max-absolute-difference", None, axis, dtype)(a, b)
     else:
         result = masked(reducing_of("max-absolute-difference", dtype=dtype), (a, b), axis, where, initial)
     return _with_axes(result, (a, b), axis) if keepdims else result

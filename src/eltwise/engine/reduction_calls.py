@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,19 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis
 from eltwise.engine.call import Calls, Prepared
-from eltwise.engine.call_cache import key_of
+from eltwise.engine.call_cache import MOST_CALLS, key_of
 from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.native import Records
+from eltwise.kernels.native import OFTEN, Records
 from eltwise.kernels.partials import is_compiled, reduced
 from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
+
+MOST_OF_ANY_SIZE = 1 << 18
+"""More elements are shared by threads, which is worth preparing the call."""
 
 
 class ReductionCalls(Calls):
@@ -39,6 +43,8 @@ class ReductionCalls(Calls):
         super().__init__(computation)
         self.records = Records(len(computation.operands), gives_scalars=True)
         self._reducing, self._axis = reducing, axis
+        self._by_size: dict[Hashable, _OfAnySize] = {}
+        self._met: set[Hashable] = set()
 
     def _prepare(
         self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
@@ -53,33 +59,91 @@ class ReductionCalls(Calls):
 
         if 0 in plan.shape or result_type is not reducing.default_type(element_type) or dispatch.mode() == "numpy":
             return Prepared(_in_default_mode(exact), element_type, plan)
-        arguments = (
-            reducing.reduction,
-            elements,
-            axes,
-            result_type,
-            tuple(not each.dtype.isnative for each in operands),
-        )
-        run = exact
+        swapped = tuple(not each.dtype.isnative for each in operands)
+        checks_divisors = element_type.is_integer and elements.expression.divides
+        run, by_size = exact, None
+        if len(axes) == len(plan.shape) and not checks_divisors and len({each.shape for each in operands}) == 1:
+            new = _OfAnySize(reducing, self.computation, element_type)
+            by_size = self._by_size.setdefault(_kind_of(operands), new)
         if is_compiled(elements):
             from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
 
-            call = ReductionCall(*arguments)
+            call = ReductionCall(reducing.reduction, elements, axes, result_type, swapped)
 
             def run(*arrays: np.ndarray) -> np.ndarray:
                 self.check_divisor(arrays, element_type, plan)
                 result = call(*arrays)
                 return exact(*arrays) if result is None else result
 
+        elif by_size is not None:
+
+            def run(*arrays: np.ndarray) -> np.ndarray:
+                result = by_size(arrays)
+                return exact(*arrays) if result is None else result
+
         def recipe_of(arrays: Sequence[np.ndarray], result: np.ndarray) -> Any:
-            if elements.why_no_kernel() or (element_type.is_integer and elements.expression.divides):
-                return None  # Or divisors are checked first.
+            if checks_divisors or elements.why_no_kernel():
+                return None
             from eltwise.kernels.reduction_call import ReductionCall
 
-            return ReductionCall(*arguments).recorded_recipe(arrays, result)
+            return ReductionCall(reducing.reduction, elements, axes, result_type, swapped).recorded_recipe(
+                arrays, result
+            )
 
         recorded = dispatch.recorded(_in_default_mode(run), element_type, plan, self.records, recipe_of)
         return Prepared(recorded, element_type, plan)
+
+    def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:
+        """The result of arrays whose sizes were not met, unless it takes more than a kernel: then they are prepared.
+
+        Args:
+            key: that of the call, under which nothing is prepared.
+            operands: its operands.
+        """
+        if key is None or key in self._met or not operands[0].size or not float_mode.is_default():
+            return None
+        by_size = self._by_size.get(_kind_of(operands))
+        if by_size is None or any(each.shape != operands[0].shape for each in operands):
+            return None
+        if len(self._met) >= MOST_CALLS:
+            self._met.clear()
+        self._met.add(key)
+        return by_size(operands)
+
+
+class _OfAnySize:
+    """Reductions of all elements of arrays of one shape, by one kernel for all sizes once they were made often."""
+
+    def __init__(self, reducing: Reducing, computation: Computation, element_type: ElementType) -> None:
+        self._reducing, self._computation, self._element_type = reducing, computation, element_type
+        self._left = 1 if dispatch.mode() == "compiled" else OFTEN
+        self._call: Callable[[Sequence[np.ndarray]], np.ndarray | None] = lambda _operands: None
+
+    def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The result; None where this kernel does not give it."""
+        if operands[0].size > MOST_OF_ANY_SIZE or not all(each.flags.c_contiguous for each in operands):
+            return None
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
+                    self._use_kernel(tuple(not each.dtype.isnative for each in operands))
+        return self._call(operands)
+
+    def _use_kernel(self, swapped: tuple[bool, ...]) -> None:
+        reducing, element_type = self._reducing, self._element_type
+        if dispatch.why_no_kernel(self._computation.expression, element_type):
+            return
+        from eltwise.kernels.reduction_call import ReductionBySize
+
+        elements_of = partial(reducing.elements, self._computation, element_type)
+        result_type = reducing.result_type(element_type)
+        self._call = ReductionBySize(reducing.reduction, elements_of, result_type, swapped)
+
+
+def _kind_of(operands: Sequence[np.ndarray]) -> Hashable:
+    """What does not depend on sizes: the number of axes, and the types."""
+    return (operands[0].ndim, *[each.dtype for each in operands])
 
 
 def _in_default_mode(run: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -120,8 +184,13 @@ def _new_function(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
                 result = narrowed(np.asarray(wide(*operands)), reducing.dtype)
                 if result is not None:
                     return result[()]
-            prepared = calls.cache.get(key_of(operands))
-            if prepared is not None and float_mode.is_default():
+            key = key_of(operands)
+            prepared = calls.cache.get(key)
+            if prepared is None:
+                result = calls.of_new_size(key, operands)
+                if result is not None:
+                    return result[()]
+            elif float_mode.is_default():
                 return prepared.run(*operands)[()]
             if any(kind_of(operand) for operand in operands):
                 return _on_others(reducing, calls.computation, operands, axis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from eltwise.core.dtypes import INT64, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
-from eltwise.kernels.dispatch import is_large_reduction
 from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.order import broadcast_strides
+from eltwise.kernels.plan import Plan, aligned_plan
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.reduction import EXTREMES, Elements, Partial, Reduction
@@ -26,6 +26,10 @@ from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
 from eltwise.kernels.reduction_nest import ReductionNest, make_reduction_nest
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.threads import num_threads
+
+LEAST_SUMMED, LEAST_SHARED_BYTES = 1 << 17, 1 << 20
+"""From so many floats on a sum is shared by threads, and from so many bytes on everything else, which is as fast as
+memory: two threads took as long as one for half as many floats, and for as many bytes."""
 
 _MOST_STRIDES = 64
 _FEW = 1 << 16
@@ -36,6 +40,8 @@ EXACT_DIVISOR, _SLACK = 1 << 26, 2.0**-74
 
 _MOST_LOST = 2.0**-52
 """The share of what was added to a second part that one addition may lose, twice over."""
+
+_FLOATS, _WORDS = struct.Struct("5d"), struct.Struct("5q")
 
 
 class ReductionRecipe(NamedTuple):
@@ -51,7 +57,7 @@ class ReductionRecipe(NamedTuple):
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does: never.
         result_bytes: the size of an operand of the elements' shape.
-        words: how many words the kernel writes for each output, rather than its result; 0 for results.
+        word_count: how many words the kernel writes for each output, rather than its result; 0 for results.
         is_split: whether each part has all outputs, and writes words, rather than all elements of some outputs.
         has_status: that the kernel says whether it could compute the result.
     """
@@ -65,7 +71,7 @@ class ReductionRecipe(NamedTuple):
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
-    words: int
+    word_count: int
     is_split: bool
     has_status: bool = True
 
@@ -73,10 +79,10 @@ class ReductionRecipe(NamedTuple):
         """Cut the work into at most so many parts, which are computed in any order."""
         count, nest = count_of(self.result_bytes, most), self.nest
         splits = nest.by_elements(count) if self.is_split else nest.by_groups(count)
-        part_bytes = self.words * 8 * self.outputs if self.is_split else 0
+        part_bytes = self.word_count * 8 * self.outputs if self.is_split else 0
         parts = []
         for number, split in enumerate(splits):
-            loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.kept]
+            loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.outer]
             geometry = [word for loop in loops for word in (loop.size, *loop.steps)]
             starts = (number * part_bytes, *split.starts, 0)
             parts.append(Part(starts, (*self.numbers, *geometry), split.first, split.last))
@@ -136,31 +142,32 @@ class ReductionCall:
         if self._reduction in EXTREMES:
             result = self._results(operands, threads)
             return None if result is None else Extremes(EXTREMES[self._reduction], self._type, self._count, result)
-        recipe = self._recipe(operands, threads, is_exact=True)
+        recipe = self.recipe(operands, threads, is_exact=True)
         work = Work(recipe, threads)
-        words = allocated((len(work.parts) if recipe.is_split else 1, recipe.words, recipe.outputs), INT64)
-        work.run([address(words), *map(address, operands)])
+        parts = allocated((len(work.parts) if recipe.is_split else 1, recipe.word_count, recipe.outputs), INT64)
+        work.run([address(parts), *map(address, operands)])
         if not self._carried.is_float_sum:
-            return integer_sums(words, self._count, self._shape)
-        return float_sums(words, self._elements.result_type, self._count, self._shape)
+            return integer_sums(parts, self._count, self._shape)
+        return float_sums(parts, self._elements.result_type, self._count, self._shape)
 
     def recorded_recipe(self, operands: Sequence[np.ndarray], _out: np.ndarray) -> ReductionRecipe | None:
         """How the native entry computes calls like this one; None where it cannot."""
-        recipe = self._recipe(operands, num_threads())
-        return None if recipe.words else recipe
+        recipe = self.recipe(operands, num_threads())
+        return None if recipe.word_count else recipe
 
     def _new_work(self, operands: Sequence[np.ndarray], threads: int) -> _Whole | _Parts:
-        recipe = self._recipe(operands, threads)
-        return (_Parts if recipe.words else _Whole)(Work(recipe, threads))
+        recipe = self.recipe(operands, threads)
+        return (_Parts if recipe.word_count else _Whole)(Work(recipe, threads))
 
-    def _recipe(self, operands: Sequence[np.ndarray], threads: int, *, is_exact: bool = False) -> ReductionRecipe:
+    def recipe(self, operands: Sequence[np.ndarray], threads: int, *, is_exact: bool = False) -> ReductionRecipe:
+        """How operands with these strides are reduced on so many threads, into results or into words that merge."""
         elements, plan, target, carried = self._elements, self._elements.plan, jit.target(), self._carried
         width, lanes = elements.element_type.storage.itemsize, lanes_of(carried, target.vector_bytes)
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
         make_nest = partial(make_reduction_nest, plan.shape, strides, self._axes, widths=width, lanes=lanes)
         nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
-        # A native record, which computes small reductions, merges no words of threads.
-        most = threads * PIECES_PER_THREAD if is_large_reduction(plan.shape) else 1
+        is_shared = prod(plan.shape) >= LEAST_SUMMED if carried.is_float_sum else size >= LEAST_SHARED_BYTES
+        most = threads * PIECES_PER_THREAD if is_shared else 1
         is_split = threads > 1 and nest.has_few_groups(count_of(size, most))
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
@@ -179,7 +186,7 @@ class ReductionCall:
             target=target,
         )
         written = ReductionStructure(
-            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.kept), len(nest.reduced), has_words
+            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.outer), len(nest.reduced), has_words
         )
         outputs = prod(self._shape)
         return ReductionRecipe(
@@ -187,22 +194,56 @@ class ReductionCall:
             carried=carried,
             kernel=jit.compiled(reduction_text, written),
             nest=nest,
-            numbers=(*self._divisor(), 8 * outputs),
+            numbers=(*divisor_words(self._count, is_mean=self._reduction == "mean"), 8 * outputs),
             outputs=outputs,
             extents=((0, outputs * result_bytes), *map(extent, plan.operands, strides, (width,) * len(strides))),
             same=(False,) * len(operands),
             result_bytes=size,
-            words=carried.words if has_words else 0,
+            word_count=carried.words if has_words else 0,
             is_split=is_split,
         )
 
-    def _divisor(self) -> tuple[int, ...]:
-        """The bits of the numbers of ``double_arithmetic.Divisor``."""
-        count = self._count if self._reduction == "mean" else 1
-        low = count % EXACT_DIVISOR if count > EXACT_DIVISOR else count
-        slack = _SLACK if count > EXACT_DIVISOR else 0.0
-        numbers = (float(count), float(count - low), float(low), slack, (self._count + 1000) * _MOST_LOST)
-        return struct.unpack("5q", struct.pack("5d", *numbers))
+
+class ReductionBySize:
+    """Reductions of all elements of contiguous arrays of one shape, whose number is an argument of their kernel.
+
+    Args:
+        reduction: which one.
+        elements_of: what is reduced, by where the operands lie.
+        result_type: of the results.
+        swapped: for each operand whether its bytes are in the other order.
+    """
+
+    def __init__(
+        self,
+        reduction: Reduction,
+        elements_of: Callable[[Plan], Elements],
+        result_type: ElementType,
+        swapped: tuple[bool, ...],
+    ) -> None:
+        self._reduction, self._elements_of, self._type, self._swapped = reduction, elements_of, result_type, swapped
+        self._recipes: dict[int, ReductionRecipe] = {}
+
+    def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The result; None where it is uncertain. There is at least one element."""
+        size = operands[0].size
+        recipe = self._recipes.get(size.bit_length()) or self._new_recipe(operands)
+        out, status = allocated((), self._type), ctypes.c_int64()
+        divisor = divisor_words(size, is_mean=self._reduction == "mean")
+        numbers = (
+            *(address(out), *map(address, operands), ctypes.addressof(status)),
+            *(*divisor, 8, size, *recipe.nest.reduced[0].steps),
+        )
+        recipe.kernel((ctypes.c_int64 * len(numbers))(*numbers), 0, 1)
+        return None if status.value else out
+
+    def _new_recipe(self, operands: Sequence[np.ndarray]) -> ReductionRecipe:
+        """The recipe for all sizes of so many bits: the lanes of the kernel depend on no more."""
+        size, flat = operands[0].size, [operand.reshape(-1) for operand in operands]
+        elements = self._elements_of(aligned_plan((size,), ((size,),) * len(flat)))
+        recipe = ReductionCall(self._reduction, elements, (0,), self._type, self._swapped).recipe(flat, threads=1)
+        self._recipes[size.bit_length()] = recipe
+        return recipe
 
 
 class _Whole:
@@ -226,11 +267,21 @@ class _Parts:
     def run(self, out: np.ndarray, operands: list[int]) -> bool:
         """Compute it; whether all results are certain."""
         count, outputs, status = len(self._work.parts), self._recipe.outputs, np.zeros(1, np.int64)
-        words = allocated((count, self._recipe.words, outputs), INT64)
-        self._work.run([address(words), *operands])
-        arguments = (address(out), address(words), address(status), *self._recipe.numbers, words.strides[0], count)
+        parts = allocated((count, self._recipe.word_count, outputs), INT64)
+        self._work.run([address(parts), *operands])
+        arguments = (address(out), address(parts), address(status), *self._recipe.numbers, parts.strides[0], count)
         self._merge((ctypes.c_int64 * len(arguments))(*arguments), 0, outputs)
         return not status[0]
+
+
+def divisor_words(count: int, *, is_mean: bool) -> tuple[int, ...]:
+    """The bits of the numbers of ``double_arithmetic.Divisor``, for so many elements."""
+    divisor = count if is_mean else 1
+    low = divisor % EXACT_DIVISOR if divisor > EXACT_DIVISOR else divisor
+    slack = _SLACK if divisor > EXACT_DIVISOR else 0.0
+    return _WORDS.unpack(
+        _FLOATS.pack(float(divisor), float(divisor - low), float(low), slack, (count + 1000) * _MOST_LOST)
+    )
 
 
 def count_of(size: int, most: int) -> int:

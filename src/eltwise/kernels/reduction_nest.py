@@ -45,7 +45,7 @@ class ReductionNest(NamedTuple):
         vectors: how many vectors of columns lie side by side in a group; 1 with rows.
         walks: how the loop that runs in vectors walks each operand.
         columns: the loop over outputs that runs in vectors, for columns.
-        kept: the other loops over outputs, from the inside out.
+        outer: the other loops over outputs, from the inside out.
         reduced: the loops over what is reduced, from the inside out; with rows the first runs in vectors.
         starts: for each operand the bytes from its first element to where the loops start.
     """
@@ -55,7 +55,7 @@ class ReductionNest(NamedTuple):
     vectors: int
     walks: tuple[Walk, ...]
     columns: Loop | None
-    kept: tuple[Loop, ...]
+    outer: tuple[Loop, ...]
     reduced: tuple[Loop, ...]
     starts: tuple[int, ...]
 
@@ -63,7 +63,7 @@ class ReductionNest(NamedTuple):
     def groups(self) -> int:
         """How many vectors of outputs, or with rows outputs, there are; the last one of columns overlaps another."""
         blocks = 1 if self.columns is None else -(-self.columns.size // (self.lanes * self.vectors))
-        return blocks * prod(loop.size for loop in self.kept)
+        return blocks * prod(loop.size for loop in self.outer)
 
     def has_few_groups(self, count: int) -> bool:
         """Whether there are too few groups to cut the work into about so many parts by them."""
@@ -114,21 +114,21 @@ def make_reduction_nest(
         step *= size
     reduced.sort(key=lambda loop: -max(map(abs, loop.steps)))
     *around, inner = collapsed(reduced) or [Loop(1, (0,) * (1 + len(strides)))]
-    kept = collapsed(outputs[::-1])
+    output_loops = collapsed(outputs[::-1])
     reduced_loops = (inner, *around[::-1])
     walks = tuple(walk_of(each, widths) for each in inner.steps[1:])
-    output_walks = tuple(walk_of(each, widths) for each in kept[-1].steps[1:]) if kept else ()
-    most = max((each.size for each in kept[-1:]), default=1)
+    output_walks = tuple(walk_of(each, widths) for each in output_loops[-1].steps[1:]) if output_loops else ()
+    most = max((each.size for each in output_loops[-1:]), default=1)
     is_row = most < LEAST_ROW or ("vector" in walks and "strided" not in walks and inner.size >= LEAST_ROW)
     is_row = is_row and not ("vector" in output_walks and most >= inner.size and "strided" in walks)
     lane_walks = walks if is_row else output_walks
     lanes = min(lanes, _MOST_GATHERED) if "strided" in lane_walks else lanes
     lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
     if is_row:
-        return ReductionNest(True, lanes, 1, walks, None, tuple(kept[::-1]), reduced_loops, tuple(starts))
+        return ReductionNest(True, lanes, 1, walks, None, tuple(output_loops[::-1]), reduced_loops, tuple(starts))
     lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
     vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
     blocks = -(-most // (lanes * vectors))
     vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
-    *outer, columns = kept
+    *outer, columns = output_loops
     return ReductionNest(False, lanes, vectors, output_walks, columns, tuple(outer[::-1]), reduced_loops, tuple(starts))
