@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from threading import Lock
 
@@ -219,28 +219,37 @@ class FileRange(Source):
         return native(clean.view(self.stored))
 
 
-def bytes_of_bool(data: np.ndarray) -> np.ndarray:
-    """Refuse bytes that are no booleans."""
-    if data.size and data.max() > 1:
-        raise FileFormatError(f"the file holds bytes that are not {BOOL.name} values", got=str(data.max()))
-    return data
+def _checked(element_type: ElementType, data: np.ndarray) -> np.ndarray:
+    """Refuse bytes that are not values of the type; a 4-bit value fills the upper half with 0 or with its sign."""
+    if element_type.bits < 8:
+        clean = data & np.uint8(15)
+        extended = data.view(np.int8) == (clean ^ np.uint8(8)).view(np.int8) - np.int8(8)
+        valid = (data == clean) | (extended if element_type.kind == "signed" else False)
+    else:
+        clean, valid = data, data < 2
+    if not np.all(valid):
+        got = str(data[np.argmin(valid)])
+        raise FileFormatError(f"the file holds bytes that are not {element_type.name} values", got=got)
+    return clean
 
 
 @cache
-def _little_endian(element_type: ElementType) -> np.dtype[np.generic]:
-    return storage_of(element_type).newbyteorder("<")
+def _stored(element_type: ElementType, order: str) -> np.dtype[np.generic]:
+    return storage_of(element_type).newbyteorder(order)  # type: ignore[arg-type]
 
 
-def range_of(element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> FileRange:
-    """Elements that lie one after another in a file, little-endian, those of four bits two a byte.
+def range_of(
+    element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int, order: str = "<", packs: bool = True
+) -> FileRange:
+    """Elements that lie one after another in a file; where it ``packs`` them, two of four bits share a byte.
 
     Raises:
         EltwiseError: where the file is too short, or the type is none that can be read.
     """
-    stored = _little_endian(element_type)
+    stored, is_packed = _stored(element_type, order), packs and element_type.bits == 4
     check_sizes(shape, stored.itemsize)
-    clean = bytes_of_bool if element_type is BOOL else None
-    return FileRange(file, offset, shape, stored, element_type.bits == 4, clean)
+    needs_check = element_type is BOOL or (element_type.bits < 8 and not is_packed)
+    return FileRange(file, offset, shape, stored, is_packed, partial(_checked, element_type) if needs_check else None)
 
 
 def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> Tensor:

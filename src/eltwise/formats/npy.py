@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from eltwise.core.dtypes import BFLOAT16, BOOL, BY_NAME, TYPES, ElementType, of_numpy
+from eltwise.core.dtypes import BFLOAT16, BY_NAME, TYPES, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 
@@ -162,19 +162,6 @@ def _type_of_raw_bytes(item_bytes: int, raw_type: ElementType | None, where: str
 def _is_written_raw(element_type: ElementType) -> bool:
     """Whether it is a type of ml_dtypes, which has no name in the .npy format."""
     return element_type.storage.isbuiltin == 2
-
-
-def checked(data: np.ndarray, element_type: ElementType, where: str) -> np.ndarray:
-    """Refuse bytes that are not values of the type; a 4-bit value fills the upper half with 0 or with its sign."""
-    if element_type.bits < 8:
-        clean = data & np.uint8(15)
-        extended = data.view(np.int8) == (clean ^ np.uint8(8)).view(np.int8) - np.int8(8)
-        valid = (data == clean) | (extended if element_type.kind == "signed" else False)
-    else:
-        clean, valid = data, data < 2 if element_type is BOOL else np.True_
-    if not np.all(valid):
-        raise FileFormatError(f"the file holds bytes that are not {element_type.name} values", where=where)
-    return clean
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

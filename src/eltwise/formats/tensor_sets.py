@@ -19,7 +19,7 @@ from pathlib import Path
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files, npy, registry
-from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile
+from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer import constant_tensor
@@ -130,15 +130,12 @@ def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
 
 def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor:
     """A tensor behind an .npy header."""
-    element_type, shape = layout.element_type, layout.shape
-    needs_check = element_type.bits < 8 or element_type.kind == "boolean"
-    stored = element_type.storage.newbyteorder(layout.order)  # type: ignore[arg-type]
+    shape = layout.shape
     in_file = shape[::-1] if layout.fortran else shape
-    clean = (lambda data: npy.checked(data, element_type, where)) if needs_check else None
-    source: Source = FileRange(file, offset, in_file, stored, clean=clean)
+    source: Source = range_of(layout.element_type, in_file, file, offset, layout.order, packs=False)
     if layout.fortran and len(shape) > 1:
         source = Transposed(source, tuple(range(len(shape)))[::-1])
-    return Tensor(source, element_type, name, where)
+    return Tensor(source, layout.element_type, name, where)
 
 
 def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:

@@ -7,7 +7,6 @@ Source: ONNX's ExternalData page and the fields of TensorProto.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PureWindowsPath
 from weakref import WeakValueDictionary
@@ -52,35 +51,41 @@ class ExternalData:
             entries: the tensor's ``external_data``: ``location``, and ``offset`` and ``length`` if they are there.
             needed: how many bytes its type and shape need.
         """
-        path, offset, size = self._found(*_place(entries, needed), needed)
-        key = (path, offset, needed)
+        file, offset = self.open(entries, needed)
+        key = (file.path, offset, needed)
         if key not in self._ranges:
-            self._taken[path] = self._taken.get(path, 0) + needed
-            if self._taken[path] > size:
-                raise UnsupportedError(f"the tensors' ranges of external data in {path.name!r} overlap")
-            self._ranges[key] = self._file(path).bytes_at(offset, needed)
+            self._taken[file.path] = self._taken.get(file.path, 0) + needed
+            if self._taken[file.path] > file.size:
+                raise UnsupportedError(f"the tensors' ranges of external data in {file.path.name!r} overlap")
+            self._ranges[key] = file.bytes_at(offset, needed)
             self._ranges[key].flags.writeable = False
         return self._ranges[key]
 
     def open(self, entries: Iterable[StringStringEntryProto], needed: int) -> tuple[OpenFile, int]:
-        """The file and the offset of what ``read`` would read."""
-        path, offset, _size = self._found(*_place(entries, needed), needed)
-        return self._file(path), offset
+        """The file, which is open as long as something refers to it, and the offset of what ``read`` would read.
 
-    def _file(self, path: Path) -> OpenFile:
-        """A file, which is open as long as something refers to it."""
+        Raises:
+            FileFormatError: for a range that is not in the file, and a file that is none, or not in the folder.
+        """
+        location, offset = _range_of(entries, needed)
+        path = self.path_of(location)
         file = self._files.get(path)
         if file is None:
             file = self._files[path] = OpenFile(path)
-        return file
+        if offset + needed > file.size:
+            raise FileFormatError(
+                f"the external data lies beyond the end of {location!r}",
+                got=f"{needed} bytes at offset {offset}",
+                allowed=f"up to byte {file.size}",
+            )
+        return file, offset
 
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
         """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
-        location, offset = _place(entries, needed)
         if self._folder is None:
-            _check_location(location)
+            _check_location(_range_of(entries, needed)[0])
         else:
-            self._found(location, offset, needed)
+            self.open(entries, needed)
 
     def path_of(self, location: str) -> Path:
         """The file that a location names, with all symbolic links followed."""
@@ -100,31 +105,8 @@ class ExternalData:
             raise FileFormatError(problem, got=repr(location), allowed="a path inside the model's folder")
         return path
 
-    def _found(self, location: str, offset: int, length: int) -> tuple[Path, int, int]:
-        """The file, the offset, and the size of the file."""
-        path = self.path_of(location)
-        size = _size_of(path)
-        if offset + length > size:
-            raise FileFormatError(
-                f"the external data lies beyond the end of {location!r}",
-                got=f"{length} bytes at offset {offset}",
-                allowed=f"up to byte {size}",
-            )
-        return path, offset, size
 
-
-def _size_of(path: Path) -> int:
-    """The size of a regular file; asked before it is opened, since opening a pipe would wait forever."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise _unreadable(path.name, error) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise FileFormatError("the external data's location is no regular file", got=repr(str(path)))
-    return status.st_size
-
-
-def _place(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
+def _range_of(entries: Iterable[StringStringEntryProto], needed: int) -> tuple[str, int]:
     """The location and the offset of a tensor that needs so many bytes."""
     fields = _fields_of(entries)
     offset = _natural(fields.get("offset", "0"), "offset")
@@ -243,7 +225,7 @@ def move_data(
     parts: list[_Part] = []
     end, is_moved = 0, False
     for path, tensors in files.items():
-        start, size = -(-end // _ALIGNMENT) * _ALIGNMENT, _size_of(path)
+        start, size = -(-end // _ALIGNMENT) * _ALIGNMENT, OpenFile(path).size
         end = start + size
         parts.append((start, copied(path, size)))
         for tensor in tensors:

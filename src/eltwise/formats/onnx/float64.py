@@ -9,7 +9,7 @@ from eltwise.core.dtypes import BFLOAT16, BY_ONNX_NUMBER, FLOAT16, FLOAT32, FLOA
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.messages import walk
-from eltwise.formats.onnx.reader import OnnxFile, read_model_proto
+from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.tensors import keep_tensor, read_tensor
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph, Tensor
@@ -29,8 +29,7 @@ def in_float64(graph: Graph) -> Graph:
         hint = "trace the ONNX model, or convert it: eltwise convert"
         raise UnsupportedError("OpenVINO computes float64 in float32, so that an IR has no wider run", hint=hint)
     model = write_model_proto(graph)
-    path = graph.message.folder if isinstance(graph.message, OnnxFile) else None
-    folder = ExternalData(path)
+    folder = ExternalData(folder_of(graph))
     for message in list(walk(model)):
         if isinstance(message, TensorProto) and message.data_type in _NARROW:
             _widen_tensor(message, folder)
@@ -38,7 +37,7 @@ def in_float64(graph: Graph) -> Graph:
             message.tensor_type.elem_type = FLOAT64.onnx_number
         elif isinstance(message, NodeProto):
             _widen_attributes(message)
-    return read_model_proto(model, path, "", reads_weights=False).graph
+    return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph
 
 
 def _widen_tensor(proto: TensorProto, folder: ExternalData) -> None:

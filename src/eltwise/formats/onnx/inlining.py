@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 from onnx.inliner import inline_local_functions
 
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.reader import OnnxFile, read_model_proto
+from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
 
@@ -23,7 +23,7 @@ def with_inlined(graph: Graph, branches: Mapping[str, bool]) -> Graph:
         graph: the model.
         branches: which branch is taken, by the first output of the If.
     """
-    model, path = write_model_proto(graph), graph.message.folder if isinstance(graph.message, OnnxFile) else None
+    model = write_model_proto(graph)
     if model.functions:
         model = inline_local_functions(model)
     nodes = list[NodeProto]()
@@ -35,7 +35,7 @@ def with_inlined(graph: Graph, branches: Mapping[str, bool]) -> Graph:
             nodes.append(deepcopy(node))
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    return read_model_proto(model, path, "", reads_weights=False).graph
+    return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph
 
 
 def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto) -> list[NodeProto]:

@@ -48,6 +48,11 @@ class OnnxFile:
     folder: Path | None
 
 
+def folder_of(graph: Graph) -> Path | None:
+    """The folder of the external data of a model; None where it is not known."""
+    return graph.message.folder if isinstance(graph.message, OnnxFile) else None
+
+
 def is_model_proto(source: object) -> TypeGuard[ModelProto]:
     """Whether something is an ONNX model that is parsed already."""
     return isinstance(source, ModelProto)
@@ -104,8 +109,7 @@ def _called(functions: Iterable[FunctionProto | Function]) -> frozenset[tuple[st
 
 def node_reader(graph: Graph) -> Callable[[NodeProto, int], Node]:
     """What reads new nodes for a model as of an opset."""
-    folder = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
-    reader = _Reader(graph.origin, folder, _called(graph.functions), reads_weights=False)
+    reader = _Reader(graph.origin, ExternalData(folder_of(graph)), _called(graph.functions), reads_weights=False)
     return lambda proto, opset: replace(reader, origin=replace(graph.origin, opset=opset)).read_nodes([proto])[0]
 
 

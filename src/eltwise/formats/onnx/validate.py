@@ -28,7 +28,7 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
 from eltwise.formats.onnx.nodes import Original, published_schema, read_node, write_node
-from eltwise.formats.onnx.reader import OnnxFile
+from eltwise.formats.onnx.reader import OnnxFile, folder_of
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
@@ -143,7 +143,7 @@ def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
 
 def _tensor_problems(graph: Graph) -> Iterator[EltwiseError]:
     """Find the tensors whose data is not right; of data in other files only its place is looked at."""
-    external = ExternalData(graph.message.folder if isinstance(graph.message, OnnxFile) else None)
+    external = ExternalData(folder_of(graph))
     for body in all_graphs(graph):
         for _name, tensor in body.constants:
             if isinstance(tensor.source, MessageSource):
