@@ -45,10 +45,9 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 help:
 	@awk '/^# /{text=substr($$0, 3)} /^[a-z0-9-]+:/{if (text) {sub(/:.*/, ""); printf "%-16s %s\n", $$0, text}} !/^# /{text=""}' Makefile
 
-# Run the example models and compare the results with known ones.
+# Show what the commands do, on files that `eltwise demo` makes.
 demo: $(VENV)/.installed
-	$(BIN)/python examples/make_models.py
-	$(BIN)/python examples/demo.py
+	$(BIN)/eltwise demo
 
 # Make small arrays and checkpoints, and run every command for files larger than memory on them.
 demo-scale: $(VENV)/.installed-scale
@@ -122,7 +121,8 @@ wheel: $(VENV)/.installed
 	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.whl
 	build/wheel/bin/python examples/make_models.py
 	build/wheel/bin/python examples/readme.py
-	build/wheel/bin/eltwise --version
+	build/wheel/bin/eltwise demo
+	build/wheel/bin/eltwise report
 
 # The fast tests with every Python that is installed, and with the oldest and the newest NumPy.
 test-matrix:

@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """From the lowest up. A package may import itself and those of lower layers, not its neighbours."""
 
 HEAVY = {
-    "onnx": ("formats/onnx/", "passes/onnx_converter.py", "runtimes/", "conformance/", "backend.py"),
+    "onnx": ("formats/onnx/", "passes/onnx_converter.py", "runtimes/", "conformance/", "backend.py", "cli/demo"),
     "google": ("formats/onnx/",),
     "lxml": ("formats/openvino/",),
     "flint": ("oracle/real_functions.py",),

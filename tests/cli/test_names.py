@@ -25,7 +25,7 @@ from eltwise.cli import COMMANDS, app
 from support.hostile import IN_FILES, IN_XML, MARK, NAME, Files, damaged, spoken
 
 Call = list[str]
-SLOW = {"trace": pytest.mark.slow, "record": pytest.mark.slow, "conform": pytest.mark.slow}
+SLOW = {"demo": pytest.mark.slow, "trace": pytest.mark.slow, "record": pytest.mark.slow, "conform": pytest.mark.slow}
 """They start runtimes again and again."""
 ROOT = Path(eltwise.__file__).parent
 
@@ -60,6 +60,7 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
             (2, ["apply", "Sub-14", files.store, files.store, "-o", new("other.zarr")]),
             (2, ["apply", "Sub-14", files.unreadable, files.unreadable, "-o", new("none.safetensors")]),
         ],
+        "demo": [(0, ["demo", "--folder", new("tour")]), (2, ["demo", "--folder", files.folder])],
         "ops": [(0, ["ops"]), (0, ["ops", "--json"])],
         "show": [(0, ["show", "Sub-14"]), (0, ["show", "Sub-14", "--json"])],
         "infer": [

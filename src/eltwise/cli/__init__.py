@@ -21,7 +21,7 @@ from eltwise.core.errors import EltwiseError, unknown_name
 from eltwise.version import VERSION
 
 COMMANDS = (
-    *("run", "apply", "ops", "show", "infer", "check", "convert", "repair", "compare", "trace", "record"),
+    *("demo", "run", "apply", "ops", "show", "infer", "check", "convert", "repair", "compare", "trace", "record"),
     *("reduce", "delta", "restore", "conform", "reproduce", "accuracy", "targets"),
 )
 """In the order of the help. Each is a module of this package and the function in it."""
