@@ -146,6 +146,13 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
             (0, ["reproduce", results, f"{wrong}/Sub-14/float32/numpy/call", "--output", new("case")]),
             (0, ["reproduce", results, f"{wrong}/Sub-14/float32/numpy/call", "--output", new("more"), "--json"]),
         ],
+        "report": [
+            (1, ["conform", *tested, "--runtime", wrong, "--json", results]),
+            (0, ["reproduce", results, f"{wrong}/Sub-14/float32/numpy/call", "--output", new("case")]),
+            (0, ["report", new("case")]),
+            (0, ["report"]),
+            (2, ["report", files.folder]),
+        ],
         "targets": [
             (0, ["targets", "--table", files.rules]),
             (0, ["targets", "--table", files.rules, "--json"]),

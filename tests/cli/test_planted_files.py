@@ -54,9 +54,10 @@ SLOW_WRITERS: dict[str, tuple[object, ...]] = {
     "accuracy.json": (*ACCURACY, "--json"),
     "accuracy.html": (*ACCURACY, "--html"),
     "accuracy.md": (*ACCURACY, "--document"),
+    "tour": ("demo", "--folder"),
     "case": ("reproduce", "results.json", "CELL", "-o"),
 }
-NOT_WRITING = {"ops", "show", "infer", "check", "targets"}
+NOT_WRITING = {"ops", "show", "infer", "check", "targets", "report"}
 """``targets --refresh`` writes the package's own rules, or FILE, in the same way."""
 
 

@@ -22,7 +22,7 @@ from eltwise.version import VERSION
 
 COMMANDS = (
     *("demo", "run", "apply", "ops", "show", "infer", "check", "convert", "repair", "compare", "trace", "record"),
-    *("reduce", "delta", "restore", "conform", "reproduce", "accuracy", "targets"),
+    *("reduce", "delta", "restore", "conform", "reproduce", "accuracy", "targets", "report"),
 )
 """In the order of the help. Each is a module of this package and the function in it."""
 

@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 NEXT = (
-    ("eltwise check MODEL --target onnxruntime", "does your model compute the same there? Which node does not, and why?"),
+    ("eltwise check MODEL --target onnxruntime", "does a model compute the same there? Which node does not?"),
     ("eltwise trace MODEL --runtime openvino --against onnxruntime", "where do two runtimes begin to differ?"),
     ("eltwise compare A.safetensors B.safetensors", "what is different in two checkpoints, and why?"),
     ("eltwise --help", "all commands"),
@@ -75,7 +75,7 @@ def demo(*, folder: Path | None) -> None:
 def steps(targets: list[str]) -> list[Step]:
     """The commands of the tour."""
     return [
-        Step("Run a model, bit for bit as its operators are defined.", "eltwise run motion.onnx --input frame=frame.npy"),
+        Step("Run a model, bit for bit as operators are defined.", "eltwise run motion.onnx --input frame=frame.npy"),
         Step(
             "The function `load` in runtime.py runs models, too, with one fault. Which node is wrong, and why?",
             f"eltwise trace motion.onnx {TRACED}",
@@ -121,6 +121,6 @@ def make_files() -> None:
     Path("runtime.py").write_bytes((package_files("eltwise.cli") / "demo_runtime.py").read_bytes())
     random = np.random.default_rng(0)
     weights = {name: random.standard_normal((32, 48)).astype(np.float32) for name in ("embed", "first", "second")}
-    np.savez("trained.npz", **weights)
+    np.savez("trained.npz", **weights)  # type: ignore[arg-type]
     rounded = weights["embed"].astype(bfloat16).astype(np.float32)
     np.savez("deployed.npz", embed=rounded, first=weights["first"].T.copy(), second=weights["second"])

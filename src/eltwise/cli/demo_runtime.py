@@ -1,6 +1,6 @@
 """A runtime with one fault: differences of uint8 stop at 0, where the specification lets them wrap around.
 
-``eltwise demo`` copies this file, and finds the fault: ``eltwise trace MODEL --runtime runtime.py:load --against exact``.
+``eltwise demo`` copies this file and finds the fault by ``eltwise trace MODEL --runtime runtime.py:load``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 
-class Sub(OpRun):  # type: ignore[misc]
+class Sub(OpRun):
     """The faulty operator; the others are those of onnx's reference evaluator."""
 
     op_domain = ""
