@@ -1,0 +1,73 @@
+"""The reports of faults in docs/reports: their lines run with the installed versions, and one that is fixed is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import onnx
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fault_reports", ROOT / "docs" / "fault_reports.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+SCRIPT = script()
+REPORTS = SCRIPT.reports()
+
+
+def on_one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
+def test_the_fault_is_there(report: Any) -> None:
+    if not report.is_installed:
+        pytest.skip(f"needs {', '.join(report.packages)}")
+    result = SCRIPT.actual(report)
+    if report.name == "openvino-matmul-in-bfloat16" and result == report.expected:
+        pytest.skip("this processor has no bfloat16")
+    message = f"{report.name} is fixed in the installed version: remove it from docs/reports/faults.toml"
+    assert result != report.expected, message
+
+
+@pytest.mark.slow
+def test_a_fault_that_is_fixed_is_named() -> None:
+    fixed = REPORTS[0]._replace(name="fixed", packages=["numpy"], code="print('right')", expected="right")
+    with pytest.raises(AssertionError, match="fixed is fixed in the installed version"):
+        test_the_fault_is_there(fixed)
+    ended = SCRIPT.actual(fixed._replace(code="import os; os.abort()"))
+    assert ended == "the process ended with SIGABRT"
+
+
+def test_the_pages_are_those_of_the_reports() -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in SCRIPT.FOLDER.glob("*.md")}
+    assert set(pages) == {"index", *(report.name for report in REPORTS)}
+    for report in REPORTS:
+        assert report.code.strip() in pages[report.name]
+        assert len(report.code.strip().splitlines()) <= 10
+        assert f"| expected | `{report.expected}` |" in pages[report.name]
+        assert f"]({report.name}.md)" in pages["index"]
+
+
+@pytest.mark.parametrize("report", [one for one in REPORTS if one.schema[0]], ids=lambda report: report.name)
+def test_the_quoted_text_is_in_the_specification(report: Any) -> None:
+    schema = onnx.defs.get_schema(*report.schema)
+    parameters: list[Any] = [*schema.inputs, *schema.outputs, *schema.attributes.values()]
+    texts = [schema.doc or "", *(each.description for each in parameters), *(each.name for each in parameters)]
+    assert schema.since_version == report.schema[1]
+    assert any(on_one_line(report.text) in on_one_line(text) for text in texts)
