@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -111,22 +111,30 @@ mutants: $(VENV)/.installed-test
 environments: $(VENV)/.installed-test $(VENV)/.installed-check $(VENV)/.installed-docs
 	$(PIP) install build twine
 
-# Build the wheel, check it, install it into an empty environment, and run the README's lines of Python there.
+# Build the wheel and the source archive, check them, install each into an empty environment, and run the demo there.
 wheel: $(VENV)/.installed
 	$(PIP) install build twine
-	rm -rf dist build/wheel
+	rm -rf dist build/wheel build/archive
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/archive
+	build/archive/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.tar.gz
+	build/archive/bin/eltwise demo >/dev/null
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.whl
-	build/wheel/bin/python examples/make_models.py
 	build/wheel/bin/python examples/readme.py
 	build/wheel/bin/eltwise demo
 	build/wheel/bin/eltwise report
 
-# The fast tests with every Python that is installed, and with the oldest and the newest NumPy.
-test-matrix:
-	.ci/matrix $(MATRIX_TESTS)
+# The fast tests with every Python that is installed, and with the lowest and the newest allowed versions.
+test-matrix: $(VENV)/.installed
+	$(PIP) install uv
+	UV=$(BIN)/uv .ci/matrix $(MATRIX_TESTS)
+
+# The fast tests with the lowest allowed version of each direct dependency, on Python 3.11 and the newest one here.
+test-floors: $(VENV)/.installed
+	$(PIP) install uv
+	UV=$(BIN)/uv PYTHONS="python3.11 newest" RESOLUTIONS=lowest-direct .ci/matrix $(FLOOR_TESTS)
 
 # The tests of kernels on an emulated arm64 processor; skipped where that cannot be set up.
 test-aarch64: $(VENV)/.installed-test

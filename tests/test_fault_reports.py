@@ -1,4 +1,4 @@
-"""The reports of faults in docs/reports: their lines run with the installed versions, and one that is fixed is named."""
+"""Reports of faults in docs/reports: their lines run with the installed versions, and one that is fixed is named."""
 
 from __future__ import annotations
 
