@@ -11,14 +11,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import registry
 from eltwise.targets.report import TargetReport
+from eltwise.tracing.record import record
 from support.conversions import FOLDERS
 from support.target_models import bfloat16_model, bytes_model, legacy_model
 from support.traced_models import CHAIN, parsed
+
+MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
 
 
 @pytest.fixture
@@ -233,3 +237,22 @@ def test_a_model_that_loads_only_with_fixed_sizes_is_said_to(plant: Callable[[st
     traced = eltwise.trace(model, runtime="onnxruntime", against="float64")
     assert (traced.is_good, traced.outputs[0].status) == (False, "failed")
     assert traced.outputs[0].message.endswith("; with fixed sizes it runs: N=1")
+
+
+@pytest.mark.slow
+def test_a_recorded_run_is_a_target(tmp_path: Path) -> None:
+    """A uint8 difference is compared with the exact one, a network with foreign operators with onnxruntime."""
+    model, path = MODELS / "sub14_uint8.onnx", str(tmp_path / "run.safetensors")
+    x, y = (np.load(MODELS / f"sub14_uint8.{name}.npy") for name in "xy")
+    for z, verdict in ((np.maximum(x, y) - y, "disagree"), (x - y, "agree")):
+        save_file({"input/x": x, "input/y": y, "value/z": z}, path)
+        report = eltwise.check(model, path)
+        assert (report.verdict, report.is_good) == (verdict, verdict == "agree"), str(report)
+        assert str(report).endswith("computes the same" if report.is_good else "does not compute the same")
+    network, frame = MODELS.parent / "networks" / "motion.onnx", MODELS.parent / "networks" / "frame.npy"
+    record(network, runtime="onnxruntime", inputs={"frame": np.load(frame)}).save(Path(path))
+    assert eltwise.check(network, path).verdict == "agree"
+    with pytest.raises(eltwise.EltwiseError, match="one set of inputs"):
+        eltwise.check(network, path, inputs={name: {"frame": np.load(frame)} for name in "ab"})
+    with pytest.raises(eltwise.EltwiseError, match="no such file"):
+        eltwise.check(network, str(tmp_path / "none.safetensors"))

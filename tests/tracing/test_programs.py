@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,29 @@ def test_an_input_that_was_baked_in_establishes_nothing(tmp_path: Path) -> None:
     assert caught.value.exit_code == 3
 
 
+def test_a_program_alone_is_compared_with_what_pytorch_exports(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, _model = exported(Net(), tmp_path)
+    (tmp_path / "net.onnx").unlink()
+    if importlib.util.find_spec("onnxscript") is None:
+        with pytest.raises(UnsupportedError, match="install onnxscript beside torch"):
+            eltwise.trace(program, runtime="torch", against="onnxruntime")
+        return
+    for names in (("torch", "onnxruntime"), ("onnxruntime", "torch")):
+        report = eltwise.trace(program, runtime=names[0], against=names[1])
+        assert report.verdict == "agree", str(report)
+        assert {"Gemm", "LeakyRelu", "Exp"} <= {node.op_type for node in report.nodes}
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("trace", "net.pt2", "--runtime", "torch", "--against", "onnxruntime", "-i", "x=x.npy")
+    assert (code, "the model computes the same" in out) == (0, True), err
+
+
 def test_what_is_no_pair_is_refused(tmp_path: Path) -> None:
     program, model = exported(Net(), tmp_path)
-    with pytest.raises(UnsupportedError, match=r"eltwise trace net\.pt2 net\.onnx --runtime torch"):
-        eltwise.trace(program, runtime="torch", against="onnxruntime")
+    with pytest.raises(UnsupportedError, match="does not run an exported program; allowed: torch"):
+        eltwise.trace(program, runtime="openvino", against="onnxruntime")
     with pytest.raises(UnsupportedError, match="does not run an exported program; allowed: torch"):
         eltwise.trace(program, model, runtime="onnxruntime", against="onnxruntime")
     (tmp_path / "broken.pt2").write_bytes(b"PK")

@@ -24,7 +24,7 @@ RUNNING = "running the model"
 
 @click.command(cls=options.Command)
 @click.argument("model", type=options.PATH, help="An .onnx or .xml file.")
-@click.option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino.")
+@click.option("--target", metavar="RUNTIME", help="Check for a runtime: onnxruntime or openvino, or a recorded run.")
 @click.option("--run/--no-run", default=True, help="With --target: run the model there if the runtime is installed.")
 @click.option(
     "--severity",

@@ -72,17 +72,19 @@ def trace(
     from eltwise.formats.model_files import files_of
     from eltwise.formats.tensor_files import parse_tensor_file
     from eltwise.model import Model, read
-    from eltwise.tracing.program import is_program
+    from eltwise.tracing.program import is_program, with_export
     from eltwise.tracing.trace import trace as trace_model
 
     if reproduce is not None:
         check_new_folder(reproduce)
-    first: Path | Model = model
-    second: Path | Model | None = other
-    if is_program(model) and other is not None:  # The inputs are those of the model that was exported from it.
-        readable = second = read(other, reads_weights=False)
+    first: Path | bytes | Model = model
+    second: Path | bytes | Model | None = other
+    if is_program(model) and other is None:
+        first, second = with_export(model, (runtime, against), limit)
+    if is_program(first) and second is not None:  # The inputs are those of the model that was exported from it.
+        readable = second = read(second, reads_weights=False)
     else:
-        readable = first = read(model, reads_weights=False)
+        readable = first = read(first, reads_weights=False)
     sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
     printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))

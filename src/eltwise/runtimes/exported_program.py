@@ -38,6 +38,34 @@ class ExportedProgram:
         return LoadedProgram(self._torch, torch.export.load(io.BytesIO(data)))
 
 
+class Exporter(ExportedProgram):
+    """Programs are not run but exported to ONNX, by PyTorch's own exporter."""
+
+    def load(self, data: bytes, weights: bytes = b"") -> Any:
+        """Load a program."""
+        del weights
+        return _Export(torch.export.load(io.BytesIO(data)))
+
+
+class _Export:
+    """A program whose one result is the bytes of its ONNX model."""
+
+    def __init__(self, program: Any) -> None:
+        self._program = program
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
+        """Export it; there are no inputs."""
+        del inputs, outputs
+        return self._export
+
+    def _export(self) -> Any:
+        return torch.onnx.export(self._program, verbose=False).model_proto.SerializeToString()
+
+    def arrays(self, result: bytes) -> list[object]:
+        """The bytes."""
+        return [np.frombuffer(result, np.uint8)]
+
+
 class LoadedProgram:
     """A program that is ready."""
 

@@ -11,7 +11,7 @@ from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
 from eltwise.conversion import model_of
 from eltwise.core.border import public
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
 from eltwise.runtimes.registry import BY_NAME
@@ -24,7 +24,9 @@ from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
 from eltwise.tracing.inputs import SIZES, check_inputs, feeds_for, open_sizes
+from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
+from eltwise.tracing.trace import trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +38,7 @@ InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
 
 _SIZES_FIXED = "the sizes fixed"
+_UNOPTIMIZED = "onnxruntime:optimization=disabled"
 
 
 class _Run(Protocol):
@@ -81,7 +84,9 @@ def check(
     Args:
         source: what ``load`` takes (a path, the bytes of a file or an ``onnx.ModelProto``), or a loaded model.
             Operators that eltwise does not run may be in it; they are counted and not checked.
-        target: ``onnxruntime`` or ``openvino``, also with options, as in ``openvino:precision=f32``.
+        target: ``onnxruntime`` or ``openvino``, also with options, as in ``openvino:precision=f32``; or the path of a
+            recorded run, ``FILE.safetensors``, which is compared with the exact results where eltwise runs all
+            operators, else with those of onnxruntime without optimizations.
         weights: for the bytes of an .xml file, those of its .bin.
         run: whether the model is run if that is possible.
         severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or
@@ -103,9 +108,12 @@ def check(
     """
     if target is None:
         return problems_of(source, weights)
+    least = severity_named(severity)
+    if is_recording(target):
+        model = read_model(source, weights)
+        return _of_recording(model, target, least, Inputs(_input_sets(model.graph, inputs), tolerance, seed))
     name = split(target).name
     runtimes_of = runtimes_on(name)
-    least = severity_named(severity)
     model = read_model(source, weights)
     adapter = runtimes_of.get(model.graph.origin.domain)
     if adapter is None:
@@ -128,6 +136,21 @@ def check(
     if report.verdict == "disagree" and deployed.observed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
     return report
+
+
+def _of_recording(model: Model, target: str, severity: Severity, inputs: Inputs) -> TargetReport:
+    """What a recorded run computed of a model, beside what the model means.
+
+    Raises:
+        UnsupportedError: for several sets of inputs, since a run is of one.
+    """
+    if len(inputs.sets) > 1:
+        hint = "leave out inputs: those that were recorded are used"
+        raise UnsupportedError("a recorded run is of one set of inputs", got=f"{len(inputs.sets)} sets", hint=hint)
+    arrays = next(iter(inputs.sets.values()), {})
+    reference = _UNOPTIMIZED if model.problems else "eltwise"
+    traced = trace(model, runtime=target, against=reference, inputs=arrays, tolerance=inputs.tolerance)
+    return TargetReport(target, "as recorded", severity=severity, trace=traced)
 
 
 def _input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarray]]:

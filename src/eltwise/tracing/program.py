@@ -26,7 +26,7 @@ ENDING = ".pt2"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in \S+\n\s*([^\n]*)')
 _FLOATS = ("float16", "float32", "float64")
 _TRACE, _RULE = "pkg.torch.onnx.stack_trace", "pkg.onnxscript.rewriter.rule_name"
-_ADAPTER = "eltwise.runtimes.exported_program:ExportedProgram"
+_ADAPTER, _EXPORTER = (f"eltwise.runtimes.exported_program:{name}" for name in ("ExportedProgram", "Exporter"))
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,29 @@ def program_runtime(specification: str) -> Runtime:
         message = f"the runtime {specification!r} does not run an exported program"
         raise UnsupportedError(message, allowed="torch", hint="name torch for the .pt2 file")
     return replace(find(specification), adapter=_ADAPTER, loads_models=True)
+
+
+def with_export(path: Path, names: tuple[str, str], limit: float) -> tuple[Path | bytes, Path | bytes]:
+    """A program alone and the bytes of the ONNX model that PyTorch exports from it, as the two models of a trace.
+
+    Args:
+        path: the program.
+        names: the specifications of the run that is tested and of the reference, one of which is torch.
+        limit: how many seconds the export may take.
+
+    Raises:
+        UnsupportedError: where neither is torch, and where PyTorch does not export it.
+    """
+    is_reference = split(names[0]).name != "torch" == split(names[1]).name
+    runtime = replace(program_runtime(names[is_reference]), adapter=_EXPORTER)
+    with Host(runtime, limit) as host:
+        answer = host.run(Model(files.read_bytes(path)), ())
+    if answer.kind != "result" or answer.arrays[0] is None:
+        message = f"PyTorch does not export the program ({answer.kind}): {answer.words}"
+        hint = "install onnxscript beside torch, or give the model that you exported: eltwise trace net.pt2 net.onnx"
+        raise UnsupportedError(message, where=str(path), hint=hint)
+    model = answer.arrays[0].tobytes()
+    return (model, path) if is_reference else (path, model)
 
 
 def run_program(path: Path, runtime: Runtime, graph: Graph, feeds: Values, limit: float) -> Program:

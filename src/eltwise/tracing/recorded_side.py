@@ -36,7 +36,7 @@ def recorded_side(
         hint = "name that run with against"
         raise UnsupportedError(f"a run whose values are given is not compared with {against}", hint=hint)
     if any(programs):
-        if any(paths) or all(programs) or other is None:
+        if any(paths) or all(programs):
             hint = "eltwise trace net.pt2 net.onnx --runtime torch --against RUNTIME"
             raise UnsupportedError("an exported program is compared with a model that was exported from it", hint=hint)
         name = runtime if programs[0] else against

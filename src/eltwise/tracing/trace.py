@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
@@ -25,7 +26,9 @@ from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.opened import Opened, opened
 from eltwise.tracing.partners import identity
+from eltwise.tracing.program import ProgramRun, is_program, with_export
 from eltwise.tracing.recorded_side import recorded_side
+from eltwise.tracing.recording import RecordedRun
 from eltwise.tracing.references import FLOAT64, REFERENCES, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
@@ -77,7 +80,8 @@ def trace(
             operators may be any that the runtimes have.
         other: another model that is to mean the same, as after a conversion, which the reference runs. Values are
             matched by name, then by shape and contents. One of the two may be the path of a PyTorch program that was
-            saved by ``torch.export.save``, ``FILE.pt2``, which runs in ``torch``.
+            saved by ``torch.export.save``, ``FILE.pt2``, which runs in ``torch``; one alone is compared with the model
+            that PyTorch exports from it, for which it needs onnxscript.
         runtime: the runtime that is tested.
         against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
             in place of every other float type. One of the two may be the path of a recorded run, ``FILE.safetensors``.
@@ -112,7 +116,7 @@ def trace(
     ):
         check_range(name, number, low, high)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-    side = recorded_side(model, other, (runtime, against), float(limit), tuple(REFERENCES))
+    model, other, side = _with_given_side(model, other, (runtime, against), float(limit))
     if side is not None and side.is_tested:
         model, other, runtime, against = model if other is None else other, None, against, runtime
     elif side is not None:
@@ -161,6 +165,15 @@ def trace(
     if recorded is not None:
         report = replace(report, notes=(*recorded.notes, *report.notes))
     return swapped(report) if is_swapped else report
+
+
+def _with_given_side(
+    model: Source | Model, other: Source | Model | None, names: tuple[str, str], limit: float
+) -> tuple[Source | Model, Source | Model | None, RecordedRun | ProgramRun | None]:
+    """The two models, of which a PyTorch program alone is exported, and the run whose values are given, if one is."""
+    if other is None and is_program(model):
+        model, other = with_export(Path(str(model)), names, limit)
+    return model, other, recorded_side(model, other, names, limit, tuple(REFERENCES))
 
 
 def _search(
