@@ -88,6 +88,7 @@ class Regression:
         first: the node that ``trace`` must name, its blame and, if there is one, the cause.
         inputs: those on which it shows; the others are drawn.
         needs: what the version of the first run must say where the fault depends on the processor.
+        switch: the option that makes it right, as the report says it.
     """
 
     address: str
@@ -96,6 +97,7 @@ class Regression:
     first: tuple[str, str, str | None]
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     needs: str = ""
+    switch: str = ""
 
 
 REGRESSIONS = {
@@ -119,7 +121,13 @@ REGRESSIONS = {
         ("onnxruntime==1.24.4", "onnxruntime==1.24.4:optimization=disabled"),
         ("r", "in_graph", None),
     ),
-    "pooling of integers": Regression(f"{ORT}/32132", POOL, ("onnxruntime", UNOPTIMIZED), ("p", "fused", None)),
+    "pooling of integers, an optimizer by name": Regression(
+        f"{ORT}/32132",
+        POOL,
+        ("onnxruntime", UNOPTIMIZED),
+        ("p", "fused", None),
+        switch="right with QDQSelectorActionTransformer disabled",
+    ),
     "float16 overflow": Regression(
         f"{ORT}/31626",
         VARIANCE,
@@ -152,6 +160,7 @@ def test_the_node_of_a_public_regression_is_named(name: str) -> None:
     assert report.first_node is not None
     assert (report.first_name, report.first_node.blame) == one.first[:2]
     assert one.first[2] in (None, report.first_node.cause)
+    assert not one.switch or (report.switches is not None and one.switch in report.switches.sentences)
 
 
 def test_a_regression_that_was_mended_agrees() -> None:
