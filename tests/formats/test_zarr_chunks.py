@@ -231,7 +231,7 @@ def test_a_link_to_a_chunk_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"compressors": None}, {"shards": (100, 100)}], ids=str)
-@pytest.mark.parametrize("damage", [b"", b"\xff" * 21, bytes(1 << 20)])
+@pytest.mark.parametrize("damage", [b"", b"\xff" * 21, bytes(1 << 20)], ids=["empty", "ones", "zeros"])
 def test_a_damaged_chunk_among_many_gives_one_line(tmp_path: Path, options: dict[str, Any], damage: bytes) -> None:
     values = np.random.default_rng(1).random((2000, 100), np.float32)
     a = store(tmp_path / "a.zarr", values, (1, 100), **options)
