@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.fitted_hypotheses import candidates
 from eltwise.core.dtypes import INTEGERS, ElementType
 from eltwise.faults.families import FAMILIES
 from support.difference_cases import CASES, spoiled, unrelated, upper
@@ -307,3 +308,8 @@ def test_limits_of_saturated_integers_are_exact(element_type: ElementType, seed:
     found = compare_arrays(a, np.clip(a, low, high))
     assert (found.cause, found.cause_share) == ("saturation", 1.0), found.explanation
     assert (found.explanation_details["low"], found.explanation_details["high"]) == (low, high)
+
+
+@pytest.mark.parametrize("number", [5e-324, 1e-323, -5e-324, 1.7e308, 1.0])
+def test_an_interval_of_one_number_has_that_candidate(number: float) -> None:
+    assert list(candidates(number, number)) == [number]

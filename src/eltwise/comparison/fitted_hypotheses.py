@@ -115,11 +115,11 @@ def candidates(low: float, high: float) -> Iterator[float]:
     """Numbers of an interval but 0: of few decimals and their reciprocals, of float32, the middle and the ends."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high) or low <= 0 <= high:
         return
-    middle = low / 2 + high / 2
-    nearest = np.float32(middle)
+    middle = low + (high - low) / 2  # Half of the smallest number is 0.
     decimals = [float(f"{middle:.{digits}g}") for digits in range(1, 17)]
     reciprocals = [1 / float(f"{1 / middle:.{digits}g}") for digits in range(1, 17)]
     with np.errstate(all="ignore"):
+        nearest = np.float32(middle)
         singles = [float(nearest), float(np.nextafter(nearest, np.float32(np.inf)))]
         doubles = [middle, *(float(np.nextafter(middle, end)) for end in (-np.inf, np.inf)), low, high]
     ordered = (*decimals[:6], *reciprocals[:4], *singles, *decimals[6:], *reciprocals[4:], *doubles)
