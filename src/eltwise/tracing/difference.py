@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.pairs import has_same_bits
 from eltwise.comparison.records import measure as measure_blocks
 from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
@@ -83,7 +84,7 @@ def measure(
         kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
         message = f"{_described(actual)} instead of {_described(expected)}"
         return Difference("differs", None, None, kind, message, differing=None, beyond=None)
-    if _same_bytes(actual, expected):
+    if has_same_bits(actual, expected):
         return EQUAL
     element_type = of_numpy(expected.dtype)
     tolerance = tolerance_of(tolerances, name) or _default(element_type, expected, is_output=is_output)
@@ -110,7 +111,7 @@ def _measure_types(
         rounded = [np.ascontiguousarray(array, narrow.storage) for array in pair]
         finite = (np.isfinite(array) & ~np.isfinite(one) for array, one in zip(pair, rounded, strict=True))
         overflows = max(int(np.count_nonzero(one)) for one in finite)
-        if not overflows and _same_bytes(*rounded):
+        if not overflows and has_same_bits(*rounded):
             is_exact = all(np.array_equal(one, array) for array, one in zip(pair, rounded, strict=True))
             return EQUAL if is_exact else _ROUNDED
         tolerance = tolerance_of(tolerances, name) or _default(narrow, rounded[1], is_output=is_output)
@@ -215,14 +216,6 @@ def relative_error(error: float | None, expected: np.ndarray) -> float | None:
     """An absolute error as a part of the largest finite value of the reference; None where there is none."""
     largest_value = _largest(expected) if of_numpy(expected.dtype).kind == "float" else 0.0
     return error / largest_value if error is not None and largest_value else None
-
-
-def _same_bytes(actual: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether all bytes are equal, which is difference fast where both lie in one piece."""
-    if not (actual.flags.c_contiguous and expected.flags.c_contiguous):
-        return False
-    one, other = (array.reshape(-1).view(np.uint8).data for array in (actual, expected))
-    return one == other
 
 
 def _default(element_type: ElementType, expected: np.ndarray, *, is_output: bool) -> Tolerance:
