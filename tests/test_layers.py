@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("comparison", "accuracy"),
     ("tracing",),
-    ("targets",),
+    ("targets", "testing"),
     ("cli",),
     ("__main__",),
 )

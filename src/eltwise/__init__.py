@@ -10,8 +10,8 @@
 reports what a runtime computes differently, and ``repair`` rewrites the model so that it does not. ``compare`` says
 which of two sets of tensors differ, where, by how much, and why; ``trace`` says which node of a model is the first
 that two runtimes compute differently, and ``conform`` tests runtimes operator by operator. ``delta`` and ``restore``
-store a checkpoint as its difference from another. ``backend`` is the backend interface of ONNX. Every error that a
-caller can cause is an ``EltwiseError``; ``errors`` has its kinds.
+store a checkpoint as its difference from another. ``testing`` has assertions for tests, and ``backend`` is the backend
+interface of ONNX. Every error that a caller can cause is an ``EltwiseError``; ``errors`` has its kinds.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ __all__ = [
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "testing",
     "trace",
 ]
 
@@ -93,7 +94,7 @@ _LATE = {
 """What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
 
 
-_MODULES = ("backend", "errors")
+_MODULES = ("backend", "errors", "testing")
 
 _FUNCTIONS = "eltwise.engine.functions"
 """Where all other names are."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eltwise import backend as backend
 from eltwise import errors as errors
+from eltwise import testing as testing
 from eltwise.comparison.compare import compare as compare
 from eltwise.conversion import convert as convert
 from eltwise.core.errors import EltwiseError as EltwiseError
@@ -72,6 +73,7 @@ __all__ = [
     "set_num_threads",
     "squared_difference",
     "subtract",
+    "testing",
     "trace",
 ]
 

@@ -43,6 +43,7 @@ def stub() -> str:
     modules.setdefault("eltwise.engine.arrays", []).extend(("Axis", "OtherT", "Plain"))
     private = ("Axis", "OtherT", "Plain")
     lines = ["from eltwise import backend as backend", "from eltwise import errors as errors"]
+    lines.append("from eltwise import testing as testing")
     for module, names in sorted(modules.items()):
         lines += [f"from {module} import {each} as {'_' * (each in private)}{each}" for each in sorted(names)]
     public = "".join(f'    "{name}",\n' for name in eltwise.__all__)

@@ -1,0 +1,162 @@
+"""``assert_same`` and ``assert_close``: two sides are equal, bit for bit or within a tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from eltwise.comparison.numbers import is_float
+from eltwise.comparison.pairs import has_same_bits
+from eltwise.comparison.tolerance import (
+    Tolerance,
+    ToleranceLike,
+    Tolerances,
+    check_patterns,
+    parse_tolerances,
+    tolerance_of,
+)
+from eltwise.core.border import public
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import EltwiseError
+from eltwise.engine.pandas_objects import check_labels
+from eltwise.testing.differences import Rule, differing
+from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
+from eltwise.testing.messages import Failure, message
+
+DEFAULT = Tolerance(ulp=1)
+"""Of floats, where no tolerance is given; other types must be equal."""
+
+
+@public
+def assert_same(
+    actual: object, expected: object, *, equal_nan: bool = True, check_dtype: bool = True, err_msg: str = ""
+) -> None:
+    """Fail unless two sides have the same names, element types, shapes and bits.
+
+    Args:
+        actual: an array of any library, a number, a nested dictionary or list of these, the path of a file of tensors,
+            or a model, of which the constants are compared.
+        expected: what it should be.
+        equal_nan: whether a NaN equals a NaN, whatever its bits.
+        check_dtype: whether element types must be equal too; otherwise values are compared.
+        err_msg: the first lines of the message.
+
+    Raises:
+        AssertionError: where they differ: what, where, by how much and why, in at most 25 lines.
+        EltwiseError: for what cannot be compared.
+
+    >>> assert_same(np.float32([1, 2]), np.float32([1, 2]))
+    >>> assert_same(np.float32([0.0]), np.float32([-0.0]))
+    Traceback (most recent call last):
+    AssertionError: 1 of 1 value differs
+    float32(1), zero_sign
+      only the signs of zeros differ
+      1 of 1 differs; max abs 0, max rel 0, max ULP 0, 1 zero of the other sign
+      worst [0]: -0 (0x80000000) and 0 (0x00000000)
+    A is the expected side, B the actual one
+    """
+    if equal_nan and type(actual) is type(expected) is np.ndarray and actual.dtype == expected.dtype:
+        of_numpy(actual.dtype)
+        if actual.shape == expected.shape and has_same_bits(actual, expected):
+            return
+    check_sides(actual, expected, (), Rule(None, equal_nan, check_dtype), err_msg)
+
+
+@public
+def assert_close(
+    actual: object,
+    expected: object,
+    tolerance: ToleranceLike = None,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    ulp: int | None = None,
+    equal_nan: bool = True,
+    check_dtype: bool = True,
+    err_msg: str = "",
+) -> None:
+    """Fail unless two sides have the same names, element types and shapes, and values within a tolerance.
+
+    Relative tolerances are relative to the larger of two values, so that the order of the sides does not matter.
+
+    Args:
+        actual: what ``assert_same`` takes.
+        expected: what it should be.
+        tolerance: what is forgiven: a text such as ``"ulp<=1"`` or ``"rtol=1e-3, atol=1e-5"``, or these by the pattern
+            of names: ``{"logits*": "ulp<=4"}``. Without any, ``ulp<=1`` of floats, and nothing of other types.
+        rtol: the largest relative difference.
+        atol: the largest absolute one; both together forgive ``atol + rtol * max(abs(actual), abs(expected))``.
+        ulp: the largest distance in units of the last place.
+        equal_nan: whether a NaN is close to a NaN.
+        check_dtype: whether element types must be equal; otherwise values are compared.
+        err_msg: the first lines of the message.
+
+    Raises:
+        AssertionError: where something is beyond the tolerance: what, where, by how much and why.
+        EltwiseError: for what cannot be compared, and for what is no tolerance.
+
+    >>> assert_close(np.float32([1, 2]), np.float32([1, 2.0000002]))
+    >>> assert_close({"a": [1.0, 2.0]}, {"a": [1.0, 2.1]}, rtol=0.1)
+    """
+    if equal_nan and type(actual) is type(expected) is np.ndarray and tolerance is None:
+        is_alike = actual.dtype == expected.dtype and actual.shape == expected.shape
+        if is_alike and of_numpy(actual.dtype) and has_same_bits(actual, expected):
+            parse_tolerances(None, rtol=rtol, atol=atol, ulp=ulp)
+            return
+    tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+    check_sides(actual, expected, tolerances, Rule(None if tolerances else DEFAULT, equal_nan, check_dtype), err_msg)
+
+
+def check_sides(
+    actual: object, expected: object, tolerances: Tolerances, rule: Rule | None = None, err_msg: str = ""
+) -> None:
+    """Fail if two sides differ.
+
+    Args:
+        actual: what ``assert_same`` takes.
+        expected: what it should be.
+        tolerances: what is forgiven, by name.
+        rule: what counts as a difference where no tolerance is given.
+        err_msg: the first lines of the message.
+
+    Raises:
+        AssertionError: where they differ.
+        EltwiseError: for what cannot be compared.
+    """
+    rule = rule or Rule()
+    sides = leaves_of(actual, "actual"), leaves_of(expected, "expected")
+    names = [name for name in sides[1] if name in sides[0]]
+    check_patterns(tolerances, [*sides[1], *sides[0]])
+    failures = _labels(actual, expected, rule)
+    for name in names:
+        of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
+        failure = _compared(name, sides[0][name], sides[1][name], of_name)
+        failures += [failure] if failure is not None else []
+    missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
+    if failures or missing or extra:
+        raise AssertionError(message(failures, missing, extra, len(names), err_msg))
+
+
+def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
+    tensors = as_tensors(actual, expected)
+    if tensors is None:
+        is_same = type(actual) is type(expected) and actual == expected
+        return None if is_same else Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
+    if rule.tolerance is DEFAULT and not all(is_float(each.element_type) for each in tensors):
+        rule = replace(rule, tolerance=None)
+    count = differing(*tensors, rule)
+    return Failure(name, rule, (tensors[1], tensors[0]), count) if count != 0 else None
+
+
+def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
+    """The labels of pandas' and xarray's objects, which must be equal, too."""
+    try:
+        check_labels(expected, actual)
+    except EltwiseError as error:
+        return [Failure("", rule, text=error.problem)]
+    return []
+
+
+def _shown(leaf: Leaf) -> str:
+    return "a tensor" if not isinstance(leaf, str | bytes | int | float | None) else repr(leaf)[:80]

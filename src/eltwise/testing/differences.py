@@ -1,0 +1,58 @@
+"""Whether two tensors are the same: symmetric, so that it does not matter which of them is the expected one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.pairs import Pair, common_type, has_same_bits
+from eltwise.comparison.records import measure
+from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.dtypes import ElementType
+from eltwise.ir.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What counts as a difference.
+
+    Attributes:
+        tolerance: what is forgiven, relative to the larger of two values; None for nothing.
+        equal_nan: whether a NaN equals a NaN, whatever its bits.
+        check_dtype: whether element types must be equal; otherwise values of the smallest type that holds both are
+            compared.
+    """
+
+    tolerance: Tolerance | None = None
+    equal_nan: bool = True
+    check_dtype: bool = True
+
+
+def differing(actual: Tensor, expected: Tensor, rule: Rule) -> int | None:
+    """How many elements count as different; None where types or shapes do."""
+    element_type = common_type(expected.element_type, actual.element_type)
+    has_other_type = rule.check_dtype and actual.element_type is not expected.element_type
+    if actual.shape != expected.shape or has_other_type or element_type is None:
+        return None
+    pair = Pair(expected, actual, element_type)
+    return sum(_differing(*pair.read(start, stop), element_type, rule) for start, stop in pair.ranges())
+
+
+def _differing(a: np.ndarray, b: np.ndarray, element_type: ElementType, rule: Rule) -> int:
+    both_nan = 0 if rule.equal_nan or not is_float(element_type) else int(np.sum(np.isnan(a) & np.isnan(b)))
+    if has_same_bits(a, b):
+        return both_nan
+    records, _histogram = measure(a, b, element_type, rule.tolerance or Tolerance())
+    if rule.tolerance is None:
+        return both_nan + int((records["differing"] - records["both_nan"]).sum())
+    beyond = int(records["beyond"].sum())
+    if beyond and rule.tolerance.rtol:  # The kernel measures relative to the first one.
+        unequal = np.flatnonzero(bits_of(a) != bits_of(b))
+        a, b = a[unequal], b[unequal]
+        with np.errstate(invalid="ignore"):
+            first = np.abs(values_of(a, element_type)) >= np.abs(values_of(b, element_type))
+        records, _histogram = measure(np.where(first, a, b), np.where(first, b, a), element_type, rule.tolerance)
+        beyond = int(records["beyond"].sum())
+    return both_nan + beyond

@@ -1,0 +1,100 @@
+"""The two sides of an assertion as tensors by name: nested containers, files and models have several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from eltwise.comparison.compare import tensors_of
+from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
+from eltwise.engine.arrays import as_array, exact_scalar
+from eltwise.engine.intake import is_scalar, kind_of
+from eltwise.ir.tensors import Tensor, TensorSet, of_array
+
+Leaf: TypeAlias = Tensor | str | bytes | bool | int | float | None
+Leaves: TypeAlias = dict[str, Leaf]
+"""What a side has, by name: tensors, and what stands between them, such as a text or None."""
+
+_DEEPEST = 64
+
+
+def leaves_of(value: object, side: str) -> Leaves:
+    """Take in one side: every tensor of it by its name, which is empty for a single one.
+
+    Raises:
+        EltwiseError: for what holds no tensors, and for a file that cannot be read.
+    """
+    if _is_set(value):
+        tensors = tensors_of(value, side)
+        for error in tensors.unreadable.values():
+            raise error
+        return {"": next(iter(tensors.values()))} if tensors.is_one and len(tensors) == 1 else dict(tensors)
+    leaves: Leaves = {}
+    for name, leaf in _walked(value, side, "", 0):
+        if name in leaves:
+            raise AttributeValueError("two values have one name", operand=f"{side} {name!r}")
+        leaves[name] = leaf
+    return leaves
+
+
+def _is_set(value: object) -> bool:
+    """Whether it is a path, a model or a set of tensors, as ``compare`` takes them."""
+    is_foreign = hasattr(value, "graph") or hasattr(value, "state_dict")
+    return isinstance(value, str | os.PathLike | TensorSet) or (is_foreign and not kind_of(value))
+
+
+def _walked(value: object, side: str, name: str, depth: int) -> Iterator[tuple[str, Leaf]]:
+    if depth > _DEEPEST:
+        raise AttributeValueError("containers are nested too deeply", operand=side, allowed=f"{_DEEPEST} levels")
+    items: Any = None
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    if items is None:
+        yield name, _leaf(value, f"{side} {name!r}" if name else side)
+        return
+    for key, item in items:
+        yield from _walked(item, side, f"{name}.{key}" if name else str(key), depth + 1)
+
+
+def _leaf(value: object, operand: str) -> Leaf:
+    if value is None or isinstance(value, str | bytes) or is_scalar(value):
+        return value  # type: ignore[return-value]
+    if isinstance(value, Path):
+        raise AttributeValueError("a path is a whole side", operand=operand, hint="compare the two files by themselves")
+    if getattr(value, "requires_grad", False) and kind_of(value) == "torch":
+        tensor: Any = value
+        value = tensor.detach()
+    array, _element_type = as_array(value, operand)
+    return of_array("", array, operand)
+
+
+def as_tensors(actual: Leaf, expected: Leaf) -> tuple[Tensor, Tensor] | None:
+    """Two leaves as tensors, a Python number in the type of the other side if that holds it; None for other leaves."""
+    types = [leaf.element_type for leaf in (expected, actual) if isinstance(leaf, Tensor)]
+    tensors = []
+    for leaf in (actual, expected):
+        if isinstance(leaf, Tensor):
+            tensors.append(leaf)
+        elif is_scalar(leaf):
+            tensors.append(of_array("", _array_of_number(leaf, types)))
+        else:
+            return None
+    return tensors[0], tensors[1]
+
+
+def _array_of_number(number: object, types: list[Any]) -> np.ndarray:
+    if types:
+        try:
+            return exact_scalar(number, types[0], "")
+        except EltwiseError:
+            pass  # It differs in its type, which the comparison says.
+    array = np.asarray(number)
+    if array.dtype.kind not in "bif":
+        raise ElementTypeError("no element type holds this number", got=shown(number))
+    return array

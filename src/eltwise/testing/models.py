@@ -1,0 +1,105 @@
+"""``assert_same_model``: two models compute the same on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
+from eltwise.core.border import public
+from eltwise.core.errors import GraphError
+from eltwise.model import Model, read
+from eltwise.ops.schema import Domain
+from eltwise.testing.assertions import check_sides
+from eltwise.tracing.record import record
+from eltwise.verification import runs_of
+
+if TYPE_CHECKING:
+    from eltwise.formats.registry import Source
+
+RUNTIMES: dict[Domain, str] = {"ai.onnx": "onnxruntime", "openvino": "openvino"}
+"""What runs models of a format that eltwise does not run."""
+
+_MOST_RUNS = 8
+
+Values = dict[str, np.ndarray]
+
+
+@public
+def assert_same_model(
+    actual: Source | Model,
+    expected: Source | Model,
+    *,
+    inputs: Mapping[str, object] | None = None,
+    tolerance: ToleranceLike = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    ulp: int | None = None,
+    runtime: str = "",
+    seed: int = 0,
+    err_msg: str = "",
+) -> None:
+    """Fail unless two models give the same outputs on the same inputs.
+
+    Models of which eltwise runs every operator are run here; others in onnxruntime or OpenVINO, each in a process.
+
+    Args:
+        actual: what ``load`` takes, or a loaded model.
+        expected: the model that it should compute the same as.
+        inputs: arrays by the names of inputs. Without any, models that eltwise runs get hard values, such as infinities
+            and the limits of types, and random ones several times; others get random ones once.
+        tolerance: what is forgiven, as for ``assert_close``; without any, every bit counts.
+        rtol: the largest relative difference.
+        atol: the largest absolute one.
+        ulp: the largest distance in units of the last place.
+        runtime: the specification of the runtime that runs both.
+        seed: of the inputs that are drawn.
+        err_msg: the first lines of the message.
+
+    Raises:
+        AssertionError: where outputs differ.
+        EltwiseError: for models that cannot be read or run, and for inputs that do not fit them.
+
+    >>> assert_same_model("examples/models/sub6_axis1.onnx", "examples/models/sub6_axis1.onnx")
+    """
+    tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+    models = read(actual), read(expected)
+    names = [{port.name for port in model.inputs} for model in models]
+    if names[0] != names[1]:
+        got, allowed = (", ".join(sorted(each)) for each in names)
+        raise GraphError("the models have other inputs", got=got, allowed=allowed)
+    is_run_here = not runtime and not any(model.problems for model in models)
+    runs = _runs_here(*models, inputs, seed) if is_run_here else _runs_there(models, inputs, runtime, seed)
+    for results, outputs in runs:
+        check_sides(results, outputs, tolerances, err_msg=err_msg)
+
+
+def _runs_here(
+    actual: Model, expected: Model, inputs: Mapping[str, object] | None, seed: int
+) -> Iterator[tuple[Values, Values]]:
+    """The outputs of both, run after run."""
+    if inputs is not None:
+        feeds: dict[str, Any] = {**expected.random_inputs(seed), **inputs}
+        yield actual.run(feeds), expected.run(feeds)
+        return
+    count, refusal = 0, ""
+    for run in runs_of(expected, seed, _MOST_RUNS):
+        if isinstance(run, str):
+            refusal = refusal or run
+            continue
+        count += 1
+        yield actual.run(run.feeds), run.expected
+    if not count:
+        raise GraphError(f"no inputs could be drawn for the model: {refusal}", hint="give inputs")
+
+
+def _runs_there(
+    models: tuple[Model, Model], inputs: Mapping[str, object] | None, runtime: str, seed: int
+) -> Iterator[tuple[Values, Values]]:
+    """The outputs of both in a runtime."""
+    actual, expected = models
+    first = record(expected, runtime=runtime or RUNTIMES[expected.graph.origin.domain], inputs=inputs, seed=seed)
+    other = record(actual, runtime=runtime or RUNTIMES[actual.graph.origin.domain], inputs=first.inputs)
+    yield other.values, first.values

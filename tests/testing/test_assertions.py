@@ -1,0 +1,190 @@
+"""The assertions: what is the same, what is close, in both orders; and messages of at most 25 lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from onnx import TensorProto, helper
+from safetensors.numpy import save_file
+
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.oracle import same_bits
+from eltwise.oracle.hard_values import hard_values
+from eltwise.testing import assert_close, assert_same, assert_same_model
+
+W = np.random.default_rng(3).standard_normal((8, 12)).astype(np.float32)
+FLOATS = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, 1.0000001, 1e-45, 3.4e38])
+
+
+def message_of(check: Callable[..., None], actual: object, expected: object, **options: object) -> str:
+    """The message of a failure, which comes in both orders; empty where there is none."""
+    messages = []
+    for one, other in ((actual, expected), (expected, actual)):
+        try:
+            check(one, other, **options)
+            messages.append("")
+        except AssertionError as error:
+            messages.append(str(error))
+    assert all(len(text.splitlines()) <= 25 for text in messages)
+    assert bool(messages[0]) == bool(messages[1])
+    return messages[0]
+
+
+@pytest.mark.parametrize("element_type", [one for one in TYPES if one.runs], ids=str)
+def test_one_element_with_other_bits_is_a_difference_in_every_type(element_type: ElementType) -> None:
+    values = np.array([True, False]) if element_type is BOOL else hard_values(element_type)
+    assert message_of(assert_same, values, values.copy()) == ""
+    assert message_of(assert_same, values[::2], values.copy()[::2]) == ""
+    for index in range(0, values.size, -(-values.size // 6)):
+        other = values.copy()
+        other[index] = values[index - 1]
+        is_same = bool(same_bits(other, values))
+        assert (message_of(assert_same, other, values) == "") == is_same
+        assert is_same or message_of(assert_same, [other], [values]).startswith("1 of 1 value differs")
+
+
+@given(
+    npst.arrays(np.float32, 9, elements=FLOATS),
+    npst.arrays(np.float32, 9, elements=FLOATS),
+    st.sampled_from([0.0, 1e-7, 0.5, 2.0]),
+    st.sampled_from([0.0, 1e-30, 1.0]),
+    st.booleans(),
+)
+def test_close_means_the_formula_in_both_orders(
+    a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool
+) -> None:
+    message = message_of(assert_close, a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    with np.errstate(all="ignore"):
+        gap = np.abs(a - b)
+        within = gap <= np.float32(atol) + np.float32(rtol) * np.maximum(np.abs(a), np.abs(b))
+    is_close = (a == b) | (within & np.isfinite(gap)) | (np.isnan(a) & np.isnan(b) & equal_nan)
+    assert (message == "") == bool(is_close.all())
+
+
+@given(npst.arrays(np.float32, 5, elements=st.floats(-8, 8, width=32)), st.integers(0, 3))
+def test_neighbours_are_close_by_default_and_integers_are_exact(values: np.ndarray, steps: int) -> None:
+    other = values
+    for _step in range(steps):
+        other = np.nextafter(other, np.float32(np.inf))
+    assert (message_of(assert_close, values, other) == "") == (steps <= 1)
+    assert message_of(assert_close, values, other, ulp=steps) == ""
+    assert (message_of(assert_close, np.arange(5), np.arange(5) + steps) == "") == (steps == 0)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "options", "part"),
+    [
+        ({"a": W}, {"a": W, "b": W}, {}, "missing in actual: b"),
+        ({"a": W, "b": W}, {"a": W}, {}, "not in expected: b"),
+        ([W, [W, W + 1]], [W, (W, W)], {}, "1.1: float32(8,12)"),
+        ({"a": None}, {"a": W}, {}, "None instead of a tensor"),
+        (["x"], ["y"], {}, "'x' instead of 'y'"),
+        ([1, True], [1, 1], {}, "1: bool() instead of int64(), other_type"),
+        (W, W[:2], {}, "float32(8,12) instead of float32(2,12)"),
+        (W.astype(np.float64), W, {}, "float64(8,12) instead of float32(8,12)"),
+        (W.T.copy(), W, {}, "float32(12,8) instead of float32(8,12), transposed"),
+        (W * 2, W, {}, "B is A times 2^1"),
+        (W * 2, W, {"err_msg": "step 3"}, "step 3\n1 of 1 value differs"),
+        (np.float32([np.nan]), np.float32([np.nan]), {"equal_nan": False}, "equal_nan is False"),
+        (np.float32(0.5), 0.1, {}, "float32() instead of float64()"),
+    ],
+)
+def test_a_failure_says_what_and_why(
+    actual: object, expected: object, options: Mapping[str, object], part: str
+) -> None:
+    message_of(assert_same, actual, expected, **options)
+    with pytest.raises(AssertionError) as raised:
+        assert_same(actual, expected, **options)
+    assert part in str(raised.value)
+
+
+def test_values_of_two_types_are_the_same_where_types_are_not_checked() -> None:
+    assert message_of(assert_same, W.astype(np.float64), W, check_dtype=False) == ""
+    assert message_of(assert_same, W.astype(np.float64) * 2, W, check_dtype=False)
+    assert message_of(assert_same, np.float32(0.5), 0.5) == ""
+
+
+def test_a_message_is_short_whatever_differs() -> None:
+    many = {f"layers.{number}.{'weight' * 9}": W * number for number in range(300)}
+    other = {name: array + 1 for name, array in many.items()}
+    message = message_of(assert_close, other | {"more": W}, many | {"less": W}, rtol=1e-3, err_msg="text\n" * 99)
+    assert "300 of 300 values differ" in message
+    assert "also different: " in message
+    assert message.endswith("A is the expected side, B the actual one")
+
+
+def test_files_arrays_and_models_are_sides(tmp_path: Path) -> None:
+    save_file({"w": W, "layers.0": W}, tmp_path / "a.safetensors")
+    np.save(tmp_path / "w.npy", W)
+    assert_same(tmp_path / "a.safetensors", {"w": W, "layers": [W]})
+    assert_same(str(tmp_path / "w.npy"), W)
+    assert "w: float32(8,12)" in message_of(assert_same, tmp_path / "a.safetensors", {"w": W + 1, "layers": [W]})
+    model = _model(tmp_path / "m.onnx", 3.0)
+    assert_same(model, {"c": np.float32([3])})
+    assert_same(onnx.load(model), model)
+
+
+@pytest.mark.parametrize(
+    ("actual", "options"),
+    [
+        (W.astype(complex), {}),
+        ([np.array(["x"])], {}),
+        ("no.npy", {}),
+        ({"a": {"b": 1}, "a.b": 2}, {}),
+        (2**70 + 1, {}),
+        (W, {"tolerance": 1e-3}),
+        (W, {"tolerance": "v: ulp<=1"}),
+        (W, {"rtol": -1.0}),
+        (W, {"err_msg": 3}),
+    ],
+)
+def test_bad_input_is_no_failed_assertion(actual: object, options: Mapping[str, object]) -> None:
+    for one, other in ((actual, W), (W, actual), (actual, actual)):
+        with pytest.raises(EltwiseError):
+            assert_close(one, other, **options)
+
+
+def test_labels_of_data_frames_are_compared() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert message_of(assert_same, pandas.Series([1.0, 2.0]), pandas.Series([1.0, 2.0])) == ""
+    assert "labels differ" in message_of(assert_same, pandas.Series([1.0]), pandas.Series([1.0], index=["x"]))
+
+
+def test_tensors_of_torch_are_sides() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(W, requires_grad=True)
+    assert message_of(assert_same, {"w": tensor}, {"w": W}) == ""
+    assert "scaled" in message_of(assert_same, {"w": tensor * 2}, {"w": W})
+
+
+def _model(path: Path, constant: float, op_type: str = "Mul", name: str = "x") -> Path:
+    node = helper.make_node(op_type, [name, "c"] if op_type == "Mul" else [name], ["y"])
+    shape = [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["N"]) for each in (name, "y")]
+    weights = [helper.make_tensor("c", TensorProto.FLOAT, [1], [constant])]
+    graph = helper.make_graph([node], "g", shape[:1], shape[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_models_are_the_same_where_their_outputs_are(tmp_path: Path) -> None:
+    three, four = _model(tmp_path / "3.onnx", 3.0), _model(tmp_path / "4.onnx", 4.0)
+    assert message_of(assert_same_model, three, str(three)) == ""
+    assert "y: float32(" in message_of(assert_same_model, three, four)
+    assert message_of(assert_same_model, three, four, rtol=0.25, inputs={"x": np.float32([1, 2])}) == ""
+    assert message_of(assert_same_model, three, four, inputs={"x": np.float32([1, 2])})
+    with pytest.raises(EltwiseError):
+        assert_same_model(three, _model(tmp_path / "z.onnx", 3.0, name="z"))
+
+
+def test_a_runtime_runs_the_models_that_eltwise_does_not(tmp_path: Path) -> None:
+    sines, cosines = (_model(tmp_path / f"{name}.onnx", 1.0, name) for name in ("Sin", "Cos"))
+    assert message_of(assert_same_model, sines, sines, inputs={"x": W[0]}) == ""
+    assert message_of(assert_same_model, sines, cosines)
