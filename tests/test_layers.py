@@ -28,7 +28,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("comparison", "accuracy"),
     ("tracing",),
-    ("targets", "testing"),
+    ("targets", "configuration"),
+    ("testing",),
     ("cli",),
     ("__main__",),
 )

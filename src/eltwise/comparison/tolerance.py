@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 
@@ -37,12 +37,14 @@ class Tolerance:
         rtol: the largest difference relative to A; None for no such limit.
         atol: the largest absolute difference; None for no such limit.
         pattern: the names that it is for, with ``*`` and ``?``; empty for all.
+        is_default: whether it may be for no tensor at all, as one of a project's configuration.
     """
 
     ulp: int | None = None
     rtol: float | None = None
     atol: float | None = None
     pattern: str = ""
+    is_default: bool = False
 
     def __str__(self) -> str:
         parts = [f"ulp<={self.ulp}"] if self.ulp is not None else []
@@ -112,6 +114,11 @@ def parse_tolerances(
     return (*([] if general == Tolerance() else [general]), *parsed)
 
 
+def default_tolerances(texts: Mapping[str, str]) -> Tolerances:
+    """Read the tolerances of a project's configuration, each of which may be for no tensor of a comparison."""
+    return tuple(replace(one, is_default=True) for one in parse_tolerances(texts))
+
+
 def tolerance_files(texts: Iterable[str]) -> list[str]:
     """The files that tolerances are read from."""
     return [text[1:] for text in texts if text.startswith("@")]
@@ -168,7 +175,7 @@ def check_patterns(tolerances: Tolerances, names: Iterable[str]) -> None:
     """
     present = list(dict.fromkeys(names))
     for tolerance in tolerances:
-        if not tolerance.is_for(*present):
+        if not (tolerance.is_default or tolerance.is_for(*present)):
             raise unknown_name("tensor", tolerance.pattern, present, operand=f"tolerance {str(tolerance)!r}")
 
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from eltwise.core.errors import ArgumentTypeError, AttributeValueError, EltwiseError, shown
 
+__tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
+
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 _ErrorT = TypeVar("_ErrorT", bound=EltwiseError)
 

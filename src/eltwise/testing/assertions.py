@@ -24,6 +24,8 @@ from eltwise.testing.differences import Rule, differing
 from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
 from eltwise.testing.messages import Failure, message
 
+__tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
+
 DEFAULT = Tolerance(ulp=1)
 """Of floats, where no tolerance is given; other types must be equal."""
 

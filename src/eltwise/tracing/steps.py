@@ -6,7 +6,7 @@ that it really had, and these are within the tolerance. So a tie is no fault of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,11 @@ class Ties:
 
     count: int
     size: int
+
+
+def has_steps(operator: str, operands: Collection[str], results: Collection[str]) -> bool:
+    """Whether an operator rounds or compares floats; the kinds of its operands' types and its results' say which."""
+    return "float" in operands and (any(kind != "float" for kind in results) or operator in _OF_FLOATS)
 
 
 class Steps:
@@ -92,9 +97,9 @@ class Steps:
 
     def _has_steps(self, number: int, actual: Values, results: Iterable[str]) -> bool:
         model = self._runs.model
-        reads_floats = any(name in actual and is_float(actual[name].dtype) for name in model.reads[number])
+        operands = {of_numpy(actual[name].dtype).kind for name in model.reads[number] if name in actual}
         kinds = {of_numpy(actual[name].dtype).kind for name in results}
-        return reads_floats and (kinds != {"float"} or model.nodes[number].schema.name in _OF_FLOATS)
+        return has_steps(model.nodes[number].schema.name, operands, kinds)
 
     def _agree(self, number: int, actual: Values, values: Values) -> bool:
         """Whether all inputs of a node are within the tolerance."""

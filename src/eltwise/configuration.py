@@ -1,0 +1,48 @@
+"""The table ``[tool.eltwise]`` of a project's ``pyproject.toml``: the defaults of commands and goldens."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eltwise.core import fields
+from eltwise.core.errors import FileFormatError
+from eltwise.formats import files
+
+FILE = "pyproject.toml"
+_LARGEST = 1 << 24
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a project chooses.
+
+    Attributes:
+        tolerances: what is forgiven, by the pattern of the names of tensors; the last one that is for a tensor counts.
+        runtimes: specifications of runtimes: all of them for ``conform``, and the first that reads a model for goldens.
+        severity: the least severity of findings of ``check`` that counts; empty for the default.
+    """
+
+    tolerances: Mapping[str, str] = field(default_factory=dict)
+    runtimes: tuple[str, ...] = ()
+    severity: str = ""
+
+
+def read_configuration(folder: Path) -> Configuration:
+    """Read the configuration of the nearest project: of a folder, or of one above it.
+
+    Raises:
+        EltwiseError: for a file that is not TOML, and for unknown keys and wrong values in the table.
+    """
+    for path in (each / FILE for each in (folder, *folder.parents)):
+        if path.is_file():
+            content = files.read_bytes(path, _LARGEST)
+            try:
+                table = tomllib.loads(content.decode()).get("tool", {}).get("eltwise")
+            except ValueError as error:
+                raise FileFormatError(f"not TOML ({error})", where=str(path)) from None
+            if table is not None:
+                return fields.read(Configuration, table, f"{path}: [tool.eltwise]")
+    return Configuration()

@@ -1,0 +1,109 @@
+"""Tolerances of outputs that follow from the same graph in float64 and its number of nodes.
+
+An output of floats may differ from one runtime, version or processor to the next by what comes of the rounding of each
+node. Its bound is ``4 * (E + sqrt(N) * u * M)``:
+
+- E is the largest difference of the recorded output from that of the same graph in float64 on the same inputs. It
+  includes what the conditioning of this model on these inputs makes of its rounding errors, in one order of evaluation.
+- N is the number of nodes and u the unit roundoff of the least precise float type in the model. Independent rounding
+  errors of N steps add up to ``sqrt(N) * u`` of the largest value M; the term stands in where E is small by chance, as
+  it may be of few elements.
+- Of the 4, one is for the recorded output, and three for the other one, whose error is another draw of the same kind.
+
+It is an estimate, not a proof: a proven bound grows with the product of all weights and says nothing of a deep network.
+None follows for an output behind a node with steps, such as QuantizeLinear: the smallest difference may become a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from eltwise.comparison.tolerance import Tolerance, Tolerances
+from eltwise.core.errors import UnsupportedError
+from eltwise.model import Model
+from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.references import FLOAT64
+from eltwise.tracing.runner import Values, is_float
+from eltwise.tracing.steps import has_steps
+from eltwise.tracing.trace import trace
+
+FACTOR = 4
+FORMULA = f"{FACTOR} * (error + sqrt(nodes) * unit_roundoff * largest_value)"
+
+_OF_SHAPES = ("Shape", "Size", "ShapeOf")
+
+
+def bounds_of(
+    model: Model, runtime: str, inputs: Values, outputs: Values
+) -> tuple[Tolerances, list[dict[str, object]]]:
+    """Derive the tolerances of a model's outputs.
+
+    Args:
+        model: the model.
+        runtime: the specification of the runtime that gave the outputs.
+        inputs: by name.
+        outputs: by name.
+
+    Returns:
+        A tolerance for each output, and the terms of the formula for each of floats.
+
+    Raises:
+        UnsupportedError: where none follows for an output of floats.
+    """
+    floats = {name: array for name, array in outputs.items() if is_float(array.dtype)}
+    tolerances = [Tolerance(ulp=0, pattern=name) for name in outputs if name not in floats]
+    if not floats:
+        return tuple(tolerances), []
+    feeds, _source = feeds_for(model.graph, inputs, 0)
+    traced = read_model(model.graph, feeds)
+    ports = {port.name: port.value for port in model.graph.outputs}
+    behind = _behind_steps(traced)
+    for name in floats:
+        if ports[name] in behind:
+            node = behind[ports[name]]
+            problem = f"no tolerance follows from float64: it depends on {node}, which rounds or compares floats"
+            raise UnsupportedError(problem, operand=f"output {name!r}", hint="give one, such as tolerance='rtol=1e-3'")
+    report = trace(model, runtime=runtime, against=FLOAT64, inputs=inputs, switches=False)
+    roundoff, errors = _unit_roundoff(traced), {output.name: output for output in report.outputs}
+    terms: list[dict[str, object]] = []
+    for name, array in floats.items():
+        output = errors[name]
+        if output.error is None or not math.isfinite(output.error):
+            problem = f"no tolerance follows from float64: {output.message or 'the results are not finite'}"
+            raise UnsupportedError(problem, operand=f"output {name!r}", hint="give one, such as tolerance='rtol=1e-3'")
+        wide = np.abs(array.astype(np.float64))
+        largest = float(np.max(wide, initial=0.0, where=np.isfinite(wide)))
+        bound = FACTOR * (output.error + math.sqrt(len(traced.nodes)) * roundoff * largest)
+        tolerances.append(Tolerance(atol=float(f"{bound:.2e}"), pattern=name))
+        of_model = {"nodes": len(traced.nodes), "unit_roundoff": roundoff}
+        terms.append({"output": name, "error": output.error, **of_model, "largest_value": largest})
+    return tuple(tolerances), terms
+
+
+def _kinds(model: TracedModel, names: Iterable[str]) -> dict[str, str]:
+    """The kinds of the types of values that are known."""
+    types = {name: model.types[name].element_type for name in names if name in model.types}
+    return {name: element_type.kind for name, element_type in types.items() if element_type is not None}
+
+
+def _behind_steps(model: TracedModel) -> dict[str, str]:
+    """The values that depend on a node that rounds or compares floats, each with the first such node."""
+    behind: dict[str, str] = {}
+    for number, node in enumerate(model.nodes):
+        kinds = [_kinds(model, names[number]).values() for names in (model.reads, model.made)]
+        first = next((behind[name] for name in model.reads[number] if name in behind), None)
+        if first is None and has_steps(node.schema.name, *kinds) and node.schema.name not in _OF_SHAPES:
+            first = f"{node.schema.name} {node.label!r}"
+        if first is not None:
+            behind |= dict.fromkeys(model.made[number], first)
+    return behind
+
+
+def _unit_roundoff(model: TracedModel) -> float:
+    """That of the float type of the fewest digits in a model."""
+    types = [known.element_type for known in model.types.values()]
+    return math.ldexp(1.0, -min(each.digits for each in types if each is not None and each.kind == "float"))

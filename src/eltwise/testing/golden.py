@@ -1,0 +1,180 @@
+"""Golden results: arrays and runs of models that a test compares with those recorded beside it.
+
+A golden is a recorded run, as ``eltwise record`` writes it: a safetensors file with ``input/NAME`` and ``value/NAME``.
+Its metadata has ``golden``, its version; ``tolerance``, one a line; and of a model ``run``, ``version``, ``machine``
+and ``bounds``, the terms that its derived tolerances come from.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from eltwise.comparison.compare import compare
+from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tolerances, parse_tolerances
+from eltwise.configuration import Configuration
+from eltwise.core.border import public
+from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.testing.assertions import check_sides
+from eltwise.testing.subjects import Arrays, ModelRun, subject_of
+from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
+
+__tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
+
+FORMAT = "1"
+"""The version of what a golden holds; it grows where a field gets another meaning."""
+
+UPDATE = "--eltwise-update"
+_NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The fixture ``golden`` of one test.
+
+    Attributes:
+        folder: where its goldens are.
+        test: what pytest calls the test.
+        root: the folder that paths are relative to in messages.
+        configuration: what the project forgives and runs by default.
+        is_updated: whether goldens are written.
+        reports: the folder for reports of failures; None for no reports.
+        written: the goldens that were written in this session.
+    """
+
+    folder: Path
+    test: str
+    root: Path
+    configuration: Configuration
+    is_updated: bool
+    reports: Path | None
+    written: set[Path]
+
+    @public
+    def check(
+        self,
+        name: str,
+        actual: object,
+        inputs: Mapping[str, object] | None = None,
+        *,
+        runtime: str = "",
+        tolerance: ToleranceLike = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        ulp: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Fail unless a result is the recorded one.
+
+        Args:
+            name: of the golden; its file is ``goldens/TEST_FILE/NAME.safetensors`` beside the file of the test.
+            actual: a model (its path, an ``onnx.ModelProto`` or a loaded one), which is run; or arrays as
+                ``assert_same`` takes them.
+            inputs: of a model, by name. The others are drawn when the golden is written, and read from it afterwards.
+            runtime: the specification of the runtime that runs the model: by default eltwise where it runs all
+                operators, else onnxruntime or OpenVINO.
+            tolerance: what is forgiven. Without any it is what the project's configuration says of the name; else the
+                bound that was derived when the golden of a model was written; else every bit counts.
+            rtol: the largest relative difference.
+            atol: the largest absolute one.
+            ulp: the largest distance in units of the last place.
+            seed: of the inputs that are drawn.
+
+        Raises:
+            AssertionError: where there is no golden yet, or the result differs.
+            EltwiseError: for a golden of another version, a model that cannot be run, bad arguments.
+        """
+        if not _NAME.fullmatch(name):
+            allowed = "letters, digits, _, . and -, beginning with a letter, a digit or _"
+            raise AttributeValueError("not the name of a golden", operand="name", got=repr(name), allowed=allowed)
+        requested = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+        subject = subject_of(actual, name, inputs, (runtime, self.configuration.runtimes), seed)
+        path = self.folder / f"{name}{ENDING}"
+        if self.is_updated and path not in self.written:
+            self._update(path, subject, requested)
+            self.written.add(path)
+            return
+        if not path.exists():
+            raise AssertionError(f"there is no golden {self._relative(path)}; write it with: {self._command()}")
+        golden = self._read(path)
+        result = subject.recording(golden.inputs)
+        tolerances = requested or (*_stored(golden), *default_tolerances(self.configuration.tolerances))
+        head = self._head(path, actual, golden)
+        try:
+            if inputs is not None:
+                check_sides(result.inputs, golden.inputs, (), err_msg=f"inputs of the {head}")
+            check_sides(result.values, golden.values, tolerances, err_msg=head)
+        except AssertionError:
+            self._write_report(path, golden, result, tolerances)
+            raise
+
+    def _update(self, path: Path, subject: Arrays | ModelRun, requested: Tolerances) -> None:
+        """Write a golden, unless the one that is there holds the same."""
+        try:
+            previous = self._read(path)
+        except EltwiseError:
+            previous = None
+        recording = subject.recording(previous.inputs if previous else {})
+        if previous is not None and _is_same(previous, recording) and (not requested or requested == _stored(previous)):
+            return
+        tolerances, described = (requested, {}) if requested else subject.bounds(recording)
+        metadata = {"golden": FORMAT, **recording.metadata, "tolerance": "\n".join(map(str, tolerances)), **described}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Recording(recording.inputs, recording.values, metadata).save(path)
+
+    def _read(self, path: Path) -> Recording:
+        """Read a golden.
+
+        Raises:
+            EltwiseError: for a file that is none, and for a golden of another version.
+        """
+        golden = read_recording(path)
+        version = golden.metadata.get("golden", "none")
+        if version != FORMAT:
+            problem, hint = "a golden of another version", f"write it anew with: {self._command()}"
+            raise RecordingError(problem, where=self._relative(path), got=version, allowed=FORMAT, hint=hint)
+        return golden
+
+    def _head(self, path: Path, actual: object, golden: Recording) -> str:
+        """The first lines of a message: which golden it is, how to write it anew, and how to find the node."""
+        lines = [f"golden {self._relative(path)}, {golden.metadata.get('run', 'arrays')}"]
+        lines.append(f"if the new result is right: {self._command()}")
+        if isinstance(actual, str | Path) and "run" in golden.metadata:
+            sides = ["--runtime", golden.metadata["run"], "--against", self._relative(path)]
+            lines.append(f"to compare the outputs: {shlex.join(['eltwise', 'trace', str(actual), *sides])}")
+        return "\n".join(lines)
+
+    def _write_report(self, path: Path, golden: Recording, result: Recording, tolerances: Tolerances) -> None:
+        """Write the comparison as a page and as JSON, and the result as the golden that it would be."""
+        if self.reports is None:
+            return
+        target = self.reports / self.folder.name / path.stem
+        target.parent.mkdir(parents=True, exist_ok=True)
+        report = compare(golden.values, result.values, tolerance=tolerances)
+        report.to_html(target.with_name(f"{path.stem}.html"))
+        report.to_json(target.with_name(f"{path.stem}.json"))
+        metadata = {**golden.metadata, **result.metadata}
+        Recording(result.inputs, result.values, metadata).save(target.with_name(path.name))
+
+    def _command(self) -> str:
+        return shlex.join(["pytest", UPDATE, self.test])
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def _stored(golden: Recording) -> Tolerances:
+    return parse_tolerances(golden.metadata.get("tolerance", "").splitlines())
+
+
+def _is_same(golden: Recording, recording: Recording) -> bool:
+    """Whether two recordings have the same inputs and values, bit for bit."""
+    try:
+        check_sides(recording.inputs, golden.inputs, ())
+        check_sides(recording.values, golden.values, ())
+    except AssertionError:
+        return False
+    return True

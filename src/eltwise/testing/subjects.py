@@ -1,0 +1,99 @@
+"""What a golden is recorded of: arrays as they are, or a model that is run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eltwise.comparison.tolerance import Tolerances
+from eltwise.core.errors import AttributeValueError, ElementTypeError
+from eltwise.formats.registry import FORMATS
+from eltwise.model import Model, read
+from eltwise.testing.bounds import FORMULA, bounds_of
+from eltwise.testing.leaves import as_tensors, leaves_of
+from eltwise.testing.models import runtime_of
+from eltwise.tracing.record import record
+from eltwise.tracing.recording import Recording
+
+Bounds = tuple[Tolerances, dict[str, str]]
+"""Tolerances, and what the metadata of a golden says of where they come from."""
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Arrays, which have no inputs that are known."""
+
+    values: Mapping[str, Any]
+
+    def recording(self, _recorded: Mapping[str, Any]) -> Recording:
+        """The arrays."""
+        return Recording({}, dict(self.values), {})
+
+    def bounds(self, _recording: Recording) -> Bounds:
+        """Nothing is known of how they were computed: every bit counts."""
+        return (), {}
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """A model, the runtime that runs it, and its inputs."""
+
+    model: Model
+    runtime: str
+    inputs: Mapping[str, object]
+    seed: int
+
+    def recording(self, recorded: Mapping[str, Any]) -> Recording:
+        """Run it on the inputs, on those that were recorded where they are not given, or else on random ones."""
+        known = {port.name for port in (*self.model.inputs, *self.model.optional_inputs)}
+        feeds = {name: array for name, array in recorded.items() if name in known} | dict(self.inputs)
+        recording = record(self.model, runtime=self.runtime, inputs=feeds, seed=self.seed)
+        metadata = {name: text for name, text in recording.metadata.items() if name != "model"}
+        return Recording(recording.inputs, recording.values, metadata)
+
+    def bounds(self, recording: Recording) -> Bounds:
+        """Those that follow from float64; eltwise computes every bit as it is defined."""
+        if self.runtime == "eltwise":
+            return (), {}
+        tolerances, terms = bounds_of(self.model, self.runtime, recording.inputs, recording.values)
+        return tolerances, {"bounds": json.dumps({"formula": FORMULA, "outputs": terms})}
+
+
+def subject_of(
+    value: object,
+    name: str,
+    inputs: Mapping[str, object] | None,
+    runtimes: tuple[str, Sequence[str]],
+    seed: int,
+) -> Arrays | ModelRun:
+    """Tell a model from arrays.
+
+    Args:
+        value: what is checked.
+        name: of a single array.
+        inputs: of a model.
+        runtimes: the specification of what runs a model, which may be empty, and those that the project prefers.
+        seed: of the inputs that are drawn.
+
+    Raises:
+        EltwiseError: for what is neither, and for options of models with arrays.
+    """
+    is_file = isinstance(value, str | os.PathLike) and Path(value).suffix.lower() in {one.ending for one in FORMATS}
+    if is_file or isinstance(value, Model) or hasattr(value, "graph"):
+        source: Any = value
+        model = read(source, reads_weights=False)
+        return ModelRun(model, runtimes[0] or runtime_of(model, runtimes[1]), inputs or {}, seed)
+    if inputs is not None or runtimes[0]:
+        option = "runtime" if inputs is None else "inputs"
+        raise AttributeValueError("only a model has this", operand=option, got=type(value).__name__)
+    arrays = {}
+    for key, leaf in leaves_of(value, "actual").items():
+        tensors = as_tensors(leaf, leaf)
+        if tensors is None:
+            raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=type(leaf).__name__)
+        arrays[key or name] = tensors[0].array
+    return Arrays(arrays)

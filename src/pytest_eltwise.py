@@ -1,0 +1,42 @@
+"""The pytest plugin of eltwise: the fixture ``golden`` and its options.
+
+It lies beside the package, so that a session that does not use the fixture imports nothing of eltwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from eltwise.testing.golden import Golden
+
+_WRITTEN = pytest.StashKey[set[Path]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("eltwise", "golden results of eltwise")
+    group.addoption("--eltwise-update", action="store_true", help="write the goldens of the tests that are run")
+    group.addoption("--eltwise-report", metavar="DIR", help="write a report of each golden that differs to this folder")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Golden results of this test: ``golden.check("logits", array)``, ``golden.check("net", "net.onnx", inputs)``."""
+    from eltwise.configuration import read_configuration
+    from eltwise.testing.golden import Golden
+
+    config = request.config
+    report = config.getoption("--eltwise-report")
+    return Golden(
+        folder=request.path.parent / "goldens" / request.path.stem,
+        test=request.node.nodeid,
+        root=config.rootpath,
+        configuration=read_configuration(config.rootpath),
+        is_updated=config.getoption("--eltwise-update"),
+        reports=Path(config.invocation_params.dir, report) if report else None,
+        written=config.stash.setdefault(_WRITTEN, set()),
+    )

@@ -1,0 +1,230 @@
+"""Goldens: written, compared, refused; the tolerances that are derived; and the plugin, which changes nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import eltwise
+from eltwise.comparison.tolerance import parse_tolerances
+from eltwise.configuration import Configuration
+from eltwise.core.errors import EltwiseError
+from eltwise.testing.golden import Golden
+from eltwise.tracing.recording import Recording, read_recording
+from support.traced_models import CHAIN, parsed
+
+SOURCES = Path(eltwise.__file__).parent.parent
+X = np.random.default_rng(5).standard_normal((4, 5)).astype(np.float32)
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Golden:
+    folder = tmp_path / "goldens" / "test_net"
+    return Golden(folder, "test_net.py::test", tmp_path, Configuration(), False, None, set())
+
+
+def updated(golden: Golden) -> Golden:
+    return replace(golden, is_updated=True, written=set())
+
+
+def test_a_golden_is_written_compared_and_written_anew(golden: Golden) -> None:
+    path = golden.folder / "logits.safetensors"
+    with pytest.raises(AssertionError, match=r"goldens/test_net/logits.*pytest --eltwise-update test_net.py::test$"):
+        golden.check("logits", X)
+    updated(golden).check("logits", X)
+    golden.check("logits", X.copy())
+    content = path.read_bytes()
+    updated(golden).check("logits", X.copy())
+    assert path.read_bytes() == content
+    with pytest.raises(AssertionError, match="logits: float32") as raised:
+        golden.check("logits", X + 1)
+    assert len(str(raised.value).splitlines()) <= 25
+    golden.check("logits", X + 1, atol=2)
+    updated(golden).check("logits", X + 1)
+    golden.check("logits", X + 1)
+
+
+def test_nested_values_have_their_names(golden: Golden) -> None:
+    updated(golden).check("state", {"layers": [X, {"bias": 2}]})
+    assert read_recording(golden.folder / "state.safetensors").values.keys() == {"layers.0", "layers.1.bias"}
+    with pytest.raises(AssertionError, match=r"missing in actual: layers\.1\.bias"):
+        golden.check("state", {"layers": [X]})
+
+
+def test_a_name_is_written_once_in_a_session(golden: Golden) -> None:
+    session = updated(golden)
+    session.check("logits", X)
+    session.check("logits", X)
+    with pytest.raises(AssertionError):
+        session.check("logits", X + 1)
+
+
+def test_the_bound_of_a_model_follows_from_float64(golden: Golden) -> None:
+    model = parsed(CHAIN)
+    updated(golden).check("chain", model, {"x": X}, runtime="onnxruntime")
+    recording = read_recording(golden.folder / "chain.safetensors")
+    (tolerance,), bounds = parse_tolerances(recording.metadata["tolerance"]), json.loads(recording.metadata["bounds"])
+    (terms,) = bounds["outputs"]
+    expected = terms["error"] + math.sqrt(terms["nodes"]) * terms["unit_roundoff"] * terms["largest_value"]
+    assert (tolerance.pattern, tolerance.atol) == ("z", pytest.approx(4 * expected, rel=0.01))
+    assert terms["unit_roundoff"] == 2.0**-24
+    assert 0 < tolerance.atol < 1e-5
+    wide = np.sqrt(np.exp(np.maximum(-np.tanh(X.astype(np.float64)), 0)))
+    assert terms["error"] == pytest.approx(np.abs(recording.values["z"] - wide).max(), rel=1e-6)
+    golden.check("chain", model, {"x": X}, runtime="onnxruntime:optimization=disabled")
+    golden.check("chain", model, runtime="onnxruntime")
+    model.graph.node[4].op_type = "Reciprocal"
+    with pytest.raises(AssertionError, match="z: float32"):
+        golden.check("chain", model, runtime="onnxruntime")
+
+
+def test_no_bound_follows_behind_a_step(golden: Golden) -> None:
+    model = parsed("steps (float[4, 5] x) => (float[4, 5] y) { r = Round(x) y = Tanh(r) }")
+    with pytest.raises(EltwiseError, match="depends on Round 'r', which rounds or compares floats; give one"):
+        updated(golden).check("steps", model, runtime="onnxruntime")
+    updated(golden).check("steps", model, runtime="onnxruntime", atol=1e-6)
+    golden.check("steps", model, runtime="onnxruntime")
+
+
+def test_what_eltwise_computes_is_golden_bit_for_bit(golden: Golden) -> None:
+    model = parsed("g (float[4, 5] x) => (float[4, 5] y) { y = Sub(x, x) }")
+    updated(golden).check("sub", model, seed=3)
+    recording = read_recording(golden.folder / "sub.safetensors")
+    assert (recording.metadata["run"], recording.metadata["tolerance"]) == ("eltwise", "")
+    golden.check("sub", model)
+    with pytest.raises(AssertionError, match=r"inputs of the golden(.|\n)*x: float32"):
+        golden.check("sub", model, {"x": X})
+
+
+@pytest.mark.parametrize("version", [None, "0", "2"])
+def test_a_golden_of_another_version_is_refused(golden: Golden, version: str | None) -> None:
+    golden.folder.mkdir(parents=True)
+    metadata = {} if version is None else {"golden": version}
+    Recording({}, {"logits": X}, metadata).save(golden.folder / "logits.safetensors")
+    with pytest.raises(EltwiseError, match=r"another version.*allowed: 1; write it anew with: pytest --eltwise-update"):
+        golden.check("logits", X)
+    updated(golden).check("logits", X)
+    golden.check("logits", X)
+
+
+def test_a_damaged_golden_is_refused(golden: Golden) -> None:
+    updated(golden).check("logits", X)
+    path = golden.folder / "logits.safetensors"
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(EltwiseError, match=r"logits\.safetensors"):
+        golden.check("logits", X)
+    updated(golden).check("logits", X)
+    golden.check("logits", X)
+
+
+@pytest.mark.parametrize(
+    ("name", "actual", "options"),
+    [
+        ("../x", X, {}),
+        ("a/b", X, {}),
+        ("", X, {}),
+        (".hidden", X, {}),
+        ("x", [None], {}),
+        ("x", X, {"runtime": "onnxruntime"}),
+        ("x", X, {"inputs": {"x": X}}),
+        ("x", "no.onnx", {}),
+        ("x", X, {"tolerance": "close"}),
+        (3, X, {}),
+    ],
+)
+def test_bad_arguments_write_nothing(golden: Golden, name: str, actual: object, options: dict[str, object]) -> None:
+    with pytest.raises(EltwiseError):
+        updated(golden).check(name, actual, **options)
+    assert not golden.folder.exists()
+
+
+def test_a_project_has_tolerances_and_runtimes(golden: Golden) -> None:
+    configuration = Configuration({"logits*": "atol=1", "other": "ulp<=1"}, ("openvino", "onnxruntime"))
+    project = replace(golden, configuration=configuration)
+    updated(project).check("logits", X)
+    project.check("logits", X + np.float32(0.5))
+    with pytest.raises(AssertionError):
+        golden.check("logits", X + np.float32(0.5))
+    updated(project).check("sub", parsed("g (float[4] x) => (float[4] y) { y = Sub(x, x) }"), atol=1)
+    assert read_recording(golden.folder / "sub.safetensors").metadata["run"] == "openvino"
+
+
+def test_a_difference_is_reported_as_a_page_and_as_what_would_be_golden(golden: Golden, tmp_path: Path) -> None:
+    reporting = replace(golden, reports=tmp_path / "reports")
+    updated(golden).check("logits", X)
+    with pytest.raises(AssertionError):
+        reporting.check("logits", X + 1)
+    written = tmp_path / "reports" / "test_net"
+    assert "<html" in (written / "logits.html").read_text()
+    assert json.loads((written / "logits.json").read_text())["tensors"][0]["status"] == "differs"
+    (written / "logits.safetensors").replace(golden.folder / "logits.safetensors")
+    golden.check("logits", X + 1)
+
+
+def session(folder: Path, *options: str) -> str:
+    """Run pytest in a folder with the plugin; gives its output."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)  # noqa: S603
+    return done.stdout + done.stderr
+
+
+TESTS = """
+import sys
+
+def test_good():
+    assert not [name for name in sys.modules if name.partition(".")[0] in ("eltwise", "numpy")]
+
+def test_bad():
+    assert 0
+"""
+USING = """
+def test_golden(golden):
+    golden.check("numbers", [1.5, 2])
+"""
+
+
+def test_the_plugin_imports_nothing_and_changes_no_outcome(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    outputs = [session(tmp_path, "-p", name) for name in ("no:pytest_eltwise", "pytest_eltwise")]
+    assert all("1 failed, 1 passed" in output for output in outputs), outputs
+
+
+def test_the_fixture_and_its_options(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(USING)
+    plugin = ("-p", "pytest_eltwise")
+    missing = session(tmp_path, *plugin)
+    assert "pytest --eltwise-update test_it.py::test_golden" in missing
+    assert "1 failed" in missing
+    assert ">       golden.check(" in missing
+    assert "src/eltwise" not in missing
+    assert "1 passed" in session(tmp_path, *plugin, "--eltwise-update")
+    assert "1 passed" in session(tmp_path, *plugin)
+    (tmp_path / "test_it.py").write_text(USING.replace("1.5", "1.75"))
+    assert "1 failed" in session(tmp_path, *plugin, "--eltwise-report", "out")
+    assert (tmp_path / "out" / "test_it" / "numbers.html").exists()
+
+
+def test_the_entry_point_is_the_module_beside_the_package() -> None:
+    project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())
+    (name,) = project["project"]["entry-points"]["pytest11"].values()
+    assert project["tool"]["setuptools"]["py-modules"] == [name]
+    assert (SOURCES / f"{name}.py").is_file()
+
+
+def test_models_of_every_form_are_run(golden: Golden, tmp_path: Path) -> None:
+    model = parsed("g (float[4, 5] x) => (float[4, 5] y) { y = Sub(x, x) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    updated(golden).check("sub", str(tmp_path / "m.onnx"), {"x": X})
+    for form in (tmp_path / "m.onnx", model, eltwise.load(model)):
+        golden.check("sub", form)
