@@ -200,6 +200,7 @@ def test_the_plugin_imports_nothing_and_changes_no_outcome(tmp_path: Path) -> No
     assert all("1 failed, 1 passed" in output for output in outputs), outputs
 
 
+@pytest.mark.slow
 def test_the_fixture_and_its_options(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(USING)
     plugin = ("-p", "pytest_eltwise")

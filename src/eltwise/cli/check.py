@@ -18,6 +18,7 @@ from eltwise.core.errors import AttributeValueError
 
 if TYPE_CHECKING:
     from eltwise.model import Model
+    from eltwise.targets.report import TargetReport
 
 RUNNING = "running the model"
 
@@ -43,6 +44,8 @@ RUNNING = "running the model"
 @options.seed
 @options.summary
 @options.json
+@options.sarif_file
+@options.markdown_file
 def check(
     *,
     model: Path,
@@ -54,6 +57,8 @@ def check(
     seed: int,
     summary: bool,
     json: bool,
+    sarif: Path | None,
+    markdown: Path | None,
 ) -> None:
     """Report every problem of a model, or whether it computes the same on a runtime.
 
@@ -65,8 +70,13 @@ def check(
         "--input": bool(inputs),
         "--tolerance": bool(tolerance),
     }
+    printing.check_ci_files(sarif, markdown, [model])
     if target is not None:
-        _check_target(model, target, run, severity, (inputs, tolerance, seed), as_json=json, is_summary=summary)
+        report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
+        printing.report(report, as_json=json, is_summary=summary)
+        printing.write_ci_files(report, model, f"eltwise check --target {target}", sarif, markdown)
+        if not report.is_good:
+            raise Exit(3 if report.verdict == "not_established" else 1)
         return
     for option, is_given in options_of_runs.items():
         if is_given:
@@ -75,6 +85,7 @@ def check(
 
     problems = replace(problems_of(model), name=model.name)
     printing.report(problems, as_json=json, is_summary=summary)
+    printing.write_ci_files(problems, model, "eltwise check", sarif, markdown)
     if not problems.is_good:
         raise Exit(1)
 
@@ -85,11 +96,8 @@ def _check_target(
     run: bool,
     severity: str | None,
     run_inputs: tuple[Sequence[str], Sequence[str], int],
-    *,
-    as_json: bool,
-    is_summary: bool,
-) -> None:
-    """Print what a runtime does with a model; exit 1 if it differs from what the model means."""
+) -> TargetReport:
+    """What a runtime does with a model."""
     from eltwise.model import read
     from eltwise.targets.check import check as check_on
     from eltwise.targets.rules import DEFAULT_SEVERITY, severity_named
@@ -101,7 +109,7 @@ def _check_target(
         source = model = read(path, reads_weights=False)
         arrays = read_input_sets(model.graph, texts)
     with waiting(RUNNING) if run else nullcontext():
-        report = check_on(
+        return check_on(
             source,
             target,
             run=run,
@@ -110,6 +118,3 @@ def _check_target(
             tolerance=tolerance,
             seed=seed,
         )
-    printing.report(report, as_json=as_json, is_summary=is_summary)
-    if not report.is_good:
-        raise Exit(3 if report.verdict == "not_established" else 1)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eltwise.formats.reports import BaseReport
+    from eltwise.report.annotations import Annotated
     from eltwise.report.written import Written
 
 _STDOUT = Path("-")
+_REPORTS = (".json", ".html", ".htm", ".sarif")
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
@@ -131,7 +133,9 @@ def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path], *
     outputs = [path for path in (json, html, *others) if path is not None and path != _STDOUT]
     check_outputs(outputs, inputs)
     for output in outputs:
-        is_report = output.suffix.lower() in (".json", ".html", ".htm") and not output.name.endswith(".index.json")
+        is_report = output.suffix.lower() in (".json", ".html", ".htm", ".sarif") and not output.name.endswith(
+            ".index.json"
+        )
         if output.exists() and not is_report:
             problem, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
             raise FileFormatError(problem, where=str(output), hint=hint)
@@ -145,6 +149,29 @@ def write_report(result: Written[Any], json: Path | None, html: Path | None) -> 
         elif path is not None:
             write(path)
     return _STDOUT in (json, html)
+
+
+def check_ci_files(sarif: Path | None, markdown: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse files for CI that would replace what is no report, or add to what is no text."""
+    from eltwise.core.errors import FileFormatError
+    from eltwise.formats.files import check_outputs, read_bytes
+
+    check_report(None, None, inputs, *([sarif] if sarif else []))
+    check_outputs([path for path in (sarif, markdown) if path is not None], inputs)
+    if markdown is not None and markdown.exists() and b"\0" in read_bytes(markdown):
+        raise FileFormatError("this file exists and is no text", where=str(markdown), hint="name a new file")
+
+
+def write_ci_files(result: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None) -> None:
+    """Write the findings as SARIF, and add a summary in Markdown to a file."""
+    from eltwise.formats.files import read_bytes, write_text
+    from eltwise.report import annotations
+
+    if sarif is not None:
+        write_text(sarif, f"{annotations.sarif(result, model, command)}\n")
+    if markdown is not None:
+        previous = read_bytes(markdown).decode(errors="replace") if markdown.exists() else ""
+        write_text(markdown, previous + annotations.markdown(result, model, command))
 
 
 def error_json(error: EltwiseError) -> None:

@@ -42,6 +42,8 @@ from eltwise.core.escaping import on_one_line
 @click.option("--reproduce", type=options.PATH, metavar="FOLDER", help="Write the node that is blamed as a case.")
 @options.json_file
 @options.html_file
+@options.sarif_file
+@options.markdown_file
 @click.option(
     "--model-explorer", type=options.PATH, metavar="FILE", help="Write the errors for Model Explorer, as JSON."
 )
@@ -63,6 +65,8 @@ def trace(
     reproduce: Path | None,
     json: Path | None,
     html: Path | None,
+    sarif: Path | None,
+    markdown: Path | None,
     model_explorer: Path | None,
 ) -> None:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
@@ -88,6 +92,7 @@ def trace(
     sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
     printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))
+    printing.check_ci_files(sarif, markdown, sources)
     with progress_of_many() as progress:
         report = trace_model(
             first,
@@ -107,6 +112,7 @@ def trace(
         report.to_model_explorer(model_explorer)
     if not printing.write_report(report, json, html):
         printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
+    printing.write_ci_files(report, model, f"eltwise trace --runtime {runtime} --against {against}", sarif, markdown)
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")

@@ -13,6 +13,7 @@ from eltwise.formats.reports import BaseReport
 from eltwise.model import Model, read
 from eltwise.ops import registry
 from eltwise.passes.unintended import unintended_constants, unintended_nodes
+from eltwise.report.annotations import Annotation, of_error
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
@@ -63,6 +64,10 @@ class ProblemsReport(BaseReport[EltwiseError]):
         names = list(self.not_checked or self.not_read)
         what = f"{counted(sum(self.not_checked.values()), 'node')} of operators that eltwise does not run"
         return [f"not checked: {what if self.not_checked else 'in part'} ({named(names)})"] if names else []
+
+    def annotations(self) -> list[Annotation]:
+        """The problems, for CI."""
+        return [of_error(problem) for problem in self.problems]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""

@@ -10,12 +10,19 @@ from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
+from eltwise.report.annotations import NOT_ESTABLISHED, Annotation, Level
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 from eltwise.tracing.records import VERDICTS, Verdict
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.switches import Switches, Trial
 
 _SET_VERDICTS: dict[Verdict, str] = {"agree": "equal", "disagree": "different", "not_established": "not established"}
+_LEVELS: dict[Severity, Level] = {
+    "refused": "error",
+    "wrong values": "error",
+    "precision": "warning",
+    "sign of zero or NaN": "note",
+}
 _NOT_RUN = "the model does not run"
 _MOST_GROUPS = 16
 _MOST_NODES = 4
@@ -208,6 +215,19 @@ class TargetReport(BaseReport[Finding]):
             yield f"not checked by rules: {named([f'{count} {name}' for name, count in kinds], _MOST_GROUPS)}"
         if self.beside_others and not self.comparison:
             yield f"measured without what is around them: {counted(self.beside_others, 'node')} beside other operators"
+
+    def annotations(self) -> list[Annotation]:
+        """The findings that count and the wrong nodes of the trace, for CI; where there are none, the verdict."""
+        results = [
+            Annotation((*finding.reasons, finding.kind)[0], _LEVELS[finding.severity], str(finding), finding.node)
+            for finding in self.severe
+        ]
+        if self.trace is not None:
+            nodes = {finding.node for finding in self.severe}
+            results += [each for each in self.trace.annotations() if not results or each.node not in nodes | {""}]
+        if results or self.is_good:
+            return results
+        return [Annotation(NOT_ESTABLISHED, "warning", self.summary)]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""

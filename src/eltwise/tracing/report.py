@@ -12,8 +12,10 @@ from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.faults.families import REFUSED, UNEXPLAINED
 from eltwise.formats import files
 from eltwise.formats.registry import of_bytes
+from eltwise.report.annotations import NOT_ESTABLISHED, Annotation
 from eltwise.report.written import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model_explorer import node_data
@@ -118,6 +120,15 @@ class TraceReport(Written[TracedNode]):
             "notes": list(self.notes),
             "switches": None if self.switches is None else self.switches.to_dict(),
         }
+
+    def annotations(self) -> list[Annotation]:
+        """The nodes that are wrong themselves, for CI; where there are none, the verdict if it is not good."""
+        wrong = [node for node in self.nodes if node.is_wrong_itself] if self.verdict == "disagree" else []
+        if wrong or self.is_good:
+            return [Annotation(_rule_of(node), "error", f"{node}: {self._finding(node)}", node.name) for node in wrong]
+        if self.verdict == "disagree":
+            return [Annotation(REFUSED if self.is_refused else UNEXPLAINED, "error", self.summary)]
+        return [Annotation(NOT_ESTABLISHED, "warning", self.summary)]
 
     @public
     def to_model_explorer(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -286,6 +297,12 @@ class TraceReport(Written[TracedNode]):
     def counts(self) -> dict[str, int]:
         """How many nodes have each status."""
         return _counts(self.nodes)
+
+
+def _rule_of(node: TracedNode) -> str:
+    """The rule that a node which is wrong itself breaks: the family of its fault, or how it is wrong."""
+    rule = node.blame if node.blame in ("fused", "changed") else node.cause
+    return rule or UNEXPLAINED
 
 
 def _counts(results: Sequence[TracedNode | TracedOutput]) -> dict[str, int]:

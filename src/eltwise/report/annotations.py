@@ -1,0 +1,161 @@
+"""Findings for CI: as SARIF 2.1.0, which code hosts show beside a change, and as a summary in Markdown.
+
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0, and what GitHub's code scanning requires of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Literal, Protocol
+from urllib.parse import quote
+
+from eltwise.core.errors import EltwiseError, counted
+from eltwise.core.escaping import escape_lines, on_one_line, to_json
+from eltwise.faults.families import FAMILIES
+from eltwise.version import VERSION
+
+Level = Literal["error", "warning", "note"]
+
+NOT_ESTABLISHED = "not_established"
+_RULES = {
+    NOT_ESTABLISHED: "whether the model computes the same could not be established",
+    "changed": "the other model has another node or constant in its place",
+    "fused": "nodes that are right one by one are wrong where a runtime computes them together",
+}
+"""Rules beside the families of faults."""
+
+_MOST_ROWS = 50
+_MOST_CHARACTERS = 100_000
+_SPECIAL = {ord(character): f"&#{ord(character)};" for character in "\\`*_[]|~#@"}
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A finding on a node or a model.
+
+    Attributes:
+        rule: the slug of a family of faults, or that of an error.
+        level: how severe it is.
+        message: a sentence.
+        node: the name of the node; empty for the model.
+    """
+
+    rule: str
+    level: Level
+    message: str
+    node: str = ""
+
+
+class Annotated(Protocol):
+    """A report that has findings for CI."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether there is nothing to be done about it."""
+
+    @property
+    def summary(self) -> str:
+        """The result in a line."""
+
+    def annotations(self) -> Sequence[Annotation]:
+        """Its findings."""
+
+
+def of_error(error: EltwiseError) -> Annotation:
+    """A problem of a model."""
+    return Annotation(type(error).__name__, "error", str(error), error.node)
+
+
+def sarif(report: Annotated, model: Path, command: str) -> str:
+    """The findings of a report as SARIF.
+
+    Args:
+        report: the report.
+        model: the file that it is about; its path is relative to the working folder.
+        command: names the run, so that those of several models and runtimes do not replace each other.
+    """
+    annotations, uri = report.annotations(), _uri(model)
+    rules = list(dict.fromkeys(annotation.rule for annotation in annotations))
+    driver = {"name": "eltwise", "semanticVersion": VERSION, "rules": [_rule(rule) for rule in rules]}
+    results = [_result(annotation, rules.index(annotation.rule), uri) for annotation in annotations]
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"{command}/{uri}/"},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+    return to_json({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule(slug: str) -> dict[str, object]:
+    return {"id": slug, "shortDescription": {"text": _text(_sentence(slug))}}
+
+
+def _sentence(slug: str) -> str:
+    sentence = FAMILIES.get(slug) or _RULES.get(slug)
+    return sentence or next((kind.__doc__ or slug for kind in _kinds(EltwiseError) if kind.__name__ == slug), slug)
+
+
+def _kinds(kind: type[EltwiseError]) -> list[type[EltwiseError]]:
+    return [kind, *(each for below in kind.__subclasses__() for each in _kinds(below))]
+
+
+def _result(annotation: Annotation, index: int, uri: str) -> dict[str, object]:
+    physical = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 1}}
+    location: dict[str, object] = {"physicalLocation": physical}
+    if annotation.node:
+        location["logicalLocations"] = [{"name": on_one_line(annotation.node), "kind": "member"}]
+    identity = hashlib.sha256(json.dumps([uri, annotation.rule, annotation.node]).encode()).hexdigest()
+    return {
+        "ruleId": annotation.rule,
+        "ruleIndex": index,
+        "level": annotation.level,
+        "message": {"text": _text(annotation.message)},
+        "locations": [location],
+        "partialFingerprints": {"eltwiseNode/v1": identity[:32]},
+    }
+
+
+def _uri(model: Path) -> str:
+    """The path from the working folder, as a relative reference."""
+    path = os.path.relpath(model) if PurePath(model).drive == Path.cwd().drive else str(model)
+    return quote(Path(path).as_posix())
+
+
+def _text(text: str) -> str:
+    """A text without placeholders and links of SARIF."""
+    return on_one_line(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")
+
+
+def markdown(report: Annotated, model: Path, command: str) -> str:
+    """The findings of a report as Markdown, for the page of a CI job.
+
+    Args:
+        report: the report; its text is folded below the table.
+        model: the file that it is about.
+        command: what was run.
+    """
+    annotations = report.annotations()
+    lines = [f"### {'✅' if report.is_good else '❌'} {_cell(command)}: {_cell(model.name)}", "", _cell(report.summary)]
+    if annotations:
+        lines += ["", "| | node | finding | |", "|---|---|---|---|"]
+        for each in annotations[:_MOST_ROWS]:
+            cells = (each.level, each.node or "the model", each.rule, each.message)
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        if len(annotations) > _MOST_ROWS:
+            lines += ["", f"and {counted(len(annotations) - _MOST_ROWS, 'finding')} more"]
+    text = html.escape(escape_lines(str(report))[:_MOST_CHARACTERS], quote=False)
+    lines += ["", "<details><summary>Report</summary>", "", f"<pre>{text}</pre>", "", "</details>", "", ""]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """A text on one line that Markdown and HTML show as it is."""
+    return html.escape(on_one_line(text), quote=False).translate(_SPECIAL)

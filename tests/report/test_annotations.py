@@ -1,0 +1,128 @@
+"""Findings for CI: SARIF as its specification requires it, Markdown that shows names as they are, and the commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eltwise.faults.families import FAMILIES
+from eltwise.report.annotations import Annotation, markdown, sarif
+from support.sarif import SARIF
+from support.schemas import problems
+
+Cli = Callable[..., tuple[int, str, str]]
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report with findings."""
+
+    found: Sequence[Annotation]
+    is_good: bool = False
+    summary: str = "2 findings"
+
+    def annotations(self) -> Sequence[Annotation]:
+        return self.found
+
+
+ANNOTATIONS = st.builds(
+    Annotation,
+    st.sampled_from(["saturation", "not_established", "changed", "fused", "ShapeError"]),
+    st.sampled_from(["error", "warning", "note"]),
+    st.text(max_size=30),
+    st.text(max_size=9),
+)
+
+
+def written(report: object, model: Path = Path("models/net.onnx")) -> dict[str, Any]:
+    document = json.loads(sarif(report, model, "eltwise check"))
+    assert problems(document, SARIF) == []
+    (run,) = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rules[each["ruleIndex"]]["id"] for each in run["results"]] == [each["ruleId"] for each in run["results"]]
+    assert all(rule["shortDescription"]["text"] != rule["id"] for rule in rules)
+    return run
+
+
+@given(st.lists(ANNOTATIONS, max_size=5))
+def test_sarif_is_as_its_specification_requires(found: list[Annotation]) -> None:
+    run = written(Report(found))
+    assert len(run["results"]) == len(found)
+    fingerprints = {each["partialFingerprints"]["eltwiseNode/v1"] for each in run["results"]}
+    assert len(fingerprints) == len({(each.rule, each.node) for each in found})
+
+
+@given(st.lists(ANNOTATIONS, min_size=1, max_size=60))
+def test_markdown_has_a_line_for_each_finding_whatever_its_names_are(found: list[Annotation]) -> None:
+    text = markdown(Report(found), Path("net|`<b>.onnx"), "check")
+    rows = [line for line in text.split("\n") if line.startswith(("| error |", "| warning |", "| note |"))]
+    assert len(rows) == min(len(found), 50)
+    assert all(row.count("|") == 5 for row in rows)
+    assert "<b>" not in text
+    assert text.endswith("</details>\n\n")
+
+
+def test_paths_are_relative_to_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for model, uri in ((tmp_path / "a b" / "net.onnx", "a%20b/net.onnx"), (Path("net.onnx"), "net.onnx")):
+        (result,) = written(Report([Annotation("saturation", "error", "text", "node")]), model)["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "rules"),
+    [
+        pytest.param(
+            ("check", "motion.onnx", "--target", "openvino", "--input", "frame=frame.npy"),
+            1,
+            {"wider_between_nodes"},
+            marks=pytest.mark.slow,
+        ),
+        (("check", "motion.onnx", "--target", "openvino", "--no-run", "--severity", "refused"), 3, {"not_established"}),
+        (("check", "motion.onnx"), 0, set()),
+        pytest.param(
+            ("trace", "motion.onnx", "--runtime", "openvino", "--against", "float64"),
+            1,
+            {"saturation"},
+            marks=pytest.mark.slow,
+        ),
+        (("trace", "motion.onnx", "--runtime", "onnxruntime", "--against", "float64"), 0, set()),
+    ],
+    ids=["check", "check without a run", "problems", "trace", "trace that agrees"],
+)
+def test_commands_write_both(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, rules: set[str]
+) -> None:
+    monkeypatch.chdir(EXAMPLES / "networks")
+    files = "--sarif", tmp_path / "a.sarif", "--markdown", tmp_path / "summary"
+    assert cli(*arguments, *files)[0] == cli(*arguments, *files)[0] == code
+    document = json.loads((tmp_path / "a.sarif").read_text())
+    assert problems(document, SARIF) == []
+    (run,) = document["runs"]
+    assert {each["ruleId"] for each in run["results"]} == rules <= FAMILIES.keys() | {"not_established"}
+    assert {*map(_uri, run["results"])} <= {"motion.onnx"}
+    assert (tmp_path / "summary").read_text().count("### ") == 2
+
+
+def _uri(result: dict[str, Any]) -> object:
+    return result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+
+
+@pytest.mark.parametrize("option", ["--sarif", "--markdown"])
+@pytest.mark.parametrize("name", ["net.onnx", "weights.bin", "no/folder.sarif"])
+def test_a_file_that_is_no_report_stays_as_it_is(cli: Cli, tmp_path: Path, option: str, name: str) -> None:
+    model = tmp_path / "net.onnx"
+    model.write_bytes((EXAMPLES / "networks" / "motion.onnx").read_bytes())
+    (tmp_path / "weights.bin").write_bytes(b"\0\1")
+    code, _out, err = cli("check", model, option, tmp_path / name)
+    assert (code, "eltwise: " in err) == (2, True)
+    assert (tmp_path / "weights.bin").read_bytes() == b"\0\1"
+    assert model.read_bytes() == (EXAMPLES / "networks" / "motion.onnx").read_bytes()
