@@ -32,6 +32,7 @@ from eltwise.scale.deltas import delta as delta
 from eltwise.scale.deltas import restore as restore
 from eltwise.targets.check import check as check
 from eltwise.targets.repair import repair as repair
+from eltwise.tracing.record import record as record
 from eltwise.tracing.trace import trace as trace
 __all__ = [
     "EltwiseError",
@@ -66,6 +67,7 @@ __all__ = [
     "not_equal",
     "operator",
     "operators",
+    "record",
     "reduce",
     "repair",
     "restore",

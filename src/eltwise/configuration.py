@@ -40,9 +40,9 @@ def read_configuration(folder: Path) -> Configuration:
         if path.is_file():
             content = files.read_bytes(path, _LARGEST)
             try:
-                table = tomllib.loads(content.decode()).get("tool", {}).get("eltwise")
+                tools = tomllib.loads(content.decode()).get("tool")
             except ValueError as error:
                 raise FileFormatError(f"not TOML ({error})", where=str(path)) from None
-            if table is not None:
-                return fields.read(Configuration, table, f"{path}: [tool.eltwise]")
+            if isinstance(tools, dict) and "eltwise" in tools:
+                return fields.read(Configuration, tools["eltwise"], f"{path}: [tool.eltwise]")
     return Configuration()

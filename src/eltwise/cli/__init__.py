@@ -10,13 +10,15 @@ import contextlib
 import gc
 import importlib
 import itertools
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from eltwise.cli import printing
+from eltwise.cli import options, printing
 from eltwise.core.errors import EltwiseError, unknown_name
 from eltwise.version import VERSION
 
@@ -26,6 +28,18 @@ COMMANDS = (
 )
 """In the order of the help. Each is a module of this package and the function in it."""
 
+
+_CONFIGURED = {
+    "check": ("tolerance", "severity"),
+    "compare": ("tolerance",),
+    "conform": ("runtime",),
+    "record": ("runtime",),
+    "trace": ("tolerance", "runtime"),
+}
+"""The options of commands that a project's configuration has defaults of."""
+
+_COMPLETION = "_ELTWISE_COMPLETE"
+"""The variable by which a shell asks for completions; its name is click's."""
 
 _RARELY = 1000
 """So many collections of young objects precede one of all objects."""
@@ -50,11 +64,16 @@ app = _Commands(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
+app.params += options.volume(is_hidden=False)
 click.version_option(VERSION, message="%(version)s", help="Print the version.")(app)
 
 
 def main() -> None:
     """Run the command line and exit."""
+    if _COMPLETION in os.environ:
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(app, {}, "eltwise", _COMPLETION, os.environ[_COMPLETION]))
     signal.signal(signal.SIGTERM, _terminated)
     # A checkpoint may have 300,000 names; to look for cycles among all of them time and again took a third of the time.
     gc.set_threshold(*gc.get_threshold()[:2], _RARELY)
@@ -63,9 +82,10 @@ def main() -> None:
 
 
 def _main() -> NoReturn:
+    printing.set_volume("")
     try:
         try:
-            with app.make_context("eltwise", sys.argv[1:]) as context:
+            with app.make_context("eltwise", sys.argv[1:], default_map=_defaults(sys.argv[1:])) as context:
                 app.invoke(context)
         finally:
             printing.flush()
@@ -88,6 +108,20 @@ def _main() -> NoReturn:
         _leave("", 0)
     except OSError as error:
         _leave(f"eltwise: cannot write the output ({error.strerror or error})", 2)
+
+
+def _defaults(arguments: list[str]) -> dict[str, dict[str, object]]:
+    """What the project's configuration says of the options of the command that is called, by command and option."""
+    command = _command(arguments)
+    if command not in _CONFIGURED:
+        return {}
+    from eltwise.configuration import read_configuration
+
+    configuration = read_configuration(Path.cwd())
+    tolerances = [f"{pattern}: {text}" for pattern, text in configuration.tolerances.items()]
+    runtimes = configuration.runtimes if command == "conform" else "".join(configuration.runtimes[:1])
+    values = {"tolerance": tolerances, "runtime": runtimes, "severity": configuration.severity}
+    return {command: {option: values[option] for option in _CONFIGURED[command] if values[option]}}
 
 
 def _terminated(number: int, _frame: object) -> NoReturn:

@@ -66,9 +66,9 @@ def check(
     """
     options_of_runs = {
         "--no-run": not run,
-        "--severity": severity is not None,
+        "--severity": options.is_on_command_line("severity"),
         "--input": bool(inputs),
-        "--tolerance": bool(tolerance),
+        "--tolerance": options.is_on_command_line("tolerance"),
     }
     printing.check_ci_files(sarif, markdown, [model])
     if target is not None:

@@ -13,8 +13,8 @@ from eltwise.cli.progress import progress_of_bytes
 
 
 @click.command(cls=options.Command)
-@click.argument("a", help="The reference: a file, a checkpoint, a zarr store, a folder.")
-@click.argument("b", help="What is compared with it.")
+@click.argument("a", type=click.Path(), help="The reference: a file, a checkpoint, a zarr store, a folder.")
+@click.argument("b", type=click.Path(), help="What is compared with it.")
 @options.tolerance
 @options.json_file
 @options.html_file

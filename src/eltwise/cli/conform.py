@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "--runtime",
     multiple=True,
     metavar="NAME",
+    shell_complete=options.complete_runtime,
     help="A runtime, NAME==VERSION, or FILE.py:FUNCTION. Default: all installed.",
 )
 @click.option("--op", multiple=True, metavar="NAME", help="An operator version, such as Sub-14.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from click.core import ParameterSource
 
+from eltwise.cli import printing
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -39,10 +41,40 @@ sarif_file = click.option("--sarif", type=PATH, metavar="FILE", help="Write the 
 markdown_file = click.option(
     "--markdown", type=PATH, metavar="FILE", help="Append a summary in Markdown, as for $GITHUB_STEP_SUMMARY."
 )
+
+
+def _tolerances(_context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> Sequence[object]:
+    """The tolerances as texts; those of the project's configuration may be for no tensor of this command."""
+    if is_on_command_line(str(parameter.name)) or not texts:
+        return texts
+    from eltwise.comparison.tolerance import default_tolerances
+
+    return default_tolerances(texts)
+
+
+def complete_runtime(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The runtimes whose names begin so, for a shell."""
+    from eltwise.runtimes.registry import RUNTIMES
+
+    references = ["exact", "float64"] if parameter.name == "against" else []
+    return [name for name in (*references, *(each.name for each in RUNTIMES)) if name.startswith(incomplete)]
+
+
+def runtime(text: str, name: str = "--runtime") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The required option of a runtime, with its help."""
+    return click.option(name, required=True, metavar="NAME", shell_complete=complete_runtime, help=text)
+
+
+def is_on_command_line(name: str) -> bool:
+    """Whether the option of the command that runs was given there, not by the project's configuration."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 tolerance = click.option(
     "--tolerance",
     multiple=True,
     metavar="TOLERANCE",
+    callback=_tolerances,
     help="What is forgiven: ulp<=1, or rtol=1e-3, atol=1e-5; NAME: TOLERANCE for some tensors; @FILE for a file.",
 )
 inputs = click.option(
@@ -87,10 +119,28 @@ def limits(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def volume(*, is_hidden: bool) -> list[click.Option]:
+    """The options that all commands have, before or after the name of the command."""
+    helps = {"quiet": "Print errors only.", "verbose": "Print progress where there is no terminal, too."}
+    return [
+        click.Option([f"--{name}"], is_flag=True, expose_value=False, callback=_set_volume, help=text, hidden=is_hidden)
+        for name, text in helps.items()
+    ]
+
+
+def _set_volume(_context: click.Context, parameter: click.Parameter, is_chosen: bool) -> None:
+    if is_chosen:
+        printing.set_volume("quiet" if parameter.name == "quiet" else "verbose")
+
+
 class Command(click.Command):
     """A command whose last line of help says what to do about too many arguments."""
 
     allow_extra_args = True
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, with those that all commands have, which the help of ``eltwise`` lists."""
+        return [*super().get_params(ctx), *volume(is_hidden=True)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse what no argument takes."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, ManyProblemsError
 from eltwise.core.escaping import as_lines, escape_lines, on_one_line
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from eltwise.report.written import Written
 
 _STDOUT = Path("-")
+Volume = Literal["", "quiet", "verbose"]
+_volume: list[Volume] = [""]
 _REPORTS = (".json", ".html", ".htm", ".sarif")
 _FIRST_VALUES = 8
 _WIDTH_IN_A_PIPE = 180
@@ -72,6 +74,22 @@ def _escaping(stream: TextIO | None) -> TextIO:
     return cast("TextIO", _Escaping(stream))
 
 
+def set_volume(volume: Volume) -> None:
+    """Choose what is printed: ``quiet`` prints errors only, ``verbose`` progress where there is no terminal, too.
+
+    Raises:
+        AttributeValueError: where both are chosen.
+    """
+    if volume and _volume[0] not in ("", volume):
+        raise AttributeValueError("--quiet and --verbose exclude each other", allowed="one of them, or none")
+    _volume[0] = volume
+
+
+def is_verbose() -> bool:
+    """Whether progress is printed where there is no terminal."""
+    return _volume[0] == "verbose"
+
+
 def line(text: str) -> None:
     """Print one line."""
     _print(on_one_line(text), sys.stdout)
@@ -84,16 +102,18 @@ def lines(text: str) -> None:
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    _print(on_one_line(text), sys.stderr)
+    if _volume[0] != "quiet":
+        _print(on_one_line(text), sys.stderr)
 
 
 def note_lines(text: str) -> None:
-    """Print a text of lines to stderr, as ``lines`` does."""
+    """Print a text of lines to stderr, as ``lines`` does: an error, which is printed in any case."""
     _print(escape_lines(text), sys.stderr)
 
 
 def _print(escaped: str, stream: TextIO) -> None:
-    _plain(stream).write(f"{escaped}\n")
+    if stream is sys.stderr or _volume[0] != "quiet":
+        _plain(stream).write(f"{escaped}\n")
 
 
 def _plain(stream: TextIO) -> TextIO:
@@ -212,7 +232,7 @@ def pairs(rows: Iterable[tuple[str, str]]) -> None:
 
 def is_terminal() -> bool:
     """Whether stderr is a terminal, where progress can be shown."""
-    return sys.stderr.isatty()
+    return sys.stderr.isatty() and _volume[0] != "quiet"
 
 
 @contextmanager
@@ -245,7 +265,8 @@ def _console(stream: TextIO | None = None) -> Console:
     """A console of rich on the stream itself: all texts for it are escaped before, and its own sequences stay."""
     from rich.console import Console
 
-    console = Console(file=_plain(stream or sys.stdout), markup=False, highlight=False, emoji=False)
+    is_silent = stream is None and _volume[0] == "quiet"
+    console = Console(file=_plain(stream or sys.stdout), quiet=is_silent, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDTH_IN_A_PIPE
     return console

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from eltwise.cli import printing
 from eltwise.core.progress import Progress, no_progress
+
+_SECONDS = 5.0
 
 
 def progress_of_many() -> AbstractContextManager[Progress]:
@@ -22,10 +25,23 @@ def progress_of_bytes() -> AbstractContextManager[Progress]:
 @contextmanager
 def _bar(*columns: str) -> Iterator[Progress]:
     if not printing.is_terminal():
-        yield no_progress
+        yield _logged() if printing.is_verbose() else no_progress
         return
     with printing.progress(columns) as shown:
         yield shown
+
+
+def _logged() -> Progress:
+    """Print a line for what is done, some seconds after the one before."""
+    latest = time.monotonic() - _SECONDS
+
+    def show(done: int, count: int, text: str, /) -> None:
+        nonlocal latest
+        if time.monotonic() - latest >= _SECONDS or done == count:
+            latest = time.monotonic()
+            printing.note(f"{done:,} of {count:,}{f': {text}' if text else ''}")
+
+    return show
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from eltwise.core.errors import counted
 
 @click.command(cls=options.Command)
 @click.argument("model", type=options.PATH, help="An .onnx or .xml file with any operators.")
-@click.option("--runtime", required=True, metavar="NAME", help="The runtime that runs it.")
+@options.runtime("The runtime that runs it.")
 @options.inputs
 @click.option("--values", default="outputs", metavar="CHOICE", help="outputs, or all: also the values between.")
 @click.option("--output", "-o", required=True, type=options.PATH, metavar="FILE", help="A .safetensors file.")

@@ -20,8 +20,8 @@ from eltwise.core.escaping import on_one_line
 @click.argument(
     "other", type=options.PATH, required=False, help="Another model that is to mean the same, for the reference."
 )
-@click.option("--runtime", required=True, metavar="NAME", help="The runtime that is tested.")
-@click.option("--against", required=True, metavar="NAME", help="The reference, exact or float64.")
+@options.runtime("The runtime that is tested.")
+@options.runtime("The reference, exact or float64.", name="--against")
 @options.inputs
 @options.tolerance
 @options.seed

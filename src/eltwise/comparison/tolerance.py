@@ -114,14 +114,14 @@ def parse_tolerances(
     return (*([] if general == Tolerance() else [general]), *parsed)
 
 
-def default_tolerances(texts: Mapping[str, str]) -> Tolerances:
+def default_tolerances(texts: ToleranceLike) -> Tolerances:
     """Read the tolerances of a project's configuration, each of which may be for no tensor of a comparison."""
     return tuple(replace(one, is_default=True) for one in parse_tolerances(texts))
 
 
-def tolerance_files(texts: Iterable[str]) -> list[str]:
+def tolerance_files(texts: Iterable[str | Tolerance]) -> list[str]:
     """The files that tolerances are read from."""
-    return [text[1:] for text in texts if text.startswith("@")]
+    return [text[1:] for text in texts if isinstance(text, str) and text.startswith("@")]
 
 
 def _parsed(tolerance: object) -> Sequence[Tolerance]:

@@ -126,7 +126,7 @@ def _result(annotation: Annotation, index: int, uri: str) -> dict[str, object]:
 def _uri(model: Path) -> str:
     """The path from the working folder, as a relative reference."""
     path = os.path.relpath(model) if PurePath(model).drive == Path.cwd().drive else str(model)
-    return quote(Path(path).as_posix())
+    return quote(os.fsencode(Path(path).as_posix()))
 
 
 def _text(text: str) -> str:

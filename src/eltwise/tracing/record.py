@@ -51,8 +51,15 @@ def record(
         limit: how many seconds the runtime may take for an answer.
         progress: receives how many nodes were run.
 
+    Returns:
+        The run; ``save`` writes it to a file, which ``trace`` takes in place of a runtime.
+
     Raises:
-        UnsupportedError: if the runtime does not run the model.
+        EltwiseError: for a model that cannot be read, inputs that do not fit it, and a runtime that does not run it.
+
+    >>> run = record("examples/models/neg13_int32.onnx", runtime="onnxruntime")
+    >>> list(run.inputs), list(run.values)
+    (['x'], ['z'])
     """
     if values not in CHOICES:
         raise unknown_name("choice of values", values, CHOICES)

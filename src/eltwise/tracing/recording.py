@@ -7,6 +7,7 @@ model file, ``run``, the specification, ``version`` and ``machine``. Any program
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from eltwise.core.border import public
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError, counted, named
 from eltwise.core.shapes import of_sizes
@@ -60,8 +62,19 @@ class Recording:
         described = ", ".join(filter(None, (run, self.metadata.get("machine", ""))))
         return f"{self.where} ({described})" if described else self.where
 
-    def save(self, path: Path) -> None:
-        """Write the file."""
+    @public
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file.
+
+        Args:
+            path: what ends in ``.safetensors``.
+
+        Raises:
+            FileFormatError: for another ending, and where it cannot be written.
+        """
+        target = Path(path)
+        if target.suffix.lower() != ENDING:
+            raise files.unknown_ending(target, ENDING)
         pairs = [(_INPUT, self.inputs), (_VALUE, self.values)]
         arrays = {kind + name: array for kind, named_arrays in pairs for name, array in named_arrays.items()}
         described = [
@@ -69,7 +82,7 @@ class Recording:
         ]
         header = header_of(described, dict(self.metadata))
         contents = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
-        files.write_atomically(path, [len(header).to_bytes(8, "little") + header, *contents])
+        files.write_atomically(target, [len(header).to_bytes(8, "little") + header, *contents])
 
 
 class RecordedRunner(Runner):
