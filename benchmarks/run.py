@@ -8,6 +8,7 @@ from importlib import import_module
 BENCHMARKS = {
     "operators": "operators and models beside the other libraries: a table, JSON, Markdown or pictures",
     "changes": "compare two results of operators --json, such as those of two commits",
+    "assertions": "assertions of equal arrays, beside numpy.testing and torch.testing",
     "comparison": "figures of two arrays in one pass, beside NumPy and reading",
     "deltas": "size and speed of deltas of fine-tuned checkpoints",
     "planning": "what a job of many chunks costs Dask's scheduler",

@@ -7,6 +7,8 @@ import importlib.util
 import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +26,19 @@ ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"
 PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").rglob("*.md")) - {GENERATED})]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TITLED = re.compile(r'^```python title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+"""The files that a page has, with their names."""
+
 Cli = Callable[..., tuple[int, str, str]]
+
+
+def tested(arguments: list[str]) -> str:
+    """The output of pytest with the plugin."""
+    plugins = ("-p", "pytest_eltwise", "-p", "no:cacheprovider")
+    settings = {"PYTHONPATH": str(Path(eltwise.__file__).parent.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", *plugins, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **settings}, check=False)  # noqa: S603
+    return done.stdout + done.stderr
 
 
 def blocks(page: Path, languages: tuple[str, ...], mark: str) -> list[str]:
@@ -40,6 +54,7 @@ def anywhere(text: str) -> str:
     """Leave out what depends on the processor and on the installed version of a runtime."""
     text = re.sub(r"\), [^()]*, \w+, Python [\d.]+\)", "))", text)
     text = re.sub(r"(onnxruntime|openvino) [\d.]+(?: \(CPU, inference precision \w+ by default\))?", r"\1", text)
+    text = re.sub(r"(\d (?:passed|failed|deselected)) in [\d.]+s", r"\1", text)
     text = re.sub(r"\d+ equal, \d+ within tolerance", "all equal or within tolerance", text)
     text = re.sub(r"^(output '.*': )(equal|within tolerance), .*$", r"\1right", text, flags=re.MULTILINE)
     return re.sub(r"^(note: |assumed: .* is installed here, the rules are of ).*\n", "", text, flags=re.MULTILINE)
@@ -63,13 +78,15 @@ def test_commands_print_what_is_shown(page: Path, cli: Cli) -> None:
     """The commands of a page run one after the other in one folder, since some read what others wrote."""
     if page.stem == "two-versions" and "ELTWISE_REGRESSIONS" not in os.environ:
         pytest.skip("needs another version of a runtime: make test-regressions")
+    for name, text in TITLED.findall(page.read_text(encoding="utf-8")):
+        Path(name).write_text(text, encoding="utf-8")
     for block in blocks(page, ("console",), "$ "):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _newline, shown = part.partition("\n")
             program, *arguments = shlex.split(command)
-            assert program == "eltwise"
-            _code, out, err = cli(*arguments)
-            assert anywhere(out + err) == anywhere(shown), command
+            assert program in ("eltwise", "pytest")
+            output = tested(arguments) if program == "pytest" else "".join(cli(*arguments)[1:])
+            assert anywhere(output) == anywhere(shown), command
 
 
 @pytest.mark.parametrize("page", pages_with(("pycon", "python"), ">>> "), ids=name_of)
@@ -100,6 +117,11 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         target = (page.parent / link).resolve()
         assert target.exists() or target in made, link
+
+
+def test_the_workflow_of_the_guide_is_the_file() -> None:
+    text = (ROOT / "examples" / "workflows" / "models.yml").read_text(encoding="utf-8")
+    assert f"```yaml\n{text}```" in (ROOT / "docs" / "guides" / "ci.md").read_text(encoding="utf-8")
 
 
 def test_the_diff_of_an_operator_is_in_the_sources() -> None:
