@@ -21,6 +21,14 @@ def test_import_and_a_small_call_load_little(code: str, others: tuple[str, ...])
     assert done.stdout.strip() == "[]"
 
 
+def test_assertions_of_equal_arrays_load_little() -> None:
+    others = ("onnx", "llvmlite", "eltwise.ir", "eltwise.engine", "eltwise.comparison.causes", "eltwise.tracing")
+    code = "import numpy, sys; from eltwise.testing import assert_same; assert_same(numpy.ones(9), numpy.ones(9))"
+    code += f"\nprint([name for name in {others} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "-h"] for name in COMMANDS)], ids=" ".join)
 def test_help_loads_no_library(arguments: list[str]) -> None:
     heavy = ("numpy", "onnx", "lxml", "llvmlite", "rich")

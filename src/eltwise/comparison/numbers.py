@@ -21,6 +21,11 @@ def bits_of(array: np.ndarray) -> np.ndarray:
     return array.view(f"u{array.dtype.itemsize}")
 
 
+def has_same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one type and shape have the same bits, in any memory layout."""
+    return bool((bits_of(a) == bits_of(b)).all())
+
+
 def values_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     """The values as they are computed with: floats of up to 32 bits as float32, all others as float64.
 

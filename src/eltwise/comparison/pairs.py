@@ -141,8 +141,3 @@ def converted(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Where two contiguous arrays of one type have the same bits."""
     return np.asarray(bits_of(a) == bits_of(b))
-
-
-def has_same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one type and shape have the same bits, in any memory layout."""
-    return bool((bits_of(a) == bits_of(b)).all())

@@ -9,7 +9,20 @@ They raise ``AssertionError`` for what differs, and an ``EltwiseError`` for what
 cannot be read. The order of the two sides never changes which of these happens.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from eltwise.testing.assertions import assert_close, assert_same
-from eltwise.testing.models import assert_same_model
+
+if TYPE_CHECKING:
+    from eltwise.testing.models import assert_same_model
 
 __all__ = ["assert_close", "assert_same", "assert_same_model"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "assert_same_model":
+        raise AttributeError(f"module 'eltwise.testing' has no attribute {name!r}")
+    return importlib.import_module("eltwise.testing.models").assert_same_model

@@ -1,33 +1,18 @@
-"""``assert_same`` and ``assert_close``: two sides are equal, bit for bit or within a tolerance."""
+"""``assert_same`` and ``assert_close``: two sides are equal, bit for bit or within a tolerance.
+
+What compares other sides than equal arrays is imported when it is needed: tests start often.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from eltwise.comparison.numbers import is_float
-from eltwise.comparison.pairs import has_same_bits
-from eltwise.comparison.tolerance import (
-    Tolerance,
-    ToleranceLike,
-    Tolerances,
-    check_patterns,
-    parse_tolerances,
-    tolerance_of,
-)
+from eltwise.comparison.numbers import has_same_bits
+from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
 from eltwise.core.border import public
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError
-from eltwise.engine.pandas_objects import check_labels
-from eltwise.testing.differences import Rule, differing
-from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
-from eltwise.testing.messages import Failure, message
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
-
-DEFAULT = Tolerance(ulp=1)
-"""Of floats, where no tolerance is given; other types must be equal."""
 
 
 @public
@@ -62,6 +47,9 @@ def assert_same(
         of_numpy(actual.dtype)
         if actual.shape == expected.shape and has_same_bits(actual, expected):
             return
+    from eltwise.testing.differences import Rule
+    from eltwise.testing.sides import check_sides
+
     check_sides(actual, expected, (), Rule(None, equal_nan, check_dtype), err_msg)
 
 
@@ -106,59 +94,8 @@ def assert_close(
         if is_alike and of_numpy(actual.dtype) and has_same_bits(actual, expected):
             parse_tolerances(None, rtol=rtol, atol=atol, ulp=ulp)
             return
+    from eltwise.testing.differences import Rule
+    from eltwise.testing.sides import DEFAULT, check_sides
+
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     check_sides(actual, expected, tolerances, Rule(None if tolerances else DEFAULT, equal_nan, check_dtype), err_msg)
-
-
-def check_sides(
-    actual: object, expected: object, tolerances: Tolerances, rule: Rule | None = None, err_msg: str = ""
-) -> None:
-    """Fail if two sides differ.
-
-    Args:
-        actual: what ``assert_same`` takes.
-        expected: what it should be.
-        tolerances: what is forgiven, by name.
-        rule: what counts as a difference where no tolerance is given.
-        err_msg: the first lines of the message.
-
-    Raises:
-        AssertionError: where they differ.
-        EltwiseError: for what cannot be compared.
-    """
-    rule = rule or Rule()
-    sides = leaves_of(actual, "actual"), leaves_of(expected, "expected")
-    names = [name for name in sides[1] if name in sides[0]]
-    check_patterns(tolerances, [*sides[1], *sides[0]])
-    failures = _labels(actual, expected, rule)
-    for name in names:
-        of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
-        failure = _compared(name, sides[0][name], sides[1][name], of_name)
-        failures += [failure] if failure is not None else []
-    missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
-    if failures or missing or extra:
-        raise AssertionError(message(failures, missing, extra, len(names), err_msg))
-
-
-def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
-    tensors = as_tensors(actual, expected)
-    if tensors is None:
-        is_same = type(actual) is type(expected) and actual == expected
-        return None if is_same else Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
-    if rule.tolerance is DEFAULT and not all(is_float(each.element_type) for each in tensors):
-        rule = replace(rule, tolerance=None)
-    count = differing(*tensors, rule)
-    return Failure(name, rule, (tensors[1], tensors[0]), count) if count != 0 else None
-
-
-def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
-    """The labels of pandas' and xarray's objects, which must be equal, too."""
-    try:
-        check_labels(expected, actual)
-    except EltwiseError as error:
-        return [Failure("", rule, text=error.problem)]
-    return []
-
-
-def _shown(leaf: Leaf) -> str:
-    return "a tensor" if not isinstance(leaf, str | bytes | int | float | None) else repr(leaf)[:80]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eltwise.comparison.numbers import bits_of, is_float, values_of
-from eltwise.comparison.pairs import Pair, common_type, has_same_bits
+from eltwise.comparison.numbers import bits_of, has_same_bits, is_float, values_of
+from eltwise.comparison.pairs import Pair, common_type
 from eltwise.comparison.records import measure
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import ElementType
@@ -28,6 +28,25 @@ class Rule:
     tolerance: Tolerance | None = None
     equal_nan: bool = True
     check_dtype: bool = True
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A value that differs.
+
+    Attributes:
+        name: its name; empty for a single one.
+        rule: what counts as a difference of it.
+        tensors: the expected and the actual tensor; None for what is none.
+        count: how many elements count; None where types or shapes differ.
+        text: what differs, where there is nothing to measure.
+    """
+
+    name: str
+    rule: Rule
+    tensors: tuple[Tensor, Tensor] | None = None
+    count: int | None = None
+    text: str = ""
 
 
 def differing(actual: Tensor, expected: Tensor, rule: Rule) -> int | None:

@@ -18,7 +18,7 @@ from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tole
 from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
-from eltwise.testing.assertions import check_sides
+from eltwise.testing.sides import check_sides
 from eltwise.testing.subjects import Arrays, ModelRun, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
 

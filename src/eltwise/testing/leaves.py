@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eltwise.comparison.compare import tensors_of
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
 from eltwise.engine.arrays import as_array, exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
@@ -29,6 +28,8 @@ def leaves_of(value: object, side: str) -> Leaves:
         EltwiseError: for what holds no tensors, and for a file that cannot be read.
     """
     if _is_set(value):
+        from eltwise.comparison.compare import tensors_of
+
         tensors = tensors_of(value, side)
         for error in tensors.unreadable.values():
             raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
@@ -12,39 +12,13 @@ from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.shapes import of_sizes
 from eltwise.ir.tensors import Tensor
-from eltwise.testing.differences import Rule
+from eltwise.testing.differences import Failure
 
 MOST_LINES = 25
 _MOST_OF_CALLER = 3
 _MOST_DETAILED = 3
 _MOST_LISTED = 100
 """Of so many tensors that differ the worst are found; of checkpoints the first ones are measured."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A value that differs.
-
-    Attributes:
-        name: its name; empty for a single one.
-        rule: what counts as a difference of it.
-        tensors: the expected and the actual tensor; None for what is none.
-        count: how many elements count; None where types or shapes differ.
-        text: what differs, where there is nothing to measure.
-    """
-
-    name: str
-    rule: Rule
-    tensors: tuple[Tensor, Tensor] | None = None
-    count: int | None = None
-    text: str = ""
-
-    def report(self, *, causes: bool) -> TensorReport | None:
-        """Its figures, with the cause if it is asked for; None where there is nothing to measure."""
-        if self.tensors is None:
-            return None
-        report = compare_tensors(*self.tensors, ComparisonSettings(self.rule.tolerance, causes))
-        return replace(report, beyond_tolerance=self.count) if report.differing and self.count else report
 
 
 def message(failures: Sequence[Failure], missing: Sequence[str], extra: Sequence[str], total: int, head: str) -> str:
@@ -77,14 +51,22 @@ def _named(names: Sequence[str]) -> str:
     return named([name or "a single tensor" for name in names])
 
 
+def _report(failure: Failure, *, causes: bool) -> TensorReport | None:
+    """The figures, with the cause if it is asked for; None where there is nothing to measure."""
+    if failure.tensors is None:
+        return None
+    report = compare_tensors(*failure.tensors, ComparisonSettings(failure.rule.tolerance, causes))
+    return replace(report, beyond_tolerance=failure.count) if report.differing and failure.count else report
+
+
 def _badness(failure: Failure) -> tuple[float, ...]:
-    report = failure.report(causes=False)
+    report = _report(failure, causes=False)
     return (3.0,) if report is None else report.badness
 
 
 def _detail(failure: Failure, *, has_names: bool) -> list[str]:
     prefix = f"{failure.name}: " if has_names else ""
-    report = failure.report(causes=True)
+    report = _report(failure, causes=True)
     if failure.tensors is None or report is None:
         return [on_one_line(f"{prefix}{failure.text}")]
     expected, actual = map(_described, failure.tensors)

@@ -11,7 +11,7 @@ from eltwise.core.errors import GraphError
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import find
-from eltwise.testing.assertions import check_sides
+from eltwise.testing.sides import check_sides
 from eltwise.tracing.record import record
 from eltwise.tracing.runner import Values
 from eltwise.verification import runs_of

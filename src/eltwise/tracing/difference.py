@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
-from eltwise.comparison.pairs import has_same_bits
+from eltwise.comparison.numbers import has_same_bits
 from eltwise.comparison.records import measure as measure_blocks
 from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of

@@ -1,0 +1,73 @@
+"""Two sides compared leaf by leaf: the part of an assertion that runs where arrays are not plainly equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eltwise.comparison.numbers import is_float
+from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
+from eltwise.core.errors import EltwiseError
+from eltwise.engine.pandas_objects import check_labels
+from eltwise.testing.differences import Failure, Rule, differing
+from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
+
+__tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
+
+DEFAULT = Tolerance(ulp=1)
+"""Of floats, where no tolerance is given; other types must be equal."""
+
+
+def check_sides(
+    actual: object, expected: object, tolerances: Tolerances, rule: Rule | None = None, err_msg: str = ""
+) -> None:
+    """Fail if two sides differ.
+
+    Args:
+        actual: what ``assert_same`` takes.
+        expected: what it should be.
+        tolerances: what is forgiven, by name.
+        rule: what counts as a difference where no tolerance is given.
+        err_msg: the first lines of the message.
+
+    Raises:
+        AssertionError: where they differ.
+        EltwiseError: for what cannot be compared.
+    """
+    rule = rule or Rule()
+    sides = leaves_of(actual, "actual"), leaves_of(expected, "expected")
+    names = [name for name in sides[1] if name in sides[0]]
+    check_patterns(tolerances, [*sides[1], *sides[0]])
+    failures = _labels(actual, expected, rule)
+    for name in names:
+        of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
+        failure = _compared(name, sides[0][name], sides[1][name], of_name)
+        failures += [failure] if failure is not None else []
+    missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
+    if failures or missing or extra:
+        from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
+
+        raise AssertionError(message(failures, missing, extra, len(names), err_msg))
+
+
+def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
+    tensors = as_tensors(actual, expected)
+    if tensors is None:
+        is_same = type(actual) is type(expected) and actual == expected
+        return None if is_same else Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
+    if rule.tolerance is DEFAULT and not all(is_float(each.element_type) for each in tensors):
+        rule = replace(rule, tolerance=None)
+    count = differing(*tensors, rule)
+    return Failure(name, rule, (tensors[1], tensors[0]), count) if count != 0 else None
+
+
+def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
+    """The labels of pandas' and xarray's objects, which must be equal, too."""
+    try:
+        check_labels(expected, actual)
+    except EltwiseError as error:
+        return [Failure("", rule, text=error.problem)]
+    return []
+
+
+def _shown(leaf: Leaf) -> str:
+    return "a tensor" if not isinstance(leaf, str | bytes | int | float | None) else repr(leaf)[:80]
