@@ -151,14 +151,15 @@ _eltwise_completion eltwise
 echo "${{COMPREPLY[@]}}"
 """
 ZSH = """
-autoload -U compinit && compinit -u -D
-_describe() {{ eval "print -l -- \\${{$2[@]}}" }}
-compadd() {{ print -l -- "$@" }}
+compdef() {{ : }}
+_describe() {{ for name in "$@"; do [[ ${{(Pt)name}} == array* ]] && print -l -- "${{(P@)name%%:*}}"; done }}
+compadd() {{ _describe "$@" }}
 eval "$(_ELTWISE_COMPLETE=zsh_source eltwise)"
 words=(eltwise {words})
 CURRENT={current}
 _eltwise_completion
 """
+"""The functions of zsh's completion show what they are given."""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

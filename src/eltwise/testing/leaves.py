@@ -44,8 +44,9 @@ def leaves_of(value: object, side: str) -> Leaves:
 
 def _is_set(value: object) -> bool:
     """Whether it is a path, a model or a set of tensors, as ``compare`` takes them."""
-    is_foreign = hasattr(value, "graph") or hasattr(value, "state_dict")
-    return isinstance(value, str | os.PathLike | TensorSet) or (is_foreign and not kind_of(value))
+    is_module = hasattr(value, "state_dict")  # It is refused with what to compare instead.
+    is_model = hasattr(value, "graph") and not kind_of(value)
+    return isinstance(value, str | os.PathLike | TensorSet) or is_module or is_model
 
 
 def _walked(value: object, side: str, name: str, depth: int) -> Iterator[tuple[str, Leaf]]:
