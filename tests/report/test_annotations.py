@@ -35,7 +35,7 @@ class Report:
 
 ANNOTATIONS = st.builds(
     Annotation,
-    st.sampled_from(["saturation", "not_established", "changed", "fused", "ShapeError"]),
+    st.sampled_from(["saturation", "not_established", "changed", "fused", "overflow", "ShapeError"]),
     st.sampled_from(["error", "warning", "note"]),
     st.text(max_size=30),
     st.text(max_size=9),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.faults.families import UNEXPLAINED
 from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation, Level
@@ -60,6 +61,11 @@ class Finding:
 
     def __str__(self) -> str:
         return on_one_line(_sentence([self]))
+
+    @property
+    def rule(self) -> str:
+        """The slug of the first family of faults that explains it, or of how the runtime refuses it."""
+        return (*self.reasons, UNEXPLAINED if self.kind == "differs" else self.kind)[0]
 
     @property
     def cause(self) -> tuple[object, ...]:
@@ -219,8 +225,7 @@ class TargetReport(BaseReport[Finding]):
     def annotations(self) -> list[Annotation]:
         """The findings that count and the wrong nodes of the trace, for CI; where there are none, the verdict."""
         results = [
-            Annotation((*finding.reasons, finding.kind)[0], _LEVELS[finding.severity], str(finding), finding.node)
-            for finding in self.severe
+            Annotation(finding.rule, _LEVELS[finding.severity], str(finding), finding.node) for finding in self.severe
         ]
         if self.trace is not None:
             nodes = {finding.node for finding in self.severe}
