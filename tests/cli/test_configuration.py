@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -118,6 +117,8 @@ def test_verbose_prints_progress_without_a_terminal(cli: Cli) -> None:
 
 def on_terminal(*arguments: str, **environment: str) -> str:
     """Call the command line in a terminal; gives what it shows."""
+    import pty  # Windows has none.
+
     main, side = pty.openpty()
     variables = {**os.environ, "PYTHONPATH": str(SOURCES), "TERM": "xterm-256color", "COLUMNS": "80", **environment}
     command = [sys.executable, "-m", "eltwise", *arguments]
@@ -162,6 +163,7 @@ _eltwise_completion
 """The functions of zsh's completion show what they are given."""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="its shells start no scripts of this kind")
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 @pytest.mark.parametrize(
     ("words", "expected"),
