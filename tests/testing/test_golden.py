@@ -139,6 +139,10 @@ def test_a_damaged_golden_is_refused(golden: Golden) -> None:
         ("x", X, {"inputs": {"x": X}}),
         ("x", "no.onnx", {}),
         ("x", X, {"tolerance": "close"}),
+        ("x", parsed(CHAIN), {"inputs": 3}),
+        ("x", parsed(CHAIN), {"inputs": {"y": X}}),
+        ("x", parsed(CHAIN), {"runtime": "no such"}),
+        ("x", parsed(CHAIN), {"seed": -1}),
         (3, X, {}),
     ],
 )

@@ -28,6 +28,7 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "float": (Real,),
     "None": (type(None),),
     "Sequence[str]": (Sequence, Set),
+    "Chosen": (str,),
     "Extent": (str,),
     "Format": (str,),
     "Kind": (str,),
@@ -40,6 +41,7 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 _NAMES = {
     "os.PathLike[str]": "path",
     "Sequence[str]": "several of these",
+    "Chosen": "str",
     "Extent": "str",
     "Format": "str",
     "Kind": "str",

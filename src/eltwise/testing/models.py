@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
-from eltwise.core.border import public
+from eltwise.core.border import check_range, public
 from eltwise.core.errors import GraphError
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import find
 from eltwise.testing.sides import check_sides
+from eltwise.tracing.inputs import check_inputs
 from eltwise.tracing.record import record
 from eltwise.tracing.runner import Values
 from eltwise.verification import runs_of
@@ -73,6 +74,7 @@ def assert_same_model(
 
     >>> assert_same_model("examples/models/sub6_axis1.onnx", "examples/models/sub6_axis1.onnx")
     """
+    check_range("seed", seed, 0, 2**63)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     models = read(actual), read(expected)
     names = [{port.name for port in model.inputs} for model in models]
@@ -90,7 +92,7 @@ def _runs_here(
 ) -> Iterator[tuple[Values, Values]]:
     """The outputs of both, run after run."""
     if inputs is not None:
-        feeds: dict[str, Any] = {**expected.random_inputs(seed), **inputs}
+        feeds = expected.random_inputs(seed) | check_inputs(expected.graph, inputs)
         yield actual.run(feeds), expected.run(feeds)
         return
     count, refusal = 0, ""

@@ -16,6 +16,7 @@ from eltwise.model import Model, read
 from eltwise.testing.bounds import FORMULA, bounds_of
 from eltwise.testing.leaves import as_tensors, leaves_of
 from eltwise.testing.models import runtime_of
+from eltwise.tracing.inputs import check_inputs
 from eltwise.tracing.record import record
 from eltwise.tracing.recording import Recording
 
@@ -50,7 +51,8 @@ class ModelRun:
     def recording(self, recorded: Mapping[str, Any]) -> Recording:
         """Run it on the inputs, on those that were recorded where they are not given, or else on random ones."""
         known = {port.name for port in (*self.model.inputs, *self.model.optional_inputs)}
-        feeds = {name: array for name, array in recorded.items() if name in known} | dict(self.inputs)
+        feeds = {name: array for name, array in recorded.items() if name in known}
+        feeds |= check_inputs(self.model.graph, self.inputs)
         recording = record(self.model, runtime=self.runtime, inputs=feeds, seed=self.seed)
         metadata = {name: text for name, text in recording.metadata.items() if name != "model"}
         return Recording(recording.inputs, recording.values, metadata)
@@ -86,7 +88,7 @@ def subject_of(
     if is_file or isinstance(value, Model) or hasattr(value, "graph"):
         source: Any = value
         model = read(source, reads_weights=False)
-        return ModelRun(model, runtimes[0] or runtime_of(model, runtimes[1]), inputs or {}, seed)
+        return ModelRun(model, runtimes[0] or runtime_of(model, runtimes[1]), {} if inputs is None else inputs, seed)
     if inputs is not None or runtimes[0]:
         option = "runtime" if inputs is None else "inputs"
         raise AttributeValueError("only a model has this", operand=option, got=type(value).__name__)
