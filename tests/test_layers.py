@@ -39,7 +39,7 @@ HEAVY = {
     "onnx": ("formats/onnx/", "passes/onnx_converter.py", "runtimes/", "conformance/", "backend.py", "cli/demo"),
     "google": ("formats/onnx/",),
     "lxml": ("formats/openvino/",),
-    "flint": ("oracle/real_functions.py",),
+    "flint": ("oracle/nearest.py", "oracle/power.py", "oracle/real_functions.py"),
     "llvmlite": ("kernels/jit.py",),
     "click": ("cli/",),
     "rich": ("cli/",),

@@ -31,7 +31,7 @@ class Planted:
 
     def __call__(self, _program: object, inputs: tuple[np.ndarray], **_more: object) -> Answer:
         (x,) = inputs
-        return Answer("result", (self._change(x, correctly_rounded("Tanh", x).values),))
+        return Answer("result", (self._change(x, correctly_rounded("tanh", x).values),))
 
 
 def steps_away(number: int, at: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -21,9 +21,6 @@ from eltwise.oracle import (
     bits_of,
     differences,
     evaluate,
-    evaluation,
-    functions,
-    numbers,
     place,
     same_bits,
 )
@@ -36,20 +33,15 @@ Sizes = tuple[int, ...]
 
 def test_the_oracle_shares_nothing_with_the_engine_but_the_types() -> None:
     imported = set()
-    for module in (evaluation, functions, numbers):
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for path in Path(oracle.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 imported.add(node.module)
             if isinstance(node, ast.Import):
                 imported |= {name.name for name in node.names}
-    foreign = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
-    assert foreign == {
-        "numpy",
-        "numpy.typing",
-        "eltwise.core.dtypes",
-        "eltwise.oracle.functions",
-        "eltwise.oracle.numbers",
-    }
+    foreign = {name for name in imported if name and name.split(".")[0] not in sys.stdlib_module_names}
+    outside = {name for name in foreign if not name.startswith("eltwise.oracle")}
+    assert outside == {"numpy", "numpy.typing", "flint", "eltwise.core.dtypes"}
 
 
 # ---- broadcasting
@@ -114,8 +106,8 @@ def test_refused_types_and_names() -> None:
     for name in ("bool", "complex64", "str", "object"):
         with pytest.raises(OracleRefusal):
             evaluate("subtract", zeros[name], zeros[name], rule="numpy")
-    with pytest.raises(ValueError, match="no function 'power'"):
-        evaluate("power", zeros["float32"], zeros["float32"], rule="numpy")
+    with pytest.raises(ValueError, match="no function 'tetrate'"):
+        evaluate("tetrate", zeros["float32"], zeros["float32"], rule="numpy")
     with pytest.raises(ValueError, match="negative does not take 2 operands"):
         evaluate("negative", zeros["float32"], zeros["float32"], rule="numpy")
     with pytest.raises(ValueError, match="subtract does not take 3 operands"):

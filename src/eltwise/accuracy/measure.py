@@ -13,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.accuracy.inputs import blocks, total
-from eltwise.accuracy.programs import program_of
+from eltwise.accuracy.programs import ONNX_FUNCTIONS, program_of
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import BINS, BOUND, Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import UnsupportedError, unknown_name
 from eltwise.core.machine import machine_name
 from eltwise.core.progress import Progress, no_progress
+from eltwise.oracle.nearest import unit_exponents
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
-from eltwise.oracle.real_functions import FUNCTIONS, Rounded, correctly_rounded, unit_exponents
+from eltwise.oracle.real_functions import Rounded, correctly_rounded
 from eltwise.runtimes.host import Host
 from eltwise.runtimes.registry import Runtime, find, installed
 
@@ -45,13 +46,13 @@ def select(
         hint = "install it: pip install 'eltwise[accuracy]'"
         raise UnsupportedError("real values need python-flint, which is not installed", hint=hint)
     for name in functions:
-        if name not in FUNCTIONS:
-            raise unknown_name("function", name, FUNCTIONS)
+        if name not in ONNX_FUNCTIONS:
+            raise unknown_name("function", name, ONNX_FUNCTIONS)
     by_name = {each.name: each for each in _TYPES}
     for name in types:
         if name not in by_name:
             raise unknown_name("float type", name, by_name)
-    chosen = list(dict.fromkeys(functions)) or list(FUNCTIONS)
+    chosen = list(dict.fromkeys(functions)) or list(ONNX_FUNCTIONS)
     asked = list(map(find, dict.fromkeys(names))) or [each for each in installed() if _has_any(each, chosen)]
     for runtime in asked:
         if not _has_any(runtime, chosen):
@@ -80,7 +81,7 @@ def measure(
 
     Args:
         runtimes: those that are asked.
-        functions: names in ``oracle.real_functions.FUNCTIONS``.
+        functions: names in ``ONNX_FUNCTIONS``.
         types: float types.
         numbers: how many float32 numbers; of 16-bit types all are taken, of float64 fewer.
         seed: of what is drawn.
@@ -101,7 +102,7 @@ def measure(
             for function, element_type in product(functions, types):
                 measured = [_unmeasured(host, function, element_type) for host in hosts]
                 for x in blocks(element_type, numbers, seed):
-                    expected = correctly_rounded(function, x)
+                    expected = correctly_rounded(ONNX_FUNCTIONS[function], x)
                     pairs = zip(hosts, measured, strict=True)
                     measured = [_with_block(host, so_far, element_type, x, expected) for host, so_far in pairs]
                     done += x.size

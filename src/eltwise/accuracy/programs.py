@@ -11,13 +11,21 @@ from eltwise.formats.onnx.schemas import in_opset, since_versions
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
+from eltwise.oracle.real_functions import FUNCTIONS
 from eltwise.runtimes import Call, Model, Program
 from eltwise.runtimes.registry import Runtime
 
+_MODES = {"Gelu(tanh)": {"approximate": "tanh"}}
+
+ONNX_FUNCTIONS = {
+    "Gelu(tanh)" if name == "gelu_tanh" else name.title().replace("_", ""): name
+    for name in FUNCTIONS
+    if name != "hsigmoid"  # OpenVINO's.
+}
+"""The oracle's names of real functions by ONNX's; Gelu's second mode has a name of its own."""
+
 _OPSET = 17
 """The opset of the models; later for functions that came later."""
-
-_MODES = {"Gelu(tanh)": {"approximate": "tanh"}}
 
 _NUMPY = {
     **dict.fromkeys(("Cos", "Cosh", "Exp", "Log", "Reciprocal", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")),

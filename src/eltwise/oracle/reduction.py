@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.oracle.evaluation import OracleRefusal, array_of, bits_of, element_type_of
-from eltwise.oracle.functions import BINARY, UNARY, Numbers, decoded
-from eltwise.oracle.numbers import Integers, Special, encode
+from eltwise.oracle.elements import Elements, OracleRefusal, array_of, element_type_of, elements_of
+from eltwise.oracle.exact import Numbers, decoded
+from eltwise.oracle.functions import FUNCTIONS
+from eltwise.oracle.numbers import Special, encode
 
 ReductionName = Literal["sum", "mean", "min", "max"]
 
@@ -35,23 +36,19 @@ def reduce(
     Raises:
         OracleRefusal: where a sum of integers is beyond the target, or there is no result of no elements.
     """
-    source = element_type_of(elements)
     remaining = [axis for axis in range(elements.ndim) if axis not in axes]
     results = []
     for outer in itertools.product(*(range(elements.shape[axis]) for axis in remaining)):
         index: list[Any] = [slice(None)] * elements.ndim
         for axis, position in zip(remaining, outer, strict=True):
             index[axis] = position
-        results.append(_reduced(reduction, source, _bits(np.asarray(elements[tuple(index)])), target))
+        results.append(_reduced(reduction, elements_of(np.asarray(elements[tuple(index)])), target))
     return array_of(target, results, tuple(elements.shape[axis] for axis in remaining))
 
 
-def _bits(array: npt.NDArray[Any]) -> Integers:
-    return np.array(bits_of(array), object)
-
-
-def _reduced(reduction: ReductionName, source: ElementType, bits: Integers, target: ElementType) -> int:
-    numbers = decoded(source, bits)
+def _reduced(reduction: ReductionName, elements: Elements, target: ElementType) -> int:
+    numbers, (source, bits) = decoded(elements), elements
+    assert isinstance(numbers.denominators, int)
     if not bits.size and reduction != "sum":
         raise OracleRefusal(f"the {reduction} of no elements")
     if reduction in ("min", "max"):
@@ -64,7 +61,7 @@ def _reduced(reduction: ReductionName, source: ElementType, bits: Integers, targ
         return encode(target, Special.NAN)
     if infinities:
         return encode(target, infinities.pop())
-    total = Fraction(sum(numbers.steps), numbers.one)
+    total = Fraction(sum(numbers.numerators), numbers.denominators)
     if not target.is_integer:
         return encode(target, total / (bits.size if reduction == "mean" else 1))
     if not source.is_integer and source is not BOOL:
@@ -78,7 +75,7 @@ def _extreme(wants_largest: bool, numbers: Numbers) -> int:
     """The position of the first extreme; a NaN goes before all others, and -0 is below +0."""
     if numbers.nan.any():
         return int(np.argmax(numbers.nan))
-    keys = [(steps, not negative) for steps, negative in zip(numbers.steps, numbers.negative, strict=True)]
+    keys = list(zip(numbers.ranks, numbers.numerators, ~numbers.negative, strict=True))
     return keys.index(max(keys) if wants_largest else min(keys))
 
 
@@ -90,7 +87,7 @@ def absolute_differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArra
     """
     source = element_type_of(a)
     if source.is_integer:
-        exact: Integers = np.abs(decoded(source, _bits(a)).steps - decoded(source, _bits(b)).steps)
-        return exact.astype(f"u{a.dtype.itemsize}").reshape(a.shape)
-    rounded = BINARY["subtract"](source, _bits(a), _bits(b))
-    return array_of(source, UNARY["absolute"](source, rounded), a.shape)
+        exact = np.abs(decoded(elements_of(a)).numerators - decoded(elements_of(b)).numerators)
+        return np.asarray(exact.astype(f"u{a.dtype.itemsize}").reshape(a.shape))
+    rounded = FUNCTIONS["subtract"].compute(elements_of(a), elements_of(b))
+    return array_of(*FUNCTIONS["absolute"].compute(rounded), a.shape)
