@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -13,15 +14,21 @@ import numpy.typing as npt
 import pytest
 
 from eltwise.core.dtypes import FLOAT32, FLOAT64, by_name
-from eltwise.oracle import nearest
+from eltwise.oracle import bits_of, nearest
 from eltwise.oracle.hard_values import hard_values
 from eltwise.oracle.nearest import MARGIN, UndecidedError
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, encode
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
 
 flint = pytest.importorskip("flint")
 
 SMALLEST = 1e-60
 """Estimates of smaller numbers need no margin: no type that is decided by them holds these."""
+
+FARTHEST = 5000
+"""Powers of two that are beyond every float type, also with 500 digits."""
+
+FIFTH, HUNDREDTH = (float(np.float32(number)) for number in (0.2, 0.01))
 
 BY_MPMATH: dict[str, Any] = {
     "acos": mpmath.acos,
@@ -30,26 +37,25 @@ BY_MPMATH: dict[str, Any] = {
     "asinh": mpmath.asinh,
     "atan": mpmath.atan,
     "atanh": mpmath.atanh,
-    "celu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "celu": lambda x, alpha=1: x if x > 0 else alpha * mpmath.expm1(x / mpmath.mpf(alpha)),
     "cos": mpmath.cos,
     "cosh": mpmath.cosh,
-    "elu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "elu": lambda x, alpha=1: x if x > 0 else alpha * mpmath.expm1(x),
     "erf": mpmath.erf,
     "exp": mpmath.exp,
     "gelu": lambda x: x * mpmath.ncdf(x),
     "gelu_tanh": lambda x: (
         x / 2 * (1 + mpmath.tanh(mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf(44715) / 10**6 * x**3)))
     ),
-    "hard_sigmoid": lambda x: max(0, min(1, mpmath.mpf(float(np.float32(0.2))) * x + mpmath.mpf(0.5))),
+    "hard_sigmoid": lambda x, alpha=FIFTH, beta=0.5: max(0, min(1, alpha * x + beta)),
     "hsigmoid": lambda x: max(0, min(1, x / 6 + mpmath.mpf(0.5))),
     "hard_swish": lambda x: x * max(0, min(1, x / 6 + mpmath.mpf(0.5))),
-    "leaky_relu": lambda x: x if x > 0 else mpmath.mpf(float(np.float32(0.01))) * x,
+    "leaky_relu": lambda x, alpha=HUNDREDTH: x if x > 0 else alpha * x,
     "log": mpmath.log,
     "mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))),
     "reciprocal": lambda x: 1 / x,
-    "selu": lambda x: (
-        mpmath.mpf(float(np.float32(1.05070098)))
-        * (x if x > 0 else mpmath.mpf(float(np.float32(1.67326324))) * mpmath.expm1(x))
+    "selu": lambda x, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875: (
+        gamma * (x if x > 0 else alpha * mpmath.expm1(x))
     ),
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "sin": mpmath.sin,
@@ -57,12 +63,25 @@ BY_MPMATH: dict[str, Any] = {
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "softsign": lambda x: x / (1 + abs(x)),
     "sqrt": mpmath.sqrt,
-    "swish": lambda x: x / (1 + mpmath.exp(-x)),
+    "swish": lambda x, alpha=1: x / (1 + mpmath.exp(-alpha * x)),
     "tan": mpmath.tan,
     "tanh": mpmath.tanh,
 }
 """Each function once more, by another library and from ONNX's text."""
 
+
+PARAMETERS = [
+    *(("celu", {"alpha": alpha}) for alpha in (0.5, -1.5, 0.1)),
+    *(("elu", {"alpha": alpha}) for alpha in (2, -1, 0, 0.1)),
+    *(("selu", {"alpha": alpha, "gamma": gamma}) for alpha, gamma in ((0.5, -2), (-1, 3), (0.1, 0.7))),
+    *(("leaky_relu", {"alpha": alpha}) for alpha in (0, -0.5, 2, 0.1)),
+    *(
+        ("hard_sigmoid", {"alpha": alpha, "beta": beta})
+        for alpha, beta in ((1 / 3, 0.1), (-1, 2), (0, 0.3), (0.2, -0.1))
+    ),
+    *(("swish", {"alpha": alpha}) for alpha in (1.702, -1, 0)),
+]
+"""Parameters that are not the defaults, some of which are no numbers of 32 bits."""
 
 LIMITS = {
     "celu": (-1, math.inf),
@@ -135,6 +154,48 @@ def test_values_are_those_of_another_library(name: str, seed: int) -> None:
             expected = BY_MPMATH[name](mpmath.mpf(argument))
             distance = abs(expected - value) if math.isfinite(value) else mpmath.mpf(abs(expected) < 2.0**1023)
             assert distance <= mpmath.mpf(math.ulp(value)) / 2 if math.isfinite(value) else distance == 0
+
+
+def wrong_values(name: str, x: npt.NDArray[Any], **parameters: float) -> list[Any]:
+    """Finite arguments of which a value is not the float that is nearest to another library's value."""
+    function, element_type, wide = FUNCTIONS[name], by_name(x.dtype.name), x.astype(np.float64)
+    low, high = function.domain
+    is_inside = np.isfinite(wide) & (wide != 0) & (wide >= low) & (wide <= high) & ~np.isin(wide, list(function.poles))
+    results = bits_of(correctly_rounded(name, x[is_inside], **parameters).values)
+    wrong = []
+    for argument, bits in zip(wide[is_inside].tolist(), results, strict=True):
+        with mpmath.workprec(500):
+            real = mpmath.mpf(BY_MPMATH[name](mpmath.mpf(argument), **parameters))
+        exponent = min(max(int(real.exp), -FARTHEST), FARTHEST)
+        magnitude = encode(element_type, Fraction(int(real.man)) * Fraction(2) ** exponent)
+        sign = FLOAT_LAYOUTS[element_type].sign
+        if bits & ~sign != magnitude or (real != 0 and bool(bits & sign) != (real < 0)):
+            wrong.append((argument, hex(bits), hex(magnitude)))
+    return wrong
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_values_of_8_bits_are_the_nearest(name: str, dtype: Any) -> None:
+    assert wrong_values(name, np.arange(256, dtype=np.uint8).view(dtype)) == []
+
+
+@pytest.mark.parametrize(("name", "parameters"), PARAMETERS)
+def test_parameters_count_exactly(name: str, parameters: dict[str, float], seed: int) -> None:
+    x = arguments(FUNCTIONS[name], seed, 10)
+    x = x[np.abs(x) < 1e4]
+    for each in (x.astype(np.float16), x.astype(ml_dtypes.float8_e5m2), x, x.astype(np.float64) * (1 + 2.0**-40)):
+        assert wrong_values(name, each, **parameters) == []
+
+
+@pytest.mark.parametrize("name", ["celu", "elu", "selu", "leaky_relu", "swish"])
+def test_limits_follow_the_parameters(name: str) -> None:
+    for parameter in (2.0, -3.0):
+        at_infinity, far = (
+            correctly_rounded(name, np.array(x), alpha=parameter).values for x in ([-np.inf, np.inf], [-800.0, 800.0])
+        )
+        is_finite = np.abs(far) < 100
+        assert np.array_equal(at_infinity, np.where(is_finite, far, np.copysign(np.inf, far)))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
