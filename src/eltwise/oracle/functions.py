@@ -62,10 +62,10 @@ def product(a: Numbers, b: Numbers) -> Numbers:
 def quotient(a: Numbers, b: Numbers) -> Numbers:
     """The exact a / b; it is negative, and so are its zeros and infinities, where just one of them is."""
     nan = a.nan | b.nan | (a.infinite & b.infinite) | (a.zero & b.zero)
-    numerators = np.where(b.infinite, 0, a.numerators * b.denominators)
-    divisors = np.where(np.equal(b.numerators, 0), 1, np.abs(b.numerators))
-    signs = np.where(b.negative & ~b.zero, -1, 1)
-    return Numbers(numerators * signs, a.negative != b.negative, a.infinite | b.zero, nan, divisors * a.denominators)
+    dividends, divisors, _denominators = aligned(a, b)
+    numerators = np.where(b.infinite, 0, np.where(np.less(divisors, 0), -dividends, dividends))
+    denominators = np.where(np.equal(divisors, 0), 1, np.abs(divisors))
+    return Numbers(numerators, a.negative != b.negative, a.infinite | b.zero, nan, denominators)
 
 
 def _divided(a: Numbers, b: Numbers) -> Numbers:
