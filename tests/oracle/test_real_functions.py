@@ -164,7 +164,7 @@ def wrong_values(name: str, x: npt.NDArray[Any], **parameters: float) -> list[An
     results = bits_of(correctly_rounded(name, x[is_inside], **parameters).values)
     wrong = []
     for argument, bits in zip(wide[is_inside].tolist(), results, strict=True):
-        with mpmath.workprec(500):
+        with mpmath.workprec(500 if abs(argument) < 1e30 else 2000):
             real = mpmath.mpf(BY_MPMATH[name](mpmath.mpf(argument), **parameters))
         exponent = min(max(int(real.exp), -FARTHEST), FARTHEST)
         magnitude = encode(element_type, Fraction(int(real.man)) * Fraction(2) ** exponent)
@@ -225,6 +225,32 @@ def test_special_values_are_those_of_the_limits(name: str, dtype: Any) -> None:
     assert math.isnan(values[4])
     low, high = function.domain
     assert [math.isnan(value) for value in values[5:]] == [not low <= argument <= high for argument in (-1e4, 1e4)]
+
+
+HARDEST = {
+    "acos": ("0x1.53ea6c7255e88p-4", "0x1.cf37d41c69889p-24"),
+    "asin": ("0x1.c373ff4aad79bp-14", "0x1.a4816b2066707p-5"),
+    "atan": ("0x1.6298b5896ed3cp+1", "0x1.22e8d75e2bc7fp-11"),
+    "atanh": ("0x1.447027c857b99p-12", "0x1.a6a58d55e307bp-26"),
+    "cos": ("0x1.34ec2f9fc9cp+1", "0x1.2842c0b84f504p+8"),
+    "cosh": ("0x1.ea5f2f2e4b0c5p+1", "0x1.da5df035e5e8dp-22"),
+    "erf": ("0x1.51f3182edb17ap-36", "0x1.52b76545cc8efp-6"),
+    "exp": ("0x1.9e9cbbfd6080bp-31",),
+    "log": ("0x1.fd15daa6ce332p+732", "0x1.9476e304cd7c7p-384"),
+    "sin": ("0x1.598bae9e632f6p-7", "0x1.021b4c18f7825p+1023"),
+    "sinh": ("0x1.897374d74de2ap-13", "0x1.9147ff03dfb3p-1"),
+    "tan": ("0x1.dffffffffff1fp-22", "0x1.ccaffe66878dbp+0"),
+    "tanh": ("0x1.e0000000000e1p-22", "0x1.ac343b179fec4p-3"),
+}
+"""Arguments whose values are nearest to a midpoint of two floats, from the lists of the CORE-MATH project."""
+
+
+@pytest.mark.parametrize("name", HARDEST)
+def test_the_hardest_arguments_are_decided(name: str) -> None:
+    x = np.array([float.fromhex(digits) for digits in HARDEST[name]])
+    assert wrong_values(name, x) == []
+    residues = np.abs(correctly_rounded(name, x).residues)
+    assert np.abs(residues - 0.5).max() < 2.0**-52
 
 
 def test_a_tie_that_no_ball_decides_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
