@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from eltwise.core.dtypes import FLOAT32, FLOAT64, by_name
-from eltwise.oracle import bits_of, nearest
+from eltwise.core.dtypes import BFLOAT16, FLOAT8E5M2, FLOAT32, FLOAT64, ElementType, by_name
+from eltwise.oracle import bits_of, evaluate, nearest, same_bits
 from eltwise.oracle.hard_values import hard_values
 from eltwise.oracle.nearest import MARGIN, UndecidedError
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, encode
@@ -267,3 +267,30 @@ def test_hard_values_of_every_width_are_decided() -> None:
         for element_type in (FLOAT32, FLOAT64):
             values = correctly_rounded(name, hard_values(element_type)).values
             assert values.dtype == element_type.storage
+
+
+@pytest.mark.parametrize("element_type", [FLOAT8E5M2, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_parameters_may_be_operands(element_type: ElementType) -> None:
+    x = np.array([-3, -0.5, 0.25, -3, 2, np.nan], element_type.storage)
+    alpha, gamma = (np.array(each, element_type.storage) for each in ([2, 2, 0.5, -1, -1, 2], [1, 1, 1, 3, 3, 3]))
+    result = evaluate("selu", x, alpha, gamma, rule="none")
+    for index in range(x.size):
+        chosen = {"alpha": float(alpha[index]), "gamma": float(gamma[index])}
+        single = slice(index, index + 1)
+        assert same_bits(result[single], evaluate("selu", x[single], rule="none", parameters=chosen))
+    assert same_bits(evaluate("swish", x, rule="none"), evaluate("swish", x, None, rule="none"))
+    assert same_bits(
+        evaluate("hard_sigmoid", x, None, alpha[:1], rule="numpy"),
+        evaluate("hard_sigmoid", x, rule="none", parameters={"beta": 2.0}),
+    )
+
+
+def test_infinite_and_zero_parameters_give_what_the_formula_gives() -> None:
+    x, infinity = np.float32([-2, 0, 2, np.nan]), np.float32(np.inf)
+    assert evaluate("leaky_relu", x[:3], infinity, rule="numpy").tolist() == [-np.inf, 0, 2]  # type: ignore[arg-type]
+    assert evaluate("hard_sigmoid", x[[0, 2]], infinity, rule="numpy").tolist() == [0, 1]  # type: ignore[arg-type]
+    nan = evaluate("elu", x, rule="none", parameters={"alpha": np.nan})
+    assert np.isnan(nan).tolist() == [True, False, False, True]
+    for dtype in (np.float32, np.float64):
+        flat = evaluate("celu", np.array([-2, 2], dtype), rule="none", parameters={"alpha": 0.0})
+        assert same_bits(flat, np.array([-0.0, 2], dtype))

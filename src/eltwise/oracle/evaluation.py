@@ -8,10 +8,12 @@ arithmetic. NumPy holds bits and Python's integers, and applies Python's arithme
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from eltwise.oracle import functions, power, quantization, real_functions
@@ -21,19 +23,31 @@ from eltwise.oracle.functions import UndefinedError
 from eltwise.oracle.signatures import FLOAT, Function
 
 
-def _of_reals(x: Elements, *, name: str, **parameters: float) -> Elements:
-    values = real_functions.correctly_rounded(name, array_of(*x), **parameters).values
-    return elements_of(values)
+def _of_reals(x: Elements, *values: Elements | None, name: str, **parameters: float) -> Elements:
+    """A real function; operands after the first are values of its parameters for each element."""
+    names = [each for each, value in zip(parameters, values, strict=False) if value is not None]
+    columns = [array_of(*each).astype(float).tolist() for each in values if each is not None]
+    rows = list(zip(*columns, strict=True)) if columns else [()] * len(x.bits)
+    bits = x.bits.copy()
+    for row in set(rows):
+        is_row = np.array([each == row for each in rows])
+        chosen = parameters | dict(zip(names, row, strict=True))
+        results = real_functions.correctly_rounded(name, array_of(x.element_type, x.bits[is_row]), **chosen).values
+        bits[is_row] = elements_of(results).bits
+    return x._replace(bits=bits)
+
+
+def _real(name: str) -> Function:
+    parameters = real_functions.FUNCTIONS[name].parameters
+    operands = (FLOAT, *[replace(FLOAT, is_optional=True)] * len(parameters))
+    return Function(partial(_of_reals, name=name), operands, parameters=parameters)
 
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     functions.FUNCTIONS
     | quantization.FUNCTIONS
     | power.FUNCTIONS
-    | {
-        name: Function(partial(_of_reals, name=name), (FLOAT,), parameters=function.parameters)
-        for name, function in real_functions.FUNCTIONS.items()
-    }
+    | {name: _real(name) for name in real_functions.FUNCTIONS}
 )
 """Every function of the oracle by name."""
 
@@ -55,7 +69,8 @@ def evaluate(
         rule: the broadcast rule.
         axis: for ``pdpd`` and ``legacy``, the dimension of A that B starts at; -1 aligns the ends.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
-        parameters: the function's parameters that are not the default; numbers count exactly as they are.
+        parameters: the function's parameters that are not the default; numbers count exactly as they are. Those of
+            real functions may be operands instead, after the first and in the order of the function.
 
     Returns:
         A new C-contiguous array in native byte order, with the shape that the rule gives: of the first operand's type,
@@ -66,7 +81,6 @@ def evaluate(
             out of range; where an integer is divided by 0.
         ValueError: for a function, parameter or rule that does not exist, or another number of operands.
 
-    >>> import numpy as np
     >>> evaluate("subtract", np.array([[1], [2]], np.uint8), np.array([1, 2], np.uint8), rule="numpy").tolist()
     [[0, 255], [1, 0]]
     """

@@ -79,6 +79,8 @@ def correctly_rounded(name: str, x: npt.NDArray[Any], **parameters: float) -> Ro
         wide = x.astype(np.float64).ravel()
         estimates = function.estimate(wide, **chosen)
         has_margin = element_type is not FLOAT64 and all(value == np.float32(value) for value in chosen.values())
+    if not all(map(math.isfinite, chosen.values())):  # No real function; IEEE 754 has the values of the formula.
+        return Rounded(_as_type(estimates, element_type).reshape(x.shape), np.zeros(x.shape))
     inside = _is_inside(function, wide)
     values, rests = _special_values(function, wide, estimates), np.zeros(wide.shape)
     undecided = inside
@@ -194,7 +196,7 @@ FUNCTIONS: dict[str, RealFunction] = {
         lambda x: x.atanh(), np.arctanh, 0, (nan, nan), is_odd=True, domain=(-1, 1), poles={-1: -inf, 1: inf}
     ),
     "celu": RealFunction(
-        lambda x, alpha: alpha * (x / alpha).expm1() if x < 0 else x,
+        lambda x, alpha: x if x > 0 else alpha * (x / alpha).expm1() if alpha != 0 else alpha,
         lambda x, alpha: np.where(x < 0, alpha * np.expm1(x / alpha), x),
         parameters=_ELU,
     ),
