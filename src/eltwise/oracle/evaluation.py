@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.oracle import functions, power, quantization, real_functions
+from eltwise.oracle.arithmetic import UndefinedError
 from eltwise.oracle.broadcasting import RuleName, flat_positions, place_all
 from eltwise.oracle.elements import Elements, OracleRefusal, array_of, element_type_of, elements_of
-from eltwise.oracle.functions import UndefinedError
 from eltwise.oracle.signatures import FLOAT, Function
 
 

@@ -13,9 +13,9 @@ from math import isqrt, log2
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.oracle.arithmetic import UndefinedError
 from eltwise.oracle.elements import Elements, array_of, elements_of
 from eltwise.oracle.exact import Flags
-from eltwise.oracle.functions import UndefinedError
 from eltwise.oracle.nearest import nearest_to_ball, nearest_to_estimates
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, Integers, Number, Special, decode, encode
 from eltwise.oracle.signatures import NUMBER, Function

@@ -11,9 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, FLOAT8E4M3FN, FLOAT8E5M2, UINT8, ElementType
-from eltwise.oracle.elements import Elements, OracleRefusal
-from eltwise.oracle.exact import decoded, encoded, flags, whole
-from eltwise.oracle.functions import (
+from eltwise.oracle.arithmetic import (
     choice,
     difference,
     equal,
@@ -26,6 +24,8 @@ from eltwise.oracle.functions import (
     total,
     truncated,
 )
+from eltwise.oracle.elements import Elements, OracleRefusal
+from eltwise.oracle.exact import decoded, encoded, flags, whole
 from eltwise.oracle.signatures import ANY, FLOAT, NUMBER, REQUIRED, Function, Operand
 
 _SATURATING = (FLOAT8E4M3FN, FLOAT8E5M2)
