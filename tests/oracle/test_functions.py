@@ -207,6 +207,18 @@ def test_shrink_of_integers_is_truncated_and_saturates(element_type: ElementType
     assert numbers(result, element_type) == [min(max(int(number), low), high) for number in exact]
 
 
+@pytest.mark.parametrize("number", [2, 2.0, np.float32(2), np.int64(2)])
+def test_parameters_may_be_numbers_of_any_type(number: Any) -> None:
+    x = np.array([-3, -2, 1, 2, 5], np.float32)
+    for function, names, expected in (
+        ("shrink", ("bias", "lambd"), [-1, 0, 0, 0, 3]),
+        ("thresholded_relu", ("alpha",), [0, 0, 0, 0, 5]),
+        ("leaky_relu", ("alpha",), [-6, -4, 1, 2, 5]),
+    ):
+        result = evaluate(function, x, rule="none", parameters=dict.fromkeys(names, number))
+        assert result.tolist() == expected
+
+
 def test_is_inf_detects_the_signs_that_are_asked_for() -> None:
     x = np.array([np.inf, -np.inf, 1, np.nan], np.float32)
     for negative, positive in ((0, 1), (1, 0), (0, 0)):

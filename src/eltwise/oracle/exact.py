@@ -70,7 +70,7 @@ def whole(integers: Integers) -> Numbers:
 
 def constant(value: float) -> Numbers:
     """A float as an exact number."""
-    (pattern,) = np.array([value]).view(np.uint64).tolist()
+    (pattern,) = np.array([value], np.float64).view(np.uint64).tolist()
     return decoded(Elements(FLOAT64, np.array([pattern], object)))
 
 
