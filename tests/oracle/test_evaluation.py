@@ -112,12 +112,14 @@ def test_refused_types_and_names() -> None:
         evaluate("negative", zeros["float32"], zeros["float32"], rule="numpy")
     with pytest.raises(ValueError, match="subtract does not take 3 operands"):
         evaluate("subtract", *[zeros["float32"]] * 3, rule="numpy")
-    with pytest.raises(ValueError, match="pdpd broadcasts two operands, not 3"):
-        evaluate("maximum", *[zeros["float32"]] * 3, rule="pdpd")
+    with pytest.raises(ValueError, match="legacy broadcasts two operands, not 3"):
+        evaluate("maximum", *[zeros["float32"]] * 3, rule="legacy")
     with pytest.raises(OracleRefusal, match="divided by 0"):
         evaluate("divide", zeros["int32"], zeros["int32"], rule="none")
     with pytest.raises(ValueError, match="no broadcast rule 'explicit'"):
         evaluate("subtract", zeros["float32"], zeros["float32"], rule="explicit")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no broadcast rule 'explicit'"):
+        evaluate("negative", zeros["float32"], rule="explicit")  # type: ignore[arg-type]
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -159,6 +161,19 @@ def test_any_number_of_operands_of_any_ranks() -> None:
     assert evaluate("negative", a, rule="none").tolist() == [[-1], [-5]]
     with pytest.raises(OracleRefusal, match="must be equal"):
         evaluate("maximum", a, b, rule="none")
+
+
+def test_three_operands_are_broadcast_onto_one() -> None:
+    a, b = operands((2, 3, 4), (3, 1))
+    condition = np.array([[True], [False], [True]])
+    expected = np.where(condition, a, b)
+    assert same_bits(evaluate("where", condition, a, b, rule="pdpd", axis=1), expected)
+    assert same_bits(evaluate("where", condition, a, b, rule="numpy"), expected)
+    limits = np.array([0, 5], np.int64)
+    clipped = evaluate("clip", a, *(each[:, None, None] for each in (limits, limits + 9)), rule="pdpd", axis=0)
+    assert same_bits(clipped, np.clip(a, limits[:, None, None], limits[:, None, None] + 9))
+    with pytest.raises(OracleRefusal, match="rank 3 is larger"):
+        evaluate("where", a > 0, b, b, rule="pdpd")
 
 
 def test_comparisons_give_booleans() -> None:

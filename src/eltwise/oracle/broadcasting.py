@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +34,32 @@ class Placement:
 
 
 def place_all(
-    rule: RuleName, shapes: Sequence[Sizes], axis: int = -1, enabled: bool = True
+    rule: RuleName, shapes: Sequence[Sizes], axis: int = -1, enabled: bool = True, base: int = 0
 ) -> tuple[Sizes, tuple[int, ...]]:
     """The shape of the result and the dimension that each operand starts at; the rest is as for ``place``.
+
+    Args:
+        rule: the broadcast rule; ``legacy`` is one of two operands.
+        shapes: those of the operands.
+        axis: the dimension of the base that other operands start at.
+        enabled: as for ``place``.
+        base: which operand is A, where the rule broadcasts B onto A.
 
     >>> place_all("numpy", [(3,), (2, 1), ()])
     ((2, 3), (1, 0, 2))
     """
-    if len(shapes) == 2:
-        placement = place(rule, shapes[0], shapes[1], axis, enabled)
-        return placement.shape, (placement.a_start, placement.b_start)
-    if rule not in ("none", "numpy"):
-        raise ValueError(f"{rule} broadcasts two operands, not {len(shapes)}")
-    shape = shapes[0]
-    for other in shapes[1:]:
-        shape = place(rule, shape, other).shape
-    return shape, tuple(len(shape) - len(operand_shape) for operand_shape in shapes)
+    if rule not in get_args(RuleName):
+        raise ValueError(f"there is no broadcast rule {rule!r}")
+    if rule == "legacy" and len(shapes) != 2:
+        raise ValueError(f"legacy broadcasts two operands, not {len(shapes)}")
+    shape, starts = shapes[base], [0] * len(shapes)
+    for index, other in enumerate(shapes):
+        if index != base:
+            placement = place(rule, shape, other, axis, enabled)
+            shape, starts[index] = placement.shape, placement.b_start
+    if rule == "numpy":
+        starts = [len(shape) - len(operand_shape) for operand_shape in shapes]
+    return shape, tuple(starts)
 
 
 def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = True) -> Placement:
@@ -64,8 +74,6 @@ def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = Tr
         return _place_pdpd(a, b, axis)
     if rule == "legacy" and enabled:
         return _place_legacy(a, b, axis)
-    if rule not in ("none", "legacy"):
-        raise ValueError(f"there is no broadcast rule {rule!r}")
     if a != b:
         raise OracleRefusal(f"A has shape {a} and B {b}; without broadcasting they must be equal")
     return Placement(a, 0, 0)

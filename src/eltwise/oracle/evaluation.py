@@ -7,7 +7,7 @@ arithmetic. NumPy holds bits and Python's integers, and applies Python's arithme
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from eltwise.oracle import functions, power, quantization, real_functions
 from eltwise.oracle.arithmetic import UndefinedError
 from eltwise.oracle.broadcasting import RuleName, flat_positions, place_all
-from eltwise.oracle.elements import Elements, OracleRefusal, array_of, element_type_of, elements_of
+from eltwise.oracle.elements import Elements, OracleRefusal, Sizes, array_of, element_type_of, elements_of
 from eltwise.oracle.signatures import FLOAT, Function
 
 
@@ -67,7 +67,8 @@ def evaluate(
             squared difference are rounded to the element type.
         *operands: with any strides and byte order; None for one that is optional and absent.
         rule: the broadcast rule.
-        axis: for ``pdpd`` and ``legacy``, the dimension of A that B starts at; -1 aligns the ends.
+        axis: for ``pdpd`` and ``legacy``, the dimension of A that B starts at; -1 aligns the ends. A is the first
+            operand, but of ``where`` the second; the others are B.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
         parameters: the function's parameters that are not the default; numbers count exactly as they are. Those of
             real functions may be operands instead, after the first and in the order of the function.
@@ -91,7 +92,7 @@ def evaluate(
         raise ValueError(f"{function} does not take {len(operands)} operands")
     definition.check_types([None if operand is None else element_type_of(operand) for operand in operands])
     compute = partial(definition.compute, **definition.chosen(parameters))
-    shape, elements = _broadcast(rule, operands, axis, enabled)
+    shape, elements = _broadcast(operands, partial(place_all, rule, axis=axis, enabled=enabled, base=definition.base))
     try:
         result = compute(*elements)
     except UndefinedError as error:
@@ -100,11 +101,11 @@ def evaluate(
 
 
 def _broadcast(
-    rule: RuleName, operands: Sequence[npt.NDArray[Any] | None], axis: int, enabled: bool
-) -> tuple[tuple[int, ...], list[Elements | None]]:
+    operands: Sequence[npt.NDArray[Any] | None], place: Callable[[list[Sizes]], tuple[Sizes, tuple[int, ...]]]
+) -> tuple[Sizes, list[Elements | None]]:
     """The shape of the result, and the elements that each operand has for it."""
     present = [operand for operand in operands if operand is not None]
-    shape, starts = place_all(rule, [operand.shape for operand in present], axis, enabled)
+    shape, starts = place([operand.shape for operand in present])
     elements = iter(
         Elements(element_type, bits[flat_positions(shape, operand.shape, start)])
         for operand, start in zip(present, starts, strict=True)

@@ -175,6 +175,7 @@ FUNCTIONS: dict[str, Function] = {
     "where": Function(
         lambda condition, a, b: a._replace(bits=np.where(condition.bits != 0, a.bits, b.bits)),
         (replace(BOOLEAN, variable="condition"), ANY, ANY),
+        base=1,
     ),
     "bitwise_not": Function(_bitwise_not, (BITS,)),
     "bitwise_and": _bitwise(np.bitwise_and, BITS),

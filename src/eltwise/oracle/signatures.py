@@ -45,12 +45,14 @@ class Function:
         operands: what it takes.
         is_variadic: whether it takes any number of operands like the one that ``operands`` has.
         parameters: their defaults.
+        base: the operand that others are broadcast onto, by the rules that have a direction.
     """
 
     compute: Callable[..., Elements]
     operands: tuple[Operand, ...]
     is_variadic: bool = False
     parameters: Mapping[str, object] = field(default_factory=dict)
+    base: int = 0
 
     def check_types(self, types: Sequence[ElementType | None]) -> None:
         """Refuse types that operands may not have.
