@@ -14,6 +14,9 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
 _DEFAULT_MODE = 0x1F80
 """MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
 
+RARE = '!1 = !{!"branch_weights", i32 1, i32 100000}'
+"""The metadata of a branch that is seldom taken."""
+
 NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
 """What LLVM calls the float types that it computes with as they are."""
 
@@ -41,16 +44,18 @@ class Instructions:
 
     def __init__(self) -> None:
         self.lines: list[str] = ["entry:"]
+        self.definitions: dict[str, str] = {}
         self._block = "entry"
         self._count = 0
 
     def kernel(self) -> str:
         """The LLVM module of a kernel whose body this is: ``kernel(arguments, first, last)``.
 
-        Intrinsics need no declaration.
+        Intrinsics need no declaration. The module's ``definitions`` follow: the text of each function and table by name.
         """
         head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
-        return "\n".join([head, *self.lines, "  ret void", "}", "!0 = !{i32 1}"]) + "\n"
+        tail = ["  ret void", "}", "!0 = !{i32 1}", RARE, *self.definitions.values()]
+        return "\n".join([head, *self.lines, *tail]) + "\n"
 
     def argument(self, number: int) -> str:
         """An i64 of a kernel's arguments."""
@@ -142,16 +147,24 @@ class Instructions:
 
         self.choose(condition, (), without_values)
 
-    def choose(self, condition: str, values: Sequence[tuple[str, str]], body: Callable[[], Sequence[str]]) -> list[str]:
+    def choose(
+        self,
+        condition: str,
+        values: Sequence[tuple[str, str]],
+        body: Callable[[], Sequence[str]],
+        *,
+        is_rare: bool = False,
+    ) -> list[str]:
         """Write what is done only where an i1 holds, and give what some values are afterwards.
 
         Args:
             condition: the i1.
             values: the LLVM type of each value, and what it is where the condition does not hold.
             body: gives what the values are where it holds.
+            is_rare: whether the processor should not expect that.
         """
         before, then, after = self._block, self.name("then"), self.name("after")
-        self.do(f"br i1 {condition}, label %{then}, label %{after}")
+        self.do(f"br i1 {condition}, label %{then}, label %{after}{', !prof !1' if is_rare else ''}")
         self.block(then)
         results, last = body(), self._block
         self.do(f"br label %{after}")

@@ -1,0 +1,123 @@
+"""Computes the polynomials of ``eltwise.kernels.coefficients`` with Remez' algorithm, and writes that module.
+
+Run it as ``python tools/coefficients.py``; it needs mpmath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mpmath import mp, mpf
+
+mp.dps = 70
+GRID = 60
+"""Into how many parts the interval between two extrema is divided to find the next ones."""
+
+
+class Target(NamedTuple):
+    """What a polynomial approximates: a function between two numbers, with so many coefficients."""
+
+    function: Callable[[Any], Any]
+    low: Any
+    high: Any
+    count: int
+
+
+def _of_square(function: Callable[[Any], Any], first: int) -> Callable[[Any], Any]:
+    """``function(sqrt(z)) / sqrt(z)`` for an odd function, whose derivative at 0 is given."""
+    return lambda z: mpf(first) if z == 0 else function(mp.sqrt(z)) / mp.sqrt(z)
+
+
+def _scaled_erfc(u: Any) -> Any:
+    """``(1 + 2 t) exp(t * t) erfc(t)`` where ``u = (t - 4) / (t + 4)``."""
+    t = 4 * (1 + u) / (1 - u) if u != 1 else mp.inf
+    return 2 / mp.sqrt(mp.pi) if t == mp.inf else (1 + 2 * t) * mp.exp(t * t) * mp.erfc(t)
+
+
+SLACK = 1 + mpf(2) ** -30
+"""Reduced arguments lie a little beyond their interval, since they are rounded."""
+
+TARGETS = {
+    "EXPM1": Target(lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, 9),
+    "LOG": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, 6),
+    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, 9),
+    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, 6),
+    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, 7),
+    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, 16),
+    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, 10),
+    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, 10),
+    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), 19),
+}
+
+
+def minimax(target: Target) -> tuple[list[Any], Any]:
+    """The coefficients, lowest first, that make the largest relative error least, and that error."""
+    low, high, size = mpf(target.low), mpf(target.high), target.count + 1
+    middle, half = (low + high) / 2, (high - low) / 2
+    points = [middle - half * mp.cos(mp.pi * k / (size - 1)) for k in range(size)]
+
+    def error(x: Any) -> Any:
+        return mp.polyval(coefficients[::-1], x) / target.function(x) - 1
+
+    for _step in range(12):
+        values = [target.function(x) for x in points]
+        rows = [
+            [((x - middle) / half) ** k / y for k in range(target.count)] + [(-1) ** n]
+            for n, (x, y) in enumerate(zip(points, values, strict=True))
+        ]
+        solution = mp.lu_solve(mp.matrix(rows), mp.matrix([1] * size))
+        level = abs(solution[target.count])
+        coefficients = _shifted(list(solution)[: target.count], middle, half)
+        points, most = _extrema(error, points, low, high)
+        if most < level * (1 + mpf(2) ** -10):
+            break
+    return coefficients, most
+
+
+def _shifted(coefficients: list[Any], middle: Any, half: Any) -> list[Any]:
+    """The coefficients in x of a polynomial in (x - middle) / half."""
+    result = [mpf(0)]
+    for coefficient in reversed(coefficients):
+        product = [mpf(0)] * (len(result) + 1)
+        for power, value in enumerate(result):
+            product[power] -= value * middle / half
+            product[power + 1] += value / half
+        product[0] += coefficient
+        result = product
+    return result[: len(coefficients)]
+
+
+def _extrema(error: Callable[[Any], Any], points: list[Any], low: Any, high: Any) -> tuple[list[Any], Any]:
+    """Where the error is largest around each point, and how large it is anywhere."""
+    bounds = [low, *((a + b) / 2 for a, b in zip(points, points[1:], strict=False)), high]
+    result = []
+    for n, (left, right) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        sign = mp.sign(error(points[n])) or 1
+        grid = [left + (right - left) * k / GRID for k in range(GRID + 1)]
+        result.append(max(grid, key=lambda x: error(x) * sign))
+    return result, max(abs(error(x)) for x in result)
+
+
+def rounded_error(target: Target, coefficients: list[float]) -> Any:
+    """The largest relative error of the polynomial whose coefficients were rounded to float64."""
+    grid = [mpf(target.low) + (mpf(target.high) - target.low) * k / 2000 for k in range(2001)]
+    return max(abs(mp.polyval([mpf(c) for c in coefficients[::-1]], x) / target.function(x) - 1) for x in grid)
+
+
+def main() -> None:
+    """Write the module."""
+    lines = ['"""Coefficients of polynomials, lowest first, as ``tools/coefficients.py`` computes them. Data."""', ""]
+    for name, target in TARGETS.items():
+        exact, _error = minimax(target)
+        values = [float(each) for each in exact]
+        digits = -mp.log(rounded_error(target, values), 2)
+        lines += [f"{name} = (", *(f"    {value!r}," for value in values), ")"]
+        print(f"{name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
+    path = Path(__file__).parent.parent / "src/eltwise/kernels/coefficients.py"
+    path.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
