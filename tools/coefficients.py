@@ -6,9 +6,11 @@ Run it as ``python tools/coefficients.py``; it needs mpmath.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from mpmath import mp, mpf
 
 mp.dps = 70
@@ -17,12 +19,19 @@ GRID = 60
 
 
 class Target(NamedTuple):
-    """What a polynomial approximates: a function between two numbers, with so many coefficients."""
+    """What polynomials approximate.
+
+    Attributes:
+        function: a function of a real number.
+        low: where its interval begins.
+        high: where it ends.
+        counts: how many coefficients there are for estimates in float32 and in float64.
+    """
 
     function: Callable[[Any], Any]
     low: Any
     high: Any
-    count: int
+    counts: tuple[int, int]
 
 
 def _of_square(function: Callable[[Any], Any], first: int) -> Callable[[Any], Any]:
@@ -40,21 +49,23 @@ SLACK = 1 + mpf(2) ** -30
 """Reduced arguments lie a little beyond their interval, since they are rounded."""
 
 TARGETS = {
-    "EXPM1": Target(lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, 9),
-    "LOG": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, 6),
-    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, 9),
-    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, 6),
-    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, 7),
-    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, 16),
-    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, 10),
-    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, 10),
-    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), 19),
+    "EXPM1": Target(lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, (6, 9)),
+    "LOG": Target(
+        _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6)
+    ),
+    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9)),
+    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6)),
+    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7)),
+    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16)),
+    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10)),
+    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6, 10)),
+    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11, 20)),
 }
 
 
-def minimax(target: Target) -> tuple[list[Any], Any]:
+def minimax(target: Target, count: int) -> tuple[list[Any], Any]:
     """The coefficients, lowest first, that make the largest relative error least, and that error."""
-    low, high, size = mpf(target.low), mpf(target.high), target.count + 1
+    low, high, size = mpf(target.low), mpf(target.high), count + 1
     middle, half = (low + high) / 2, (high - low) / 2
     points = [middle - half * mp.cos(mp.pi * k / (size - 1)) for k in range(size)]
 
@@ -64,12 +75,12 @@ def minimax(target: Target) -> tuple[list[Any], Any]:
     for _step in range(12):
         values = [target.function(x) for x in points]
         rows = [
-            [((x - middle) / half) ** k / y for k in range(target.count)] + [(-1) ** n]
+            [((x - middle) / half) ** k / y for k in range(count)] + [(-1) ** n]
             for n, (x, y) in enumerate(zip(points, values, strict=True))
         ]
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix([1] * size))
-        level = abs(solution[target.count])
-        coefficients = _shifted(list(solution)[: target.count], middle, half)
+        level = abs(solution[count])
+        coefficients = _shifted(list(solution)[:count], middle, half)
         points, most = _extrema(error, points, low, high)
         if most < level * (1 + mpf(2) ** -10):
             break
@@ -91,9 +102,9 @@ def _shifted(coefficients: list[Any], middle: Any, half: Any) -> list[Any]:
 
 def _extrema(error: Callable[[Any], Any], points: list[Any], low: Any, high: Any) -> tuple[list[Any], Any]:
     """Where the error is largest around each point, and how large it is anywhere."""
-    bounds = [low, *((a + b) / 2 for a, b in zip(points, points[1:], strict=False)), high]
+    bounds = [low, *((a + b) / 2 for a, b in pairwise(points)), high]
     result = []
-    for n, (left, right) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for n, (left, right) in enumerate(pairwise(bounds)):
         sign = mp.sign(error(points[n])) or 1
         grid = [left + (right - left) * k / GRID for k in range(GRID + 1)]
         result.append(max(grid, key=lambda x: error(x) * sign))
@@ -106,15 +117,37 @@ def rounded_error(target: Target, coefficients: list[float]) -> Any:
     return max(abs(mp.polyval([mpf(c) for c in coefficients[::-1]], x) / target.function(x) - 1) for x in grid)
 
 
+def half_pi() -> list[float]:
+    """Parts of pi / 2, of which the first two have so few digits that products with numbers below 2^20 are exact."""
+    parts, rest = [], mp.pi / 2
+    for digits in (33, 66):
+        parts.append(mp.floor(mp.pi / 2 * mpf(2) ** (digits - 1)) / mpf(2) ** (digits - 1) - sum(parts))
+        rest = mp.pi / 2 - sum(parts)
+    return [float(part) for part in (*parts, rest)]
+
+
+def log2_parts(*digits: int) -> list[float]:
+    """Parts of log(2), of which each but the last one ends at so many binary digits."""
+    parts = []
+    for each in digits:
+        parts.append(mp.floor((mp.ln2 - sum(parts)) * mpf(2) ** each) / mpf(2) ** each)
+    return [float(part) for part in (*parts, mp.ln2 - sum(parts))]
+
+
 def main() -> None:
     """Write the module."""
     lines = ['"""Coefficients of polynomials, lowest first, as ``tools/coefficients.py`` computes them. Data."""', ""]
-    for name, target in TARGETS.items():
-        exact, _error = minimax(target)
-        values = [float(each) for each in exact]
-        digits = -mp.log(rounded_error(target, values), 2)
-        lines += [f"{name} = (", *(f"    {value!r}," for value in values), ")"]
-        print(f"{name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
+    for index, (precision, rounded) in enumerate({"SINGLE": np.float32, "DOUBLE": np.float64}.items()):
+        lines.append(f"{precision}: dict[str, tuple[float, ...]] = {{")
+        for name, target in TARGETS.items():
+            exact, _error = minimax(target, target.counts[index])
+            values = [float(rounded(each)) for each in exact]
+            digits = -mp.log(rounded_error(target, values), 2)
+            lines += [f'    "{name}": (', *(f"        {value!r}," for value in values), "    ),"]
+            print(f"{precision} {name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
+        lines.append("}")
+    tables = {"SINGLE_LOG2": log2_parts(15), "DOUBLE_LOG2": log2_parts(), "HALF_PI": half_pi()}
+    lines += [f"{name} = ({', '.join(map(repr, values))},)" for name, values in tables.items()]
     path = Path(__file__).parent.parent / "src/eltwise/kernels/coefficients.py"
     path.write_text("\n".join(lines) + "\n")
 

@@ -5,107 +5,306 @@ Arguments are numbers of float32; results may lie beyond it. Special values come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf, log, pi, sqrt
+from collections.abc import Callable
+from math import inf, nan, pi
+from math import log as natural_log
+from typing import Any
 
 from eltwise.kernels import coefficients
-from eltwise.kernels.doubles import Vector
+from eltwise.kernels.vectors import F
 
 ERROR = 2.0**-42
 """The relative error that no estimate reaches for an argument of float32; tests show that none has half of it."""
 
-_LOG2 = log(2)
-_LARGEST = 708.0
-"""Up to here exponential functions are normal float64."""
+_LOG2 = natural_log(2)
+_FAR = 1e9
+"""Beyond this number ``erfc`` is 0, and ``asinh`` the logarithm of the double."""
+
+FARTHEST_ANGLE = 2.0**20
+"""Trigonometric functions are estimated up to here."""
 
 
-def polynomial(x: Vector, numbers: Sequence[float]) -> Vector:
-    """The value of a polynomial whose coefficients begin with the lowest."""
+def _at_least(x: F, limit: float) -> F:
+    """The larger of each number and a limit; NaN stays."""
+    return x.where("olt", limit, limit, x)
+
+
+def _at_most(x: F, limit: float) -> F:
+    """The lesser of each number and a limit; NaN stays."""
+    return x.where("ogt", limit, limit, x)
+
+
+def _polynomial(x: F, name: str) -> F:
+    """The value of a polynomial of ``coefficients``."""
+    numbers = x.precision.polynomials[name]
     result = x.fused(numbers[-1], numbers[-2])
     for number in reversed(numbers[:-2]):
         result = result.fused(x, number)
     return result
 
 
-def _exponential(x: Vector) -> tuple[Vector, Vector]:
-    """``s``, a power of two, and ``p`` of exp(x) = s + s p; magnitudes above ``_LARGEST`` count as this number."""
-    x = x.at_least(-_LARGEST).at_most(_LARGEST)
-    whole, power = x.split(1 / _LOG2)
-    rest = whole.fused(-_LOG2, x)
-    return power, rest * polynomial(rest, coefficients.EXPM1)
+def _exponential(x: F) -> tuple[F, F]:
+    """``s``, a power of two, and ``p`` of exp(x) = s + s p; magnitudes above ``largest`` count as this number."""
+    precision = x.precision
+    rest = _at_most(_at_least(x, -precision.largest), precision.largest)
+    whole, power = rest.split(1 / _LOG2)
+    for part in precision.log2:
+        rest = whole.fused(-part, rest)
+    return power, rest * _polynomial(rest, "EXPM1")
 
 
-def exp(x: Vector) -> Vector:
+def exp(x: F) -> F:
     """The exponential function."""
     power, part = _exponential(x)
     return power.fused(part, power)
 
 
-def expm1(x: Vector) -> Vector:
+def expm1(x: F) -> F:
     """The exponential function less 1."""
     power, part = _exponential(x)
     return power.fused(part, power - 1.0)
 
 
-def sigmoid(x: Vector) -> Vector:
+def sigmoid(x: F) -> F:
     """``1 / (1 + exp(-x))``."""
     return 1.0 / (1.0 + exp(-x))
 
 
-def tanh(x: Vector) -> Vector:
+def tanh(x: F) -> F:
     """The hyperbolic tangent."""
-    twice = expm1((x + x).at_least(-80.0).at_most(80.0))
+    twice = expm1(_at_most(_at_least(x + x, -80.0), 80.0))
     return (twice / (twice + 2.0)).signed_as(x)
 
 
-def _atanh_log(u: Vector) -> Vector:
+def _atanh_log(u: F) -> F:
     """``log(1 + u)`` for ``u`` from 0 to 1."""
     s = u / (u + 2.0)
-    return s * polynomial(s * s, coefficients.LOG1P)
+    return s * _polynomial(s * s, "LOG1P")
 
 
-def softplus(x: Vector) -> Vector:
+def softplus(x: F) -> F:
     """``log(1 + exp(x))``."""
-    return x.at_least(0.0) + _atanh_log(exp(-abs(x)))
+    return _at_least(x, 0.0) + _atanh_log(exp(-abs(x)))
 
 
-def elu(x: Vector, alpha: float) -> Vector:
+def elu(x: F, alpha: float) -> F:
     """``alpha * (exp(x) - 1)`` below 0."""
     return x.where("olt", 0.0, expm1(x) * alpha, x)
 
 
-def celu(x: Vector, alpha: float) -> Vector:
+def celu(x: F, alpha: float) -> F:
     """``alpha * (exp(x / alpha) - 1)`` below 0."""
     return x.where("olt", 0.0, expm1(x / alpha) * alpha, x)
 
 
-def selu(x: Vector, alpha: float, gamma: float) -> Vector:
+def selu(x: F, alpha: float, gamma: float) -> F:
     """``gamma`` times the elu."""
     return x.where("olt", 0.0, expm1(x) * (alpha * gamma), x * gamma)
 
 
-def swish(x: Vector, alpha: float) -> Vector:
+def swish(x: F, alpha: float) -> F:
     """``x * sigmoid(alpha * x)``."""
     if not alpha:
         return x * 0.5
     return x.where("oeq", -inf if alpha > 0 else inf, -0.0, x / (1.0 + exp(x * -alpha)))
 
 
-def mish(x: Vector) -> Vector:
+def mish(x: F) -> F:
     """``x * tanh(log(1 + exp(x)))``."""
-    power = exp(x.at_most(80.0))
+    power = exp(_at_most(x, 40.0))
     square = power * (power + 2.0)
     return x.where("oeq", -inf, -0.0, x * (square / (square + 2.0)))
 
 
-FORMULAS: dict[str, Callable[..., Vector]] = {
-    "celu": celu,
-    "elu": elu,
-    "exp": exp,
-    "mish": mish,
-    "selu": selu,
-    "sigmoid": sigmoid,
-    "softplus": softplus,
-    "swish": swish,
-    "tanh": tanh,
+def log(x: F) -> F:
+    """The natural logarithm of normal float64."""
+    mantissa, exponent = x.fraction()
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    value = exponent.fused(_LOG2, s * _polynomial(s * s, "LOG"))
+    value = x.where("oeq", 0.0, -inf, x.where("oeq", inf, inf, value))
+    return x.where("ult", 0.0, nan, value)
+
+
+def _log1p(u: F) -> F:
+    """``log(1 + u)`` for ``u`` from 0 on."""
+    return u.where("olt", 1.0, _atanh_log(u), log(u + 1.0))
+
+
+def asinh(x: F) -> F:
+    """The inverse hyperbolic sine."""
+    size, square = abs(x), x * x
+    far = log(size) + _LOG2
+    near = _log1p(size + square / (1.0 + (square + 1.0).sqrt()))
+    return size.where("ogt", _FAR, far, near).signed_as(x)
+
+
+def acosh(x: F) -> F:
+    """The inverse hyperbolic cosine."""
+    above = x - 1.0
+    return x.where("ult", 1.0, nan, _log1p(above + (above * (x + 1.0)).sqrt()))
+
+
+def atanh(x: F) -> F:
+    """The inverse hyperbolic tangent."""
+    size = abs(x)
+    value = _log1p((size + size) / (1.0 - size)) * 0.5
+    return size.where("ugt", 1.0, nan, value).signed_as(x)
+
+
+def sinh(x: F) -> F:
+    """The hyperbolic sine."""
+    part = expm1(abs(x))
+    return ((part + part / (part + 1.0)) * 0.5).signed_as(x)
+
+
+def cosh(x: F) -> F:
+    """The hyperbolic cosine."""
+    power = exp(abs(x))
+    return (power + 1.0 / power) * 0.5
+
+
+def _scaled_erfc(t: F) -> F:
+    """``exp(t * t) * erfc(t)`` for ``t`` from 0 to ``_FAR``."""
+    one, other = t + 4.0, t + t + 1.0
+    inverse = 1.0 / (one * other)
+    return _polynomial((t - 4.0) * other * inverse, "ERFC") * (one * inverse)
+
+
+def erf(x: F) -> F:
+    """The error function."""
+    size, square = _at_most(abs(x), _FAR), x * x
+    far = 1.0 - exp(-square) * _scaled_erfc(size)
+    return size.where("olt", 1.0, size * _polynomial(square, "ERF"), far).signed_as(x)
+
+
+def gelu(x: F) -> F:
+    """``x * (1 + erf(x / sqrt(2))) / 2``."""
+    share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * 0.5**0.5, _FAR)) * 0.5
+    return x.where("oeq", -inf, -0.0, x * x.where("olt", 0.0, share, 1.0 - share))
+
+
+def gelu_tanh(x: F) -> F:
+    """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
+    factor = -((8 / pi) ** 0.5)
+    power = exp(x * (x * x).fused(factor * 0.044715, factor))
+    return x.where("oeq", -inf, -0.0, x / (power + 1.0))
+
+
+def _reduced(x: F) -> tuple[F, F]:
+    """What is left of numbers up to ``FARTHEST_ANGLE`` beyond a multiple of pi / 2, and the multiple as a float64."""
+    whole = x.split(2 / pi)[0]
+    rest = x
+    for part in coefficients.HALF_PI:
+        rest = whole.fused(-part, rest)
+    return rest, whole
+
+
+def _sine(rest: F, square: F) -> F:
+    return rest * _polynomial(square, "SINE")
+
+
+def _is_odd(whole: F) -> F:
+    """0 for even numbers, and 1 or -1 for odd ones."""
+    return whole - (whole * 0.5).split(1.0)[0] * 2.0
+
+
+def _circular(x: F, quarters: float) -> F:
+    """The sine of ``x`` and so many quarters of a turn."""
+    rest, whole = _reduced(x)
+    square, whole = rest * rest, whole + quarters
+    odd = _is_odd(whole)
+    value = odd.where("oeq", 0.0, _sine(rest, square), _polynomial(square, "COSINE"))
+    turn = (whole - abs(odd)) * 0.5
+    return _is_odd(turn).where("oeq", 0.0, value, -value)
+
+
+def sin(x: F) -> F:
+    """The sine."""
+    return x.where("oeq", 0.0, x, _circular(x, 0.0))
+
+
+def cos(x: F) -> F:
+    """The cosine."""
+    return _circular(x, 1.0)
+
+
+def tan(x: F) -> F:
+    """The tangent."""
+    rest, whole = _reduced(x)
+    square = rest * rest
+    sine, cosine = _sine(rest, square), _polynomial(square, "COSINE")
+    is_even = _is_odd(whole)
+    top, bottom = is_even.where("oeq", 0.0, sine, -cosine), is_even.where("oeq", 0.0, cosine, sine)
+    return x.where("oeq", 0.0, x, top / bottom)
+
+
+def atan(x: F) -> F:
+    """The inverse tangent."""
+    size = abs(x)
+    near = size.where("ogt", 1.0, 1.0 / size, size)
+    value = near * _polynomial(near * near, "ARCTANGENT")
+    return size.where("ogt", 1.0, pi / 2 - value, value).signed_as(x)
+
+
+def _half_arc(size: F) -> F:
+    """``asin(sqrt((1 - size) / 2))`` for numbers of at least 0.5."""
+    square = (1.0 - size) * 0.5
+    return square.sqrt() * _polynomial(square, "ARCSINE")
+
+
+def asin(x: F) -> F:
+    """The inverse sine."""
+    size = abs(x)
+    near = size * _polynomial(size * size, "ARCSINE")
+    return size.where("ogt", 0.5, pi / 2 - _half_arc(size) * 2.0, near).signed_as(x)
+
+
+def acos(x: F) -> F:
+    """The inverse cosine."""
+    size, far = abs(x), _half_arc(abs(x)) * 2.0
+    near = pi / 2 - x * _polynomial(x * x, "ARCSINE")
+    return size.where("ogt", 0.5, x.where("olt", 0.0, pi - far, far), near)
+
+
+def hard_sigmoid(x: F, alpha: float, beta: float) -> F:
+    """``alpha * x + beta`` between 0 and 1: where the terms cancel, their sum is exact."""
+    return _at_most(_at_least(x * alpha + beta, 0.0), 1.0)
+
+
+def hard_swish(x: F) -> F:
+    """``x`` times ``x / 6 + 0.5`` between 0 and 1."""
+    return x.where("ole", -3.0, -0.0, x * _at_most(x + 3.0, 6.0) / 6.0)
+
+
+def leaky_relu(x: F, alpha: float) -> F:
+    """``alpha * x`` below 0."""
+    return x.where("olt", 0.0, x * alpha, x)
+
+
+def softsign(x: F) -> F:
+    """``x / (1 + abs(x))``."""
+    size = abs(x)
+    return size.where("oeq", inf, 1.0, size / (size + 1.0)).signed_as(x)
+
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(acos, acosh, asin, asinh, atan, atanh, celu, cos, cosh, elu, erf, exp, gelu, gelu_tanh, hard_sigmoid),
+        *(hard_swish, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish, tan, tanh),
+    )
 }
+
+
+def _inexact_hard_sigmoid(x: F, alpha: float, beta: float) -> F:
+    product = x * alpha
+    total = product + beta
+    return abs(total - beta - product) + abs(total - product - beta)
+
+
+INEXACT: dict[str, Callable[..., Any]] = {
+    "hard_sigmoid": _inexact_hard_sigmoid,
+    "hard_swish": lambda x: abs(x).where("olt", 2.0**-28, x, x * 0.0),
+    "leaky_relu": lambda x, alpha: x * 0.0,
+}
+"""Of functions that float64 gives with so many digits of float32 that it may be rounded again: what is 0 there."""

@@ -1,23 +1,41 @@
-"""Real functions in kernels, each rounded once: an estimate in float64, and 192 digits where it does not decide. Pure.
+"""Real functions of elements, each rounded once: an estimate, and 192 digits where it does not decide. Pure.
 
-The estimate of every element is rounded at both ends of its error. Where that gives two results, which is for one
-element in a hundred thousand, a function of the module computes the element again.
-So results do not depend on how the estimate is computed, and are the same on every processor.
+Every estimate is rounded at both ends of its error. Where that gives two results, the element is computed again: for
+types of 16 bits, whose first estimate is in float32, with the one in float64, and what that does not decide, which is
+one element in a hundred thousand, by a function of the module. So results do not depend on how an estimate is computed,
+and are the same on every processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+import numpy as np
+
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
-from eltwise.kernels.doubles import Vector
 from eltwise.kernels.instructions import Instructions, constant, of
-from eltwise.kernels.soft_floats import define, of_double
+from eltwise.kernels.soft_floats import define, of_double, rounded_to_odd
+from eltwise.kernels.vectors import SINGLE, Array, Vector
 
 _ROOTS = ("reciprocal", "sqrt")
 """What processors round correctly; float32 has enough digits to be rounded again to the types of 16 bits."""
+
+
+_CIRCULAR = ("cos", "sin", "tan")
+
+_NEVER_SINGLE = (*_CIRCULAR, *estimates.INEXACT, "celu", "gelu_tanh", "softsign")
+"""Functions whose float32 estimates are worse than ``_SINGLE_ERROR``, or no faster."""
+
+_SINGLE_ERROR = 2.0**-19
+"""The relative error that no estimate in float32 reaches for arguments of 16 bits; tests show that none has half of
+it."""
+
+_SAFE_ARGUMENT, _SAFE_RESULT = 80.0, 2.0**-118
+"""Estimates in float32 of larger arguments and smaller results may have met numbers that are not normal."""
 
 
 class _Layout(NamedTuple):
@@ -40,6 +58,42 @@ FUNCTIONS: dict[ElementType, frozenset[str]] = {
 """The functions that kernels have, by element type."""
 
 
+def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:
+    """Compute a function of every element with NumPy.
+
+    Args:
+        name: one of the functions of float32.
+        parameters: its attributes, all of them.
+        array: floats of any type and shape.
+
+    Returns:
+        A new array of the same shape and type with the nearest elements, ties to even. Results beyond a float8 type are
+        what it has for infinities.
+    """
+    element_type = of_numpy(array.dtype)
+    assert element_type is not None
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.float64)
+        if name in _ROOTS:
+            return cast(np.asarray(np.sqrt(wide) if name == "sqrt" else 1.0 / wide), FLOAT64, element_type, False)
+        formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
+        values = np.asarray(formula(Array(wide), **parameters).values)
+        sides = (cast(values * (1 + sign * estimates.ERROR), FLOAT64, element_type, False) for sign in (-1, 1))
+        low, high = (side.astype(np.float64) for side in sides)
+        undecided = low != high
+        if name in estimates.INEXACT:
+            undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
+        if element_type is FLOAT64:
+            undecided = np.ones_like(undecided)
+        undecided &= ~np.isnan(values) & np.isfinite(wide)
+        if name in _CIRCULAR:
+            undecided |= (np.abs(wide) > estimates.FARTHEST_ANGLE) & np.isfinite(wide)
+        for index in zip(*np.nonzero(undecided), strict=True):
+            real = exact_formula(real_formulas.of_float(float(wide[index])), **parameters)
+            values[index] = rounded_to_odd(real)
+        return cast(values, FLOAT64, element_type, False)
+
+
 def write_function(
     code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType, lanes: int, x: str
 ) -> str:
@@ -56,62 +110,134 @@ def write_function(
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    wide = of(lanes, "double" if element_type is FLOAT64 else "float")
-    if name == "reciprocal":
-        one = Vector(code, lanes, "").constant(1.0).name.replace("double", "float")
-        return code.let(f"fdiv {wide} {one}, {x}")
-    if name == "sqrt":
-        suffix = ("" if lanes == 1 else f"v{lanes}") + ("f64" if element_type is FLOAT64 else "f32")
-        return code.let(f"call {wide} @llvm.sqrt.{suffix}({wide} {x})")
-    argument = Vector(code, lanes, code.let(f"fpext {wide} {x} to {of(lanes, 'double')}"))
-    estimate = estimates.FORMULAS[name](argument, **parameters)
-    result, undecided = _decided(code, element_type, estimate)
-    flags = f"i{lanes}"
-    mask = undecided if lanes == 1 else code.let(f"bitcast {of(lanes, 'i1')} {undecided} to {flags}")
+    single = Vector(code, lanes, x, SINGLE)
+    if name in _ROOTS:
+        argument = Vector(code, lanes, x) if element_type is FLOAT64 else single
+        return (argument.sqrt() if name == "sqrt" else 1.0 / argument).name
 
-    def compute_again() -> list[str]:
-        function = _accurate(code, name, parameters, element_type)
-        if lanes == 1:
-            return [code.let(f"call float {function}(float {x})")]
+    def in_double() -> Vector:
+        return Vector(code, lanes, code.let(f"fpext {single.type} {x} to {of(lanes, 'double')}"))
 
-        def one(index: str, values: list[str]) -> list[str]:
-            position = code.let(f"trunc i64 {index} to {flags}")
-            flag = code.let(f"trunc {flags} {code.let(f'lshr {flags} {mask}, {position}')} to i1")
+    def by_double() -> str:
+        argument = in_double()
+        estimate = estimates.FORMULAS[name](argument, **parameters)
+        result, undecided = _decided(element_type, estimate)
+        if name in estimates.INEXACT:
+            result = _narrowed(estimate) if element_type is FLOAT32 else _rounded_to_odd(estimate)
+            inexact = estimates.INEXACT[name](argument, **parameters)
+            flags = code.let(f"fcmp one {inexact.type} {inexact.name}, {inexact.constant(0.0).name}")
+            undecided = code.let(f"and {of(lanes, 'i1')} {undecided}, {flags}")
+        if name in _CIRCULAR and element_type is not FLOAT16:
+            undecided = code.let(f"or {of(lanes, 'i1')} {undecided}, {_is_far(argument)}")
+        return _where(result, undecided, lambda mask: _each_again(result, mask, name, parameters, element_type, x))
 
-            def replace() -> list[str]:
-                element = code.let(f"extractelement {wide} {x}, i64 {index}")
-                value = code.let(f"call float {function}(float {element})")
-                return [code.let(f"insertelement {wide} {values[0]}, float {value}, i64 {index}")]
-
-            return code.choose(flag, [(wide, values[0])], replace)
-
-        return code.fold("0", str(lanes), 1, [(wide, result)], one)
-
-    is_any = code.let(f"icmp ne {flags} {mask}, 0")
-    return code.choose(is_any, [(wide, result)], compute_again, is_rare=True)[0]
+    if element_type is FLOAT32 or name in _NEVER_SINGLE or (name == "swish" and parameters["alpha"] != 1):
+        return by_double()
+    estimate = estimates.FORMULAS[name](single, **parameters)
+    return _where(estimate, _undecided_single(element_type, single, estimate), lambda _mask: by_double())
 
 
-def _decided(code: Instructions, element_type: ElementType, estimate: Vector) -> tuple[str, str]:
-    """Estimates as float32, and flags where real values that near might be rounded otherwise."""
-    lanes = estimate.lanes
-    floats, integers = of(lanes, "float"), of(lanes, "i32")
+def _where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
+    """A result, or what is computed again, of flags as bits, where some flag is set."""
+    code, bits = result.code, f"i{result.lanes}"
+    mask = flags if result.lanes == 1 else code.let(f"bitcast {of(result.lanes, 'i1')} {flags} to {bits}")
+    is_any = code.let(f"icmp ne {bits} {mask}, 0")
+    return code.choose(is_any, [(result.type, result.name)], lambda: [again(mask)], is_rare=True)[0]
 
-    def narrow(value: Vector) -> str:
-        return code.let(f"fptrunc {value.type} {value.name} to {floats}")
 
+def _each_again(
+    result: Vector, mask: str, name: str, parameters: Mapping[str, float], element_type: ElementType, x: str
+) -> str:
+    """The results where those whose bits are set are computed one by one."""
+    code, lanes, kind = result.code, result.lanes, result.type
+    function = _accurate(code, name, parameters, element_type)
+    if lanes == 1:
+        return code.let(f"call float {function}(float {x})")
+
+    def one(index: str, values: list[str]) -> list[str]:
+        position = code.let(f"trunc i64 {index} to i{lanes}")
+        flag = code.let(f"trunc i{lanes} {code.let(f'lshr i{lanes} {mask}, {position}')} to i1")
+
+        def replace() -> list[str]:
+            element = code.let(f"extractelement {kind} {x}, i64 {index}")
+            value = code.let(f"call float {function}(float {element})")
+            return [code.let(f"insertelement {kind} {values[0]}, float {value}, i64 {index}")]
+
+        return code.choose(flag, [(kind, values[0])], replace)
+
+    return code.fold("0", str(lanes), 1, [(kind, result.name)], one)[0]
+
+
+def _narrowed(value: Vector) -> Vector:
+    """Float64 rounded to float32."""
+    name = value.code.let(f"fptrunc {value.type} {value.name} to {of(value.lanes, 'float')}")
+    return Vector(value.code, value.lanes, name, SINGLE)
+
+
+def _rounded_to_odd(value: Vector) -> Vector:
+    """Float64 as float32, where what is not exact becomes the neighbour whose last bit is 1."""
+    code, lanes = value.code, value.lanes
+    near, integers = _narrowed(value), of(lanes, "i32")
+    back = Vector(code, lanes, code.let(f"fpext {near.type} {near.name} to {value.type}"))
+    bits = code.let(f"bitcast {near.type} {near.name} to {integers}")
+    tests = (("ogt", abs(back), abs(value)), ("one", back, value))
+    flags = [code.let(f"fcmp {how} {value.type} {one.name}, {other.name}") for how, one, other in tests]
+    beyond = code.let(f"sext {of(lanes, 'i1')} {flags[0]} to {integers}")
+    inexact = code.let(f"zext {of(lanes, 'i1')} {flags[1]} to {integers}")
+    odd = code.let(f"or {integers} {code.let(f'add {integers} {bits}, {beyond}')}, {inexact}")
+    return Vector(code, lanes, code.let(f"bitcast {integers} {odd} to {near.type}"), SINGLE)
+
+
+def _is_far(x: Vector) -> str:
+    """Flags where angles are too large for an estimate."""
+    size, flags = abs(x), of(x.lanes, "i1")
+    farthest, infinite = (x.constant(limit).name for limit in (estimates.FARTHEST_ANGLE, inf))
+    is_far = x.code.let(f"fcmp ogt {x.type} {size.name}, {farthest}")
+    is_finite = x.code.let(f"fcmp olt {x.type} {size.name}, {infinite}")
+    return x.code.let(f"and {flags} {is_far}, {is_finite}")
+
+
+def _decided(element_type: ElementType, estimate: Vector) -> tuple[Vector, str]:
+    """Float64 estimates as float32, and flags where real values that near might be rounded otherwise."""
+    code = estimate.code
     if element_type is FLOAT32:
-        low, high = (narrow(estimate * (1 + sign * estimates.ERROR)) for sign in (-1, 1))
-        return high, code.let(f"fcmp one {floats} {low}, {high}")
-    value = narrow(estimate)
-    if element_type is BFLOAT16:  # A float32 is nearer to the real value than to the next tie, unless it is one.
-        bits = code.let(f"bitcast {floats} {value} to {integers}")
-        lower = code.let(f"and {integers} {bits}, {constant(lanes, 'i32', 0xFFFF)}")
-        return value, code.let(f"icmp eq {integers} {lower}, {constant(lanes, 'i32', 0x8000)}")
-    sides = []
-    for factor in (1 - 2.0**-23, 1 + 2.0**-23):
-        number = estimate.constant(factor).name.replace("double", "float")
-        sides.append(code.narrowed(FLOAT16, lanes, code.let(f"fmul {floats} {value}, {number}")))
-    return value, code.let(f"icmp ne {of(lanes, 'i16')} {sides[0]}, {sides[1]}")
+        low, high = (_narrowed(estimate * (1 + sign * estimates.ERROR)) for sign in (-1, 1))
+        return high, code.let(f"fcmp one {high.type} {low.name}, {high.name}")
+    value = _narrowed(estimate)
+    if element_type is FLOAT16:
+        return value, _differs_in_half(value, 2.0**-23)
+    # A float32 is nearer to the real value than to the next tie, unless it is one.
+    return value, _is_near_tie(value, 0)
+
+
+def _undecided_single(element_type: ElementType, x: Vector, estimate: Vector) -> str:
+    """Flags where real values near float32 estimates might be rounded otherwise."""
+    if element_type is FLOAT16:
+        return _differs_in_half(estimate, _SINGLE_ERROR)
+    code, kind, flags = x.code, of(x.lanes, "i32"), of(x.lanes, "i1")
+    bits = code.let(f"bitcast {estimate.type} {estimate.name} to {kind}")
+    size = code.let(f"shl {kind} {bits}, {constant(x.lanes, 'i32', 1)}")
+    below = code.let(f"add {kind} {size}, {constant(x.lanes, 'i32', -1)}")  # 0 becomes the largest.
+    limit = constant(x.lanes, "i32", 2 * SINGLE.bits(_SAFE_RESULT))
+    is_small = code.let(f"icmp ult {kind} {below}, {limit}")
+    is_large = code.let(f"fcmp ogt {x.type} {abs(x).name}, {x.constant(_SAFE_ARGUMENT).name}")
+    unsafe = code.let(f"or {flags} {is_small}, {is_large}")
+    return code.let(f"or {flags} {unsafe}, {_is_near_tie(estimate, int(_SINGLE_ERROR * 2**24))}")
+
+
+def _differs_in_half(value: Vector, error: float) -> str:
+    """Flags where numbers within an error of float32 are rounded to different float16."""
+    sides = [value.code.narrowed(FLOAT16, value.lanes, (value * (1 + sign * error)).name) for sign in (-1, 1)]
+    return value.code.let(f"icmp ne {of(value.lanes, 'i16')} {sides[0]}, {sides[1]}")
+
+
+def _is_near_tie(value: Vector, units: int) -> str:
+    """Flags where float32 are within so many units, 0 or a power of two, of the middle of two bfloat16."""
+    code, kind = value.code, of(value.lanes, "i32")
+    bits = code.let(f"bitcast {value.type} {value.name} to {kind}")
+    moved = code.let(f"add {kind} {bits}, {constant(value.lanes, 'i32', 0x8000 + units)}")
+    upper = code.let(f"and {kind} {moved}, {constant(value.lanes, 'i32', 0xFFFF & -max(2 * units, 1))}")
+    return code.let(f"icmp eq {kind} {upper}, {constant(value.lanes, 'i32', 0)}")
 
 
 def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType) -> str:
@@ -120,18 +246,20 @@ def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], el
     body.definitions = code.definitions
     x = Vector(body, 1, body.let("fpext float %x to double"))
 
-    def result(value: Vector) -> str:
-        return body.let(f"fptrunc double {value.name} to float")
+    def finish(value: Vector) -> None:
+        body.do(f"ret float {_narrowed(value).name}")
 
     if element_type is not FLOAT32:  # Float64 has digits that the test in float32 did not look at.
         estimate = estimates.FORMULAS[name](x, **parameters)
         low, high = (of_double(estimate * (1 + sign * estimates.ERROR)).rounded(*layout) for sign in (-1, 1))
-        is_decided, then, otherwise = body.let(f"fcmp oeq double {low.name}, {high.name}"), "decided", "undecided"
-        body.do(f"br i1 {is_decided}, label %{then}, label %{otherwise}")
-        body.block(then)
-        body.do(f"ret float {result(high)}")
-        body.block(otherwise)
-    value = real_formulas.FORMULAS[name](of_double(x), **parameters)
-    body.do(f"ret float {result(value.rounded(*layout))}")
+        is_decided = body.let(f"fcmp oeq double {low.name}, {high.name}")
+        if name in _CIRCULAR:
+            is_decided = body.let(f"and i1 {is_decided}, {body.let(f'xor i1 {_is_far(x)}, true')}")
+        body.do(f"br i1 {is_decided}, label %decided, label %undecided")
+        body.block("decided")
+        finish(high)
+        body.block("undecided")
+    value: Any = real_formulas.FORMULAS[name](of_double(x), **parameters)
+    finish(value.rounded(*layout))
     lines = ["define internal float @(float %x) noinline cold nounwind {", *body.lines, "}"]
     return define(code, "accurate", "\n".join(lines))

@@ -51,7 +51,7 @@ class Instructions:
     def kernel(self) -> str:
         """The LLVM module of a kernel whose body this is: ``kernel(arguments, first, last)``.
 
-        Intrinsics need no declaration. The module's ``definitions`` follow: the text of each function and table by name.
+        Intrinsics need no declaration. The module's ``definitions``, functions and tables by name, follow.
         """
         head = "define void @kernel(ptr readonly %arguments, i64 %first, i64 %last) nounwind {"
         tail = ["  ret void", "}", "!0 = !{i32 1}", RARE, *self.definitions.values()]

@@ -1,18 +1,17 @@
 """Real functions to about 180 digits, for elements whose rounding an estimate does not decide. Pure.
 
-The formulas are of ``Real`` numbers, which round to odd: results keep to the side of a tie on which the exact value is.
+The formulas are of ``Soft`` numbers, which round to odd: results keep to the side of a tie on which the exact value is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import factorial, log
-from typing import TypeVar
+from math import factorial, isqrt
+from math import log as natural_log
+from typing import Any
 
-from eltwise.kernels.soft_floats import DIGITS, Real, Soft, soft
-
-R = TypeVar("R", bound=Real)
+from eltwise.kernels.soft_floats import DIGITS, R, Soft, pi_digits, soft
 
 _GUARD = 64
 """How many digits the integers that constants are computed in have beyond those of the results."""
@@ -35,7 +34,12 @@ def _log2() -> Soft:
     return soft(sum((unit >> n) // n for n in range(1, DIGITS + _GUARD)), -DIGITS - _GUARD)
 
 
-ONE, TWO = soft(1), soft(2)
+@cache
+def _pi() -> Soft:
+    return soft(pi_digits(DIGITS + _GUARD), -DIGITS - _GUARD)
+
+
+ONE, TWO, HALF = soft(1), soft(2), soft(1, -1)
 
 
 @cache
@@ -47,13 +51,13 @@ def _inverse_factorials(first: int, step: int, count: int) -> tuple[Soft, ...]:
 
 @cache
 def _inverse_odds(step: int, count: int) -> tuple[Soft, ...]:
-    """``1``, ``1 / (1 + step)`` and so on."""
-    return tuple(ratio(1, 1 + step * n) for n in range(count))
+    """``1``, ``1 / (1 + step)`` and so on; the signs alternate for a negative step."""
+    return tuple(ratio((-1 if step < 0 else 1) ** n, 1 + abs(step) * n) for n in range(count))
 
 
-def _exponential(x: R) -> tuple[R, object]:
+def _exponential(x: R) -> tuple[R, Any]:
     """``p`` and ``n`` of ``exp(x) = (1 + p) 2**n``."""
-    power = x.nearest(log(2))
+    power = x.nearest(natural_log(2))
     rest = x - x.whole(power) * x.constant(_log2())
     return rest * rest.polynomial(_inverse_factorials(1, 1, 36)), power
 
@@ -122,14 +126,194 @@ def mish(x: R) -> R:
     return x * (square / (square + x.constant(TWO)))
 
 
-FORMULAS: dict[str, Callable[..., Soft]] = {
-    "celu": celu,
-    "elu": elu,
-    "exp": exp,
-    "mish": mish,
-    "selu": selu,
-    "sigmoid": sigmoid,
-    "softplus": softplus,
-    "swish": swish,
-    "tanh": tanh,
+def log(x: R) -> R:
+    """The natural logarithm: of the estimate's error ``w`` the series."""
+    mantissa, power = x.normalised()
+    near = mantissa.approximately("log")
+    error = mantissa * exp(-near) - x.constant(ONE)
+    series = error * error.polynomial(tuple(ratio((-1) ** n, n + 1) for n in range(5)))
+    return x.whole(power) * x.constant(_log2()) + (near + series)
+
+
+def _log1p(u: R) -> R:
+    """``log(1 + u)`` for ``u`` from 0 on."""
+    return u.where_below(1.0, _log1p_small(u), log(u + u.constant(ONE)))
+
+
+def _sqrt(x: R) -> R:
+    """The square root, by two steps of Newton's method."""
+    root = x.approximately("sqrt")
+    for _step in range(2):
+        root = root + (x - root * root) / (root + root)
+    return root
+
+
+def _size(x: R) -> R:
+    return x.where_below(0.0, -x, x)
+
+
+def _signed(value: R, x: R) -> R:
+    """A value with the sign of ``x``."""
+    return x.where_below(0.0, -value, value)
+
+
+def asinh(x: R) -> R:
+    """The inverse hyperbolic sine."""
+    size, square, one = _size(x), x * x, x.constant(ONE)
+    return _signed(_log1p(size + square / (one + _sqrt(square + one))), x)
+
+
+def acosh(x: R) -> R:
+    """The inverse hyperbolic cosine."""
+    above = x - x.constant(ONE)
+    return _log1p(above + _sqrt(above * (x + x.constant(ONE))))
+
+
+def atanh(x: R) -> R:
+    """The inverse hyperbolic tangent."""
+    size = _size(x)
+    return _signed(_log1p((size + size) / (x.constant(ONE) - size)) * x.constant(HALF), x)
+
+
+def sinh(x: R) -> R:
+    """The hyperbolic sine."""
+    part = expm1(x)
+    return (part + part / (part + x.constant(ONE))) * x.constant(HALF)
+
+
+def cosh(x: R) -> R:
+    """The hyperbolic cosine."""
+    power = exp(x)
+    return (power + x.constant(ONE) / power) * x.constant(HALF)
+
+
+@cache
+def _erf_terms() -> tuple[Soft, ...]:
+    """``2**n / (2 n + 1)!!`` as long as they count for squares up to ``_LARGEST_SQUARE``."""
+    terms, share = [ONE], ONE
+    while not terms[1:] or float(share) > 2.0**-DIGITS:
+        factor = ratio(2, 2 * len(terms) + 1)
+        terms.append(terms[-1] * factor)
+        share = share * factor * soft(_LARGEST_SQUARE)
+    return tuple(terms)
+
+
+_LARGEST_SQUARE = 110
+"""Of the argument of the error function: beyond it, ``gelu`` is 0 for numbers of float32."""
+
+
+@cache
+def _inverse_root_pi() -> Soft:
+    return ONE / soft(isqrt(pi_digits(2 * DIGITS)), -DIGITS)
+
+
+def _erf(x: R, square: R) -> R:
+    """The error function of a number and its square: a series of positive terms."""
+    twice = (x + x) * x.constant(_inverse_root_pi())
+    return twice * exp(-square) * square.polynomial(_erf_terms())
+
+
+def erf(x: R) -> R:
+    """The error function."""
+    return _erf(x, x * x)
+
+
+@cache
+def _root_half() -> Soft:
+    return soft(isqrt(1 << 2 * DIGITS + 2 * _GUARD - 1), -DIGITS - _GUARD)
+
+
+def gelu(x: R) -> R:
+    """``x * (1 + erf(x / sqrt(2))) / 2``."""
+    half = x * x.constant(HALF)
+    return half * (x.constant(ONE) + _erf(x * x.constant(_root_half()), x * half))
+
+
+@cache
+def _gelu_factor() -> Soft:
+    """``-sqrt(8 / pi)``."""
+    return soft(-isqrt(8 << 2 * (DIGITS + _GUARD))) * _inverse_root_pi() * soft(1, -DIGITS - _GUARD)
+
+
+def gelu_tanh(x: R) -> R:
+    """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
+    argument = x * (x.constant(ONE) + x * x * x.constant(ratio(44715, 1000000))) * x.constant(_gelu_factor())
+    return x / (x.constant(ONE) + exp(argument))
+
+
+def _series(x: R) -> tuple[R, R]:
+    """The sine and the cosine of numbers up to pi / 2."""
+    square = x * x
+    return x * square.polynomial(_inverse_factorials(1, -2, 27)), square.polynomial(_inverse_factorials(0, -2, 27))
+
+
+def _circular(x: R, quarters: int) -> R:
+    """The sine of the size of ``x`` and so many quarters of a turn."""
+    turn, quadrant = x.reduced()
+    size = _size(x)
+    sine, cosine = _series(size.where_below(0.5, size, turn * x.constant(_pi() * HALF)))
+    return sine.by_quadrant(quadrant, quarters, cosine)
+
+
+def sin(x: R) -> R:
+    """The sine."""
+    return _signed(_circular(x, 0), x)
+
+
+def cos(x: R) -> R:
+    """The cosine."""
+    return _circular(x, 1)
+
+
+def tan(x: R) -> R:
+    """The tangent."""
+    return _signed(_circular(x, 0) / _circular(x, 1), x)
+
+
+def atan(x: R) -> R:
+    """The inverse tangent: that of a near number, and the series of the rest."""
+    near = x.approximately("atan")
+    sine, cosine = _series(near)
+    rest = (x * cosine - sine) / (cosine + x * sine)
+    return near + rest * (rest * rest).polynomial(_inverse_odds(-2, 2))
+
+
+def asin(x: R) -> R:
+    """The inverse sine."""
+    one = x.constant(ONE)
+    return atan(x / (one + _sqrt((one - x) * (one + x)))) * x.constant(TWO)
+
+
+def acos(x: R) -> R:
+    """The inverse cosine."""
+    one = x.constant(ONE)
+    return atan(_sqrt((one - x) / (one + x))) * x.constant(TWO)
+
+
+def hard_sigmoid(x: R, alpha: float, beta: float) -> R:
+    """``alpha * x + beta`` between 0 and 1, exactly where it matters."""
+    return x * x.constant(of_float(alpha)) + x.constant(of_float(beta))
+
+
+def hard_swish(x: R) -> R:
+    """``x`` times ``x / 6 + 0.5`` below 1."""
+    return x * (x + x.constant(soft(3))) / x.constant(soft(6))
+
+
+def leaky_relu(x: R, alpha: float) -> R:
+    """``alpha * x`` below 0."""
+    return x.where_below(0.0, x * x.constant(of_float(alpha)), x)
+
+
+def softsign(x: R) -> R:
+    """``x / (1 + abs(x))``."""
+    return x / (x.constant(ONE) + _size(x))
+
+
+FORMULAS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(acos, acosh, asin, asinh, atan, atanh, celu, cos, cosh, elu, erf, exp, gelu, gelu_tanh, hard_sigmoid),
+        *(hard_swish, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish, tan, tanh),
+    )
 }

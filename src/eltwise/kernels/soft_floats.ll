@@ -201,3 +201,37 @@ define internal double @soft.rounded(i64 %e, i256 %m, i64 %precision, i64 %lowes
   %result = bitcast i64 %signed to double
   ret double %result
 }
+
+; What is left of |x| beyond a multiple of pi / 2, divided by that, and the multiple modulo 4. The table holds 2 / pi times
+; 2^%count as a number whose lowest byte comes first.
+define internal {i64, i256, i64} @soft.turned(double %x, ptr %table, i64 %count) noinline {
+  %bits = bitcast double %x to i64
+  %moved = lshr i64 %bits, 52
+  %field = and i64 %moved, 2047
+  %fraction = and i64 %bits, 4503599627370495
+  %whole = or i64 %fraction, 4503599627370496
+  %above = sub i64 %count, %field
+  %skipped = add i64 %above, 819
+  %byte = lshr i64 %skipped, 3
+  %bit = and i64 %skipped, 7
+  %pointer = getelementptr i8, ptr %table, i64 %byte
+  %window = load i512, ptr %pointer, align 1
+  %shift = zext i64 %bit to i512
+  %factor = lshr i512 %window, %shift
+  %m = zext i64 %whole to i512
+  %product = mul i512 %factor, %m
+  %turns = lshr i512 %product, 255
+  %lowest = trunc i512 %turns to i64
+  %rounded = add i64 %lowest, 1
+  %half = lshr i64 %rounded, 1
+  %quadrant = and i64 %half, 3
+  %rest = trunc i512 %product to i256
+  %digits = ashr i256 %rest, 61
+  %part = call {i64, i256} @soft.add(i64 -195, i256 %digits, i64 -1099511627776, i256 0)
+  %e = extractvalue {i64, i256} %part, 0
+  %d = extractvalue {i64, i256} %part, 1
+  %one = insertvalue {i64, i256, i64} poison, i64 %e, 0
+  %two = insertvalue {i64, i256, i64} %one, i256 %d, 1
+  %three = insertvalue {i64, i256, i64} %two, i64 %quadrant, 2
+  ret {i64, i256, i64} %three
+}

@@ -6,35 +6,24 @@ fewer digits as the exact value, also where they differ by less than the last di
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, TypeVar
 
-from eltwise.kernels.doubles import Vector, literal
+from eltwise.kernels import estimates
 from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.vectors import Vector, literal
 
 DIGITS = 192
+TABLE_DIGITS = 1280
+"""So many digits of 2 / pi show what is left of the largest float64 beyond a multiple of it."""
+
 _FARTHEST = 1 << 10
 """Beyond so many digits from the larger one an operand of a sum only decides the last digit."""
-
-
-class Real(Protocol):
-    """What formulas are written in: numbers in Python, or their names in LLVM. See ``Soft``."""
-
-    def __add__(self, other: Self) -> Self: ...
-    def __sub__(self, other: Self) -> Self: ...
-    def __mul__(self, other: Self) -> Self: ...
-    def __truediv__(self, other: Self) -> Self: ...
-    def __neg__(self) -> Self: ...
-    def constant(self, value: Soft) -> Self: ...
-    def polynomial(self, coefficients: Sequence[Soft]) -> Self: ...
-    def nearest(self, unit: float) -> Any: ...
-    def whole(self, count: Any) -> Self: ...
-    def scaled(self, count: Any) -> Self: ...
-    def where_below(self, limit: float, one: Self, other: Self) -> Self: ...
 
 
 class Soft(NamedTuple):
@@ -97,6 +86,31 @@ class Soft(NamedTuple):
         """``one`` where this number is below a limit, else ``other``."""
         return one if float(self) < limit else other
 
+    def normalised(self) -> tuple[Soft, int]:
+        """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""
+        return Soft(self.mantissa, -DIGITS), self.exponent + DIGITS
+
+    def approximately(self, function: str) -> Soft:
+        """A function of a float64 near this number, to about 40 digits."""
+        value: float = getattr(math, function)(float(self))
+        numerator, denominator = value.as_integer_ratio()
+        return soft(numerator) / soft(denominator)
+
+    def reduced(self) -> tuple[Soft, int]:
+        """What is left of a float64's size beyond a multiple of pi / 2, divided by that, and the multiple modulo 4.
+
+        Sizes below 1/2 count as this number.
+        """
+        numerator, denominator = max(abs(float(self)), 0.5).as_integer_ratio()
+        turns = numerator * two_by_pi() // denominator
+        multiple = turns + (1 << TABLE_DIGITS - 1) >> TABLE_DIGITS
+        return soft(turns - (multiple << TABLE_DIGITS), -TABLE_DIGITS), multiple & 3
+
+    def by_quadrant(self, quadrant: int, quarters: int, cosine: Soft) -> Soft:
+        """The sine after so many quarters of a turn, of which this number is the sine in the first one."""
+        value = cosine if quadrant + quarters & 1 else self
+        return -value if quadrant + quarters & 2 else value
+
 
 def soft(mantissa: int, exponent: int = 0) -> Soft:
     """The number ``mantissa * 2**exponent``, rounded to odd."""
@@ -110,6 +124,39 @@ def soft(mantissa: int, exponent: int = 0) -> Soft:
 
 
 ZERO = Soft(0, -(1 << 40))
+
+
+@cache
+def pi_digits(count: int) -> int:
+    """``pi * 2**count``, rounded down but for a few units (Machin)."""
+    guard = 16
+
+    def arctangent(inverse: int) -> int:
+        unit, total, n = (1 << count + guard) // inverse, 0, 0
+        while unit:
+            total += unit // (2 * n + 1) * (-1) ** n
+            unit //= inverse * inverse
+            n += 1
+        return total
+
+    return 4 * (4 * arctangent(5) - arctangent(239)) >> guard
+
+
+@cache
+def two_by_pi() -> int:
+    """``2 / pi * 2**TABLE_DIGITS``."""
+    return (2 << 2 * TABLE_DIGITS) // pi_digits(TABLE_DIGITS)
+
+
+def rounded_to_odd(value: Soft) -> float:
+    """A float64 on the same side of every number of fewer digits; one of twice the least exponent has the sign."""
+    excess = max(DIGITS - 53, -1080 - value.exponent)
+    if not value.mantissa or excess > DIGITS + 64:
+        return math.copysign(0.0 if not value.mantissa else 5e-324, value.mantissa)
+    size = abs(value.mantissa)
+    digits = size >> excess
+    digits |= digits << excess != size
+    return math.copysign(math.ldexp(digits, min(value.exponent + excess, 1000)), value.mantissa)
 
 
 def rounded(value: Soft, precision: int, lowest: int) -> float:
@@ -162,8 +209,8 @@ class SoftName:
 
     def polynomial(self, coefficients: Sequence[Soft]) -> SoftName:
         """The value here of a polynomial whose coefficients begin with the lowest."""
-        words = [word for each in coefficients for word in _words(each)]
-        table = define(self.code, "table", f"constant [{len(words)} x i64] [{', '.join(f'i64 {w}' for w in words)}]")
+        numbers = [number for each in coefficients for number in _digits(each)]
+        table = _table(self.code, numbers)
         return self._call("polynomial", f"{self._arguments}, ptr {table}, i64 {len(coefficients)}")
 
     def estimate(self) -> Vector:
@@ -188,9 +235,46 @@ class SoftName:
     def where_below(self, limit: float, one: SoftName, other: SoftName) -> SoftName:
         """``one`` where this number is below a limit, else ``other``."""
         flag = self.code.let(f"fcmp olt double {self.estimate().name}, {literal(limit)}")
+        return self._chosen(flag, one, other)
+
+    def normalised(self) -> tuple[SoftName, str]:
+        """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""
+        power = self.code.let(f"add i64 {self.exponent}, {DIGITS}")
+        return SoftName(self.code, str(-DIGITS), self.mantissa), power
+
+    def approximately(self, function: str) -> SoftName:
+        """A function of a float64 near this number, to about 40 digits."""
+        near = self.estimate()
+        return of_double(near.sqrt() if function == "sqrt" else estimates.FORMULAS[function](near))
+
+    def reduced(self) -> tuple[SoftName, str]:
+        """What is left of a float64's size beyond a multiple of pi / 2, divided by that, and the multiple modulo 4.
+
+        Sizes below 1/2 count as this number.
+        """
+        digits = two_by_pi().to_bytes(TABLE_DIGITS // 8 + 64, "little")
+        table = _table(
+            self.code, [int.from_bytes(digits[start : start + 8], "little") for start in range(0, len(digits), 8)]
+        )
+        size = abs(self.estimate())
+        arguments = f"double {size.where('olt', 0.5, 0.5, size).name}, ptr {table}, i64 {TABLE_DIGITS}"
+        result = self.code.let(f"call {{i64, i256, i64}} {_use(self.code, 'turned')}({arguments})")
+        parts = [self.code.let(f"extractvalue {{i64, i256, i64}} {result}, {index}") for index in range(3)]
+        return SoftName(self.code, *parts[:2]), parts[2]
+
+    def by_quadrant(self, quadrant: str, quarters: int, cosine: SoftName) -> SoftName:
+        """The sine after so many quarters of a turn, of which this number is the sine in the first one."""
+        number = self.code.let(f"add i64 {quadrant}, {quarters}")
+        is_odd = self.code.let(f"trunc i64 {number} to i1")
+        is_late = self.code.let(f"trunc i64 {self.code.let(f'lshr i64 {number}, 1')} to i1")
+        value = self._chosen(is_odd, cosine, self)
+        return self._chosen(is_late, -value, value)
+
+    def _chosen(self, flag: str, one: SoftName, other: SoftName) -> SoftName:
         kinds = ("i64", one.exponent, other.exponent), ("i256", one.mantissa, other.mantissa)
-        parts = [self.code.let(f"select i1 {flag}, {kind} {a}, {kind} {b}") for kind, a, b in kinds]
-        return SoftName(self.code, *parts)
+        return SoftName(
+            self.code, *(self.code.let(f"select i1 {flag}, {kind} {a}, {kind} {b}") for kind, a, b in kinds)
+        )
 
     def rounded(self, precision: int, lowest: int) -> Vector:
         """The number rounded to nearest, ties to even, to so many digits, of which none is below ``2**lowest``."""
@@ -198,9 +282,18 @@ class SoftName:
         return Vector(self.code, 1, self.code.let(f"call double {_use(self.code, 'rounded')}({arguments})"))
 
 
+R = TypeVar("R", Soft, SoftName)
+"""What formulas of real numbers are written in."""
+
+
 def of_double(x: Vector) -> SoftName:
     """The number that a float64 is."""
     return SoftName(x.code, "", "")._call("from_double", f"double {x.name}")
+
+
+def _table(code: Instructions, numbers: Sequence[int]) -> str:
+    """Add an array of i64 to a module, and give its name."""
+    return define(code, "table", f"constant [{len(numbers)} x i64] [{', '.join(f'i64 {each}' for each in numbers)}]")
 
 
 def define(code: Instructions, prefix: str, text: str) -> str:
@@ -217,7 +310,7 @@ def _named(name: str, text: str) -> str:
     return f"{name} = internal {text}" if text.startswith("constant") else text.replace("@", name, 1)
 
 
-def _words(value: Soft) -> list[int]:
+def _digits(value: Soft) -> list[int]:
     digits = value.mantissa & (1 << 256) - 1
     return [value.exponent, *(digits >> 64 * index & (1 << 64) - 1 for index in range(4))]
 

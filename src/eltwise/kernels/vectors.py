@@ -1,0 +1,257 @@
+"""Vectors of floats as operands of Python's operators: LLVM's values, and NumPy's arrays with the same methods. Pure.
+
+A formula that is written once computes in both. LLVM may fuse the product and the sum of ``fused``, NumPy does not;
+bounds of errors hold for both. Nothing else is ever fused or reordered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import pack
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from eltwise.kernels import coefficients
+from eltwise.kernels.instructions import Instructions, of
+
+
+class Precision(NamedTuple):
+    """A float type that estimates are computed in.
+
+    Attributes:
+        scalar: its name in LLVM.
+        suffix: its name in those of intrinsics.
+        integer: the LLVM type of its bits.
+        digits: how many bits its fraction has.
+        largest: up to here the exponential function of both signs is a normal number.
+        polynomials: the coefficients that are used with it.
+        log2: parts of log(2), of which all but the last one have few digits.
+    """
+
+    scalar: str
+    suffix: str
+    integer: str
+    digits: int
+    largest: float
+    polynomials: dict[str, tuple[float, ...]]
+    log2: tuple[float, ...]
+
+    @property
+    def shift(self) -> float:
+        """What is added to a small number to round it to an integer, which then is in the lowest bits of the sum."""
+        return 1.5 * 2.0**self.digits
+
+    @property
+    def bias(self) -> int:
+        """The exponent field of 1."""
+        return 1023 if self.digits == 52 else 127
+
+    def bits(self, value: float) -> int:
+        """The bits of a number."""
+        return int.from_bytes(pack(">d" if self.digits == 52 else ">f", value), "big")
+
+
+SINGLE = Precision("float", "f32", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
+DOUBLE = Precision("double", "f64", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2)
+
+
+Number: TypeAlias = "Vector | float"
+
+
+def literal(value: float) -> str:
+    """A float64 as LLVM writes it.
+
+    >>> literal(1.0)
+    '0x3FF0000000000000'
+    """
+    return f"0x{pack('>d', value).hex().upper()}"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The name of so many floats in a function's body; of one without being a vector."""
+
+    code: Instructions
+    lanes: int
+    name: str
+    precision: Precision = DOUBLE
+
+    @property
+    def type(self) -> str:
+        """The LLVM type."""
+        return of(self.lanes, self.precision.scalar)
+
+    @property
+    def _bits(self) -> str:
+        return of(self.lanes, self.precision.integer)
+
+    def constant(self, value: float) -> Vector:
+        """A number in every lane."""
+        with np.errstate(over="ignore"):
+            text = literal(float(np.float32(value)) if self.precision is SINGLE else value)
+        return self._named(f"splat ({self.precision.scalar} {text})" if self.lanes > 1 else text)
+
+    def _named(self, name: str) -> Vector:
+        return Vector(self.code, self.lanes, name, self.precision)
+
+    def _lifted(self, value: Number) -> str:
+        return value.name if isinstance(value, Vector) else self.constant(value).name
+
+    def _let(self, text: str) -> Vector:
+        return self._named(self.code.let(text))
+
+    def _binary(self, operation: str, one: Number, other: Number) -> Vector:
+        return self._let(f"{operation} {self.type} {self._lifted(one)}, {self._lifted(other)}")
+
+    def _intrinsic(self, name: str, *arguments: Number) -> Vector:
+        suffix = ("" if self.lanes == 1 else f"v{self.lanes}") + self.precision.suffix
+        operands = ", ".join(f"{self.type} {self._lifted(each)}" for each in arguments)
+        return self._let(f"call {self.type} @llvm.{name}.{suffix}({operands})")
+
+    def __add__(self, other: Number) -> Vector:
+        return self._binary("fadd", self, other)
+
+    def __radd__(self, other: float) -> Vector:
+        return self._binary("fadd", other, self)
+
+    def __sub__(self, other: Number) -> Vector:
+        return self._binary("fsub", self, other)
+
+    def __rsub__(self, other: float) -> Vector:
+        return self._binary("fsub", other, self)
+
+    def __mul__(self, other: Number) -> Vector:
+        return self._binary("fmul", self, other)
+
+    def __truediv__(self, other: Number) -> Vector:
+        return self._binary("fdiv", self, other)
+
+    def __rtruediv__(self, other: float) -> Vector:
+        return self._binary("fdiv", other, self)
+
+    def __neg__(self) -> Vector:
+        return self._let(f"fneg {self.type} {self.name}")
+
+    def __abs__(self) -> Vector:
+        return self._intrinsic("fabs", self)
+
+    def fused(self, factor: Number, addend: Number) -> Vector:
+        """``self * factor + addend``, rounded once or twice."""
+        return self._intrinsic("fmuladd", self, factor, addend)
+
+    def sqrt(self) -> Vector:
+        """The square roots."""
+        return self._intrinsic("sqrt", self)
+
+    def signed_as(self, other: Vector) -> Vector:
+        """The magnitudes with the signs of others."""
+        return self._intrinsic("copysign", self, other)
+
+    def where(self, comparison: str, limit: Number, one: Number, other: Number) -> Vector:
+        """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
+        flags = self.code.let(f"fcmp {comparison} {self.type} {self.name}, {self._lifted(limit)}")
+        chosen = f"{self.type} {self._lifted(one)}, {self.type} {self._lifted(other)}"
+        return self._let(f"select {of(self.lanes, 'i1')} {flags}, {chosen}")
+
+    def split(self, factor: float) -> tuple[Vector, Vector]:
+        """The integer next to ``self * factor``, and 2 to this power, which is a normal number."""
+        digits, offset = self.precision.digits, self.precision.shift + self.precision.bias
+        shifted = self.fused(factor, offset)
+        bits = self.code.let(f"bitcast {self.type} {shifted.name} to {self._bits}")
+        moved = self.code.let(f"shl {self._bits} {bits}, {self._integers(digits)}")
+        return shifted - offset, self._let(f"bitcast {self._bits} {moved} to {self.type}")
+
+    def fraction(self) -> tuple[Vector, Vector]:
+        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive normal numbers ``m * 2**e``."""
+        precision, kind = self.precision, self._bits
+        digits = self._integers(precision.digits)
+        bits = self.code.let(f"bitcast {self.type} {self.name} to {kind}")
+        moved = self.code.let(f"sub {kind} {bits}, {self._integers(precision.bits(0.5**0.5))}")
+        power = self.code.let(f"ashr {kind} {moved}, {digits}")
+        mantissa = self.code.let(f"sub {kind} {bits}, {self.code.let(f'shl {kind} {power}, {digits}')}")
+        shifted = self.code.let(f"add {kind} {power}, {self._integers(precision.bits(precision.shift))}")
+        exponent = self._let(f"bitcast {kind} {shifted} to {self.type}") - precision.shift
+        return self._let(f"bitcast {kind} {mantissa} to {self.type}"), exponent
+
+    def _integers(self, value: int) -> str:
+        return f"splat ({self.precision.integer} {value})" if self.lanes > 1 else str(value)
+
+
+_COMPARISONS: dict[str, np.ufunc] = {"oeq": np.equal, "ogt": np.greater, "ole": np.less_equal, "olt": np.less}
+
+
+class Array:
+    """An array of float64 with the methods of ``Vector``."""
+
+    precision = DOUBLE
+
+    def __init__(self, values: npt.NDArray[np.float64]) -> None:
+        self.values = values
+
+    def __add__(self, other: Array | float) -> Array:
+        return Array(self.values + _values(other))
+
+    def __radd__(self, other: float) -> Array:
+        return Array(other + self.values)
+
+    def __sub__(self, other: Array | float) -> Array:
+        return Array(self.values - _values(other))
+
+    def __rsub__(self, other: float) -> Array:
+        return Array(other - self.values)
+
+    def __mul__(self, other: Array | float) -> Array:
+        return Array(self.values * _values(other))
+
+    def __truediv__(self, other: Array | float) -> Array:
+        return Array(self.values / _values(other))
+
+    def __rtruediv__(self, other: float) -> Array:
+        return Array(other / self.values)
+
+    def __neg__(self) -> Array:
+        return Array(-self.values)
+
+    def __abs__(self) -> Array:
+        return Array(np.abs(self.values))
+
+    def fused(self, factor: Array | float, addend: Array | float) -> Array:
+        """``self * factor + addend``, rounded twice."""
+        return self * factor + addend
+
+    def sqrt(self) -> Array:
+        """The square roots."""
+        return Array(np.sqrt(self.values))
+
+    def signed_as(self, other: Array) -> Array:
+        """The magnitudes with the signs of others."""
+        return Array(np.copysign(self.values, other.values))
+
+    def where(self, comparison: str, limit: Array | float, one: Array | float, other: Array | float) -> Array:
+        """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
+        flags = _COMPARISONS["o" + comparison[1:]](self.values, _values(limit))
+        if comparison[0] == "u":
+            flags |= np.isnan(self.values)
+        return Array(np.where(flags, _values(one), _values(other)))
+
+    def split(self, factor: float) -> tuple[Array, Array]:
+        """The integer next to ``self * factor``, and 2 to this power."""
+        whole = self * factor + DOUBLE.shift - DOUBLE.shift
+        with np.errstate(invalid="ignore"):
+            return whole, Array(np.ldexp(1.0, np.nan_to_num(whole.values).astype(np.int32)))
+
+    def fraction(self) -> tuple[Array, Array]:
+        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive numbers ``m * 2**e``."""
+        mantissa, exponent = np.frexp(self.values)
+        is_small = mantissa < 0.5**0.5
+        return Array(np.where(is_small, mantissa + mantissa, mantissa)), Array((exponent - is_small).astype(np.float64))
+
+
+def _values(operand: Array | float) -> npt.NDArray[np.float64] | float:
+    return operand.values if isinstance(operand, Array) else operand
+
+
+F = TypeVar("F", Vector, Array)
+"""What estimates are written in."""

@@ -1,0 +1,122 @@
+"""Real functions are rounded once, in kernels of every processor level and in NumPy: what Arb's balls give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
+from eltwise.kernels import estimates, functions, jit
+from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.vectors import Array
+from eltwise.oracle.hard_values import hard_values, random_bits
+from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
+
+ONNX_NAMES = {"gelu_tanh": "Gelu(tanh)"} | {name.lower(): name for name in FUNCTIONS if name.isalpha()}
+ONNX_NAMES |= {"hard_sigmoid": "HardSigmoid", "hard_swish": "HardSwish", "leaky_relu": "LeakyRelu"}
+OTHER_PARAMETERS = {"alpha": -0.75, "beta": 0.1, "gamma": 1.5}
+TYPES = [FLOAT16, BFLOAT16, FLOAT32]
+NAMES = sorted(functions.FUNCTIONS[FLOAT32])
+
+
+def _text(name: str, parameters: tuple[tuple[str, float], ...], element_type: ElementType, lanes: int) -> str:
+    """A kernel of whole vectors: how many elements, and the addresses of the argument and of the result."""
+    code, bits = Instructions(), element_type.bits
+    count, *addresses = (code.argument(number) for number in range(3))
+    source, target = map(code.pointer, addresses)
+
+    def vector(index: str) -> None:
+        offset = code.let(f"mul i64 {index}, {bits // 8}")
+        loaded = code.let(f"load {of(lanes, f'i{bits}')}, ptr {code.moved(source, offset)}, align 1")
+        x = code.widened(element_type, lanes, loaded)
+        value = functions.write_function(code, name, dict(parameters), element_type, lanes, x)
+        result = code.narrowed(element_type, lanes, value)
+        code.do(f"store {of(lanes, f'i{bits}')} {result}, ptr {code.moved(target, offset)}, align 1")
+
+    code.loop("0", count, lanes, vector)
+    return code.kernel()
+
+
+def by_kernel(
+    name: str, x: np.ndarray, element_type: ElementType, parameters: Mapping[str, float], lanes: int = 16
+) -> np.ndarray:
+    padded = np.concatenate([x, np.zeros(-x.size % lanes, x.dtype)])
+    result = np.empty_like(padded)
+    arguments = np.array([padded.size, padded.ctypes.data, result.ctypes.data])
+    jit.compiled(_text, name, tuple(parameters.items()), element_type, lanes)(arguments.ctypes.data, 0, 0)
+    return result[: x.size]
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # Signalling NaNs.
+        return x.astype(np.float64)
+
+
+def oracle_function(name: str) -> RealFunction:
+    return FUNCTIONS[ONNX_NAMES[name]]
+
+
+def differences(name: str, x: np.ndarray, result: np.ndarray, parameters: Mapping[str, float]) -> list[Any]:
+    """Arguments with another result than the nearest float; zeros may have either sign where the oracle says so."""
+    expected = correctly_rounded(ONNX_NAMES[name], x, **parameters).values
+    unsigned = f"u{x.itemsize}"
+    same = result.view(unsigned) == expected.view(unsigned)
+    argument, value, nearest = map(wide, (x, result, expected))
+    same |= np.isnan(value) & np.isnan(nearest)
+    same |= (value == 0) & (nearest == 0) & (argument != 0)
+    return [(x[index], result[index], expected[index]) for index in np.flatnonzero(~same)]
+
+
+def arguments(element_type: ElementType, seed: int, count: int = 3000) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    sizes = np.exp(generator.uniform(-20, 8, count)) * generator.choice([-1.0, 1.0], count)
+    with np.errstate(over="ignore"):
+        ordinary = np.concatenate([generator.normal(scale=4, size=count), sizes]).astype(element_type.storage)
+    return np.concatenate([ordinary, random_bits(element_type, count, seed), hard_values(element_type)])
+
+
+@pytest.mark.parametrize("element_type", TYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_and_numpy_give_the_nearest_float(name: str, element_type: ElementType, seed: int) -> None:
+    x = arguments(element_type, seed)
+    defaults = oracle_function(name).parameters
+    others = {key: OTHER_PARAMETERS[key] for key in defaults}
+    for parameters in [defaults, others] if others else [defaults]:
+        if parameters is others:  # The oracle has the values at 0 and infinity of the defaults.
+            x = x[np.isfinite(wide(x)) & (wide(x) != 0)]
+        assert differences(name, x, by_kernel(name, x, element_type, parameters), parameters)[:5] == []
+        few = x[::10]
+        assert differences(name, few, functions.evaluate(name, parameters, few), parameters)[:5] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_16_bits_has_the_nearest_result(name: str, element_type: ElementType) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(element_type.storage)
+    parameters = oracle_function(name).parameters
+    for lanes in (1, 32):
+        assert differences(name, x, by_kernel(name, x, element_type, parameters, lanes), parameters)[:5] == []
+
+
+@pytest.mark.parametrize("name", sorted(estimates.FORMULAS))
+def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
+    from flint import arb, ctx
+
+    function = oracle_function(name)
+    x = wide(arguments(FLOAT32, seed, 400))
+    low, high = function.domain
+    largest = estimates.FARTHEST_ANGLE if name in ("cos", "sin", "tan") else 1e30
+    x = x[np.isfinite(x) & (x > low) & (x < high) & (x != 0) & (abs(x) < largest)]
+    with np.errstate(all="ignore"):
+        values = np.asarray(estimates.FORMULAS[name](Array(x), **function.parameters).values)
+    with ctx.workprec(3000):
+        exact = {key: arb(value) for key, value in function.parameters.items()}
+        for argument, value in zip(x.tolist(), values.tolist(), strict=True):
+            if not 2.0**-150 < abs(value) < 2.0**129:
+                continue
+            relative = float((value / function.ball(arb(argument), **exact) - 1).mid())
+            assert abs(relative) < estimates.ERROR / 1.5, argument
