@@ -18,6 +18,10 @@ GRID = 60
 """Into how many parts the interval between two extrema is divided to find the next ones."""
 
 
+PAIR_SHARE = mpf(2) ** -16
+"""Terms of a smaller share of the value are computed without a second part."""
+
+
 class Target(NamedTuple):
     """What polynomials approximate.
 
@@ -25,13 +29,13 @@ class Target(NamedTuple):
         function: a function of a real number.
         low: where its interval begins.
         high: where it ends.
-        counts: how many coefficients there are for estimates in float32 and in float64.
+        counts: how many coefficients there are for estimates in float32, in float64 and in pairs of float64.
     """
 
     function: Callable[[Any], Any]
     low: Any
     high: Any
-    counts: tuple[int, int]
+    counts: tuple[int, int, int]
 
 
 def _of_square(function: Callable[[Any], Any], first: int) -> Callable[[Any], Any]:
@@ -49,17 +53,19 @@ SLACK = 1 + mpf(2) ** -30
 """Reduced arguments lie a little beyond their interval, since they are rounded."""
 
 TARGETS = {
-    "EXPM1": Target(lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, (6, 9)),
-    "LOG": Target(
-        _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6)
+    "EXPM1": Target(
+        lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, (6, 9, 14)
     ),
-    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9)),
-    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6)),
-    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7)),
-    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16)),
-    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10)),
-    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6, 10)),
-    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11, 20)),
+    "LOG": Target(
+        _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6, 10)
+    ),
+    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9, 14)),
+    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6, 9)),
+    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7, 9)),
+    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16, 28)),
+    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10, 17)),
+    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6, 10, 15)),
+    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11, 20, 32)),
 }
 
 
@@ -117,13 +123,17 @@ def rounded_error(target: Target, coefficients: list[float]) -> Any:
     return max(abs(mp.polyval([mpf(c) for c in coefficients[::-1]], x) / target.function(x) - 1) for x in grid)
 
 
-def half_pi() -> list[float]:
-    """Parts of pi / 2, of which the first two have so few digits that products with numbers below 2^20 are exact."""
-    parts, rest = [], mp.pi / 2
-    for digits in (33, 66):
-        parts.append(mp.floor(mp.pi / 2 * mpf(2) ** (digits - 1)) / mpf(2) ** (digits - 1) - sum(parts))
-        rest = mp.pi / 2 - sum(parts)
-    return [float(part) for part in (*parts, rest)]
+def pair(value: Any) -> tuple[float, float]:
+    """Two float64 that are a number together."""
+    return float(value), float(value - mpf(float(value)))
+
+
+def half_pi(*digits: int) -> list[float]:
+    """Parts of pi / 2, of which each but the last one ends at so many binary digits."""
+    parts: list[Any] = []
+    for each in digits:
+        parts.append(mp.floor((mp.pi / 2 - sum(parts)) * mpf(2) ** (each - 1)) / mpf(2) ** (each - 1))
+    return [float(part) for part in (*parts, mp.pi / 2 - sum(parts))]
 
 
 def log2_parts(*digits: int) -> list[float]:
@@ -146,7 +156,36 @@ def main() -> None:
             lines += [f'    "{name}": (', *(f"        {value!r}," for value in values), "    ),"]
             print(f"{precision} {name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
         lines.append("}")
-    tables = {"SINGLE_LOG2": log2_parts(15), "DOUBLE_LOG2": log2_parts(), "HALF_PI": half_pi()}
+    lines.append("PAIR: dict[str, tuple[tuple[tuple[float, float], ...], tuple[float, ...]]] = {")
+    for name, target in TARGETS.items():
+        exact, error = minimax(target, target.counts[2])
+        size = max(abs(mpf(target.low)), abs(mpf(target.high)))
+        least = min(abs(target.function(mpf(target.low))), abs(target.function(mpf(target.high))))
+        count = max(k for k, each in enumerate(exact) if abs(each) * size**k > least * PAIR_SHARE) + 1
+        count = min(count, len(exact) - 1)
+        lines += [
+            f'    "{name}": (',
+            "        (",
+            *(f"            {pair(each)!r}," for each in exact[:count]),
+            "        ),",
+        ]
+        lines += ["        (", *(f"            {float(each)!r}," for each in exact[count:]), "        ),", "    ),"]
+        digits = -mp.log(error, 2)
+        print(f"PAIR {name}: {count} and {len(exact) - count} coefficients, error 2^-{float(digits):.1f}")
+    lines.append("}")
+    tables = {
+        "SINGLE_LOG2": log2_parts(15),
+        "DOUBLE_LOG2": log2_parts(),
+        "PAIR_LOG2": log2_parts(40, 80),
+        "DOUBLE_HALF_PI": half_pi(33, 66),
+        "PAIR_HALF_PI": half_pi(33, 66, 99),
+        "LOG2": pair(mp.ln2),
+        "PI": pair(mp.pi),
+        "HALF_PI": pair(mp.pi / 2),
+        "ROOT_HALF": pair(mp.sqrt(mpf(1) / 2)),
+        "GELU_FACTOR": pair(-mp.sqrt(8 / mp.pi)),
+        "GELU_CUBE": pair(-mp.sqrt(8 / mp.pi) * 44715 / 1000000),
+    }
     lines += [f"{name} = ({', '.join(map(repr, values))},)" for name, values in tables.items()]
     path = Path(__file__).parent.parent / "src/eltwise/kernels/coefficients.py"
     path.write_text("\n".join(lines) + "\n")

@@ -26,7 +26,7 @@ class Builder(Instructions):
     """The body of one kernel; elements are held as integers."""
 
     def __init__(self, structure: Structure) -> None:
-        super().__init__()
+        super().__init__(has_fused=structure.target.has_fused)
         self.structure = structure
         self._invariants: dict[str, InvariantDivisor] = {}
 

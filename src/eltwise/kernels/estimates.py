@@ -1,24 +1,29 @@
-"""Real functions in float64, with a relative error below ``ERROR``: formulas on vectors. Pure.
+"""Real functions as formulas on vectors, in float32, float64 and pairs of float64. Pure.
 
-Arguments are numbers of float32; results may lie beyond it. Special values come out as IEEE 754 has them.
+In float64 the arguments are numbers of float32, and the relative error is below ``ERROR``. Special values come out as
+IEEE 754 has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, nan, pi
-from math import log as natural_log
-from typing import Any
+from typing import Any, TypeVar
 
 from eltwise.kernels import coefficients
-from eltwise.kernels.vectors import F
+from eltwise.kernels.pairs import Pair
+from eltwise.kernels.vectors import Array, Vector
+
+F = TypeVar("F", Vector, Array, Pair[Vector], Pair[Array])
 
 ERROR = 2.0**-42
 """The relative error that no estimate reaches for an argument of float32; tests show that none has half of it."""
 
-_LOG2 = natural_log(2)
-_FAR = 1e9
-"""Beyond this number ``erfc`` is 0, and ``asinh`` the logarithm of the double."""
+_FAR = 2.0**40
+"""Beyond this number ``erfc`` is 0, and ``asinh`` and ``acosh`` are logarithms of the double."""
+
+PAIR_ERROR = 2.0**-67
+"""That of pairs, for arguments and results that are far from the least and the largest float64."""
 
 FARTHEST_ANGLE = 2.0**20
 """Trigonometric functions are estimated up to here."""
@@ -36,6 +41,8 @@ def _at_most(x: F, limit: float) -> F:
 
 def _polynomial(x: F, name: str) -> F:
     """The value of a polynomial of ``coefficients``."""
+    if isinstance(x, Pair):
+        return x.polynomial(name)
     numbers = x.precision.polynomials[name]
     result = x.fused(numbers[-1], numbers[-2])
     for number in reversed(numbers[:-2]):
@@ -47,7 +54,7 @@ def _exponential(x: F) -> tuple[F, F]:
     """``s``, a power of two, and ``p`` of exp(x) = s + s p; magnitudes above ``largest`` count as this number."""
     precision = x.precision
     rest = _at_most(_at_least(x, -precision.largest), precision.largest)
-    whole, power = rest.split(1 / _LOG2)
+    whole, power = rest.split(1 / coefficients.LOG2[0])
     for part in precision.log2:
         rest = whole.fused(-part, rest)
     return power, rest * _polynomial(rest, "EXPM1")
@@ -120,34 +127,35 @@ def log(x: F) -> F:
     """The natural logarithm of normal float64."""
     mantissa, exponent = x.fraction()
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    value = exponent.fused(_LOG2, s * _polynomial(s * s, "LOG"))
+    value = exponent.fused(x.real(*coefficients.LOG2), s * _polynomial(s * s, "LOG"))
     value = x.where("oeq", 0.0, -inf, x.where("oeq", inf, inf, value))
     return x.where("ult", 0.0, nan, value)
 
 
-def _log1p(u: F) -> F:
-    """``log(1 + u)`` for ``u`` from 0 on."""
-    return u.where("olt", 1.0, _atanh_log(u), log(u + 1.0))
+def _area(size: F, u: F) -> F:
+    """``log(1 + u)`` for ``u`` from 0 on; of sizes whose squares are too large for it, the logarithm of the double."""
+    scale = size.where("ogt", _FAR, size.real(*coefficients.LOG2), 0.0)
+    value = log(size.where("ogt", _FAR, size, u + 1.0)) + scale
+    return u.where("olt", 1.0, _atanh_log(u), value)
 
 
 def asinh(x: F) -> F:
     """The inverse hyperbolic sine."""
     size, square = abs(x), x * x
-    far = log(size) + _LOG2
-    near = _log1p(size + square / (1.0 + (square + 1.0).sqrt()))
-    return size.where("ogt", _FAR, far, near).signed_as(x)
+    return _area(size, size + square / (1.0 + (square + 1.0).sqrt())).signed_as(x)
 
 
 def acosh(x: F) -> F:
     """The inverse hyperbolic cosine."""
     above = x - 1.0
-    return x.where("ult", 1.0, nan, _log1p(above + (above * (x + 1.0)).sqrt()))
+    return x.where("ult", 1.0, nan, _area(x, above + (above * (x + 1.0)).sqrt()))
 
 
 def atanh(x: F) -> F:
     """The inverse hyperbolic tangent."""
     size = abs(x)
-    value = _log1p((size + size) / (1.0 - size)) * 0.5
+    ratio = (size + size) / (1.0 - size)
+    value = ratio.where("olt", 1.0, _atanh_log(ratio), log(ratio + 1.0)) * 0.5
     return size.where("ugt", 1.0, nan, value).signed_as(x)
 
 
@@ -179,14 +187,14 @@ def erf(x: F) -> F:
 
 def gelu(x: F) -> F:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
-    share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * 0.5**0.5, _FAR)) * 0.5
+    share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * x.real(*coefficients.ROOT_HALF), _FAR)) * 0.5
     return x.where("oeq", -inf, -0.0, x * x.where("olt", 0.0, share, 1.0 - share))
 
 
 def gelu_tanh(x: F) -> F:
     """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
-    factor = -((8 / pi) ** 0.5)
-    power = exp(x * (x * x).fused(factor * 0.044715, factor))
+    factor, cube = x.real(*coefficients.GELU_FACTOR), x.real(*coefficients.GELU_CUBE)
+    power = exp(x * (x * x).fused(cube, factor))
     return x.where("oeq", -inf, -0.0, x / (power + 1.0))
 
 
@@ -194,7 +202,7 @@ def _reduced(x: F) -> tuple[F, F]:
     """What is left of numbers up to ``FARTHEST_ANGLE`` beyond a multiple of pi / 2, and the multiple as a float64."""
     whole = x.split(2 / pi)[0]
     rest = x
-    for part in coefficients.HALF_PI:
+    for part in x.precision.half_pi:
         rest = whole.fused(-part, rest)
     return rest, whole
 
@@ -243,7 +251,7 @@ def atan(x: F) -> F:
     size = abs(x)
     near = size.where("ogt", 1.0, 1.0 / size, size)
     value = near * _polynomial(near * near, "ARCTANGENT")
-    return size.where("ogt", 1.0, pi / 2 - value, value).signed_as(x)
+    return size.where("ogt", 1.0, x.real(*coefficients.HALF_PI) - value, value).signed_as(x)
 
 
 def _half_arc(size: F) -> F:
@@ -256,14 +264,14 @@ def asin(x: F) -> F:
     """The inverse sine."""
     size = abs(x)
     near = size * _polynomial(size * size, "ARCSINE")
-    return size.where("ogt", 0.5, pi / 2 - _half_arc(size) * 2.0, near).signed_as(x)
+    return size.where("ogt", 0.5, x.real(*coefficients.HALF_PI) - _half_arc(size) * 2.0, near).signed_as(x)
 
 
 def acos(x: F) -> F:
     """The inverse cosine."""
     size, far = abs(x), _half_arc(abs(x)) * 2.0
-    near = pi / 2 - x * _polynomial(x * x, "ARCSINE")
-    return size.where("ogt", 0.5, x.where("olt", 0.0, pi - far, far), near)
+    near = x.real(*coefficients.HALF_PI) - x * _polynomial(x * x, "ARCSINE")
+    return size.where("ogt", 0.5, x.where("olt", 0.0, x.real(*coefficients.PI) - far, far), near)
 
 
 def hard_sigmoid(x: F, alpha: float, beta: float) -> F:
@@ -273,7 +281,7 @@ def hard_sigmoid(x: F, alpha: float, beta: float) -> F:
 
 def hard_swish(x: F) -> F:
     """``x`` times ``x / 6 + 0.5`` between 0 and 1."""
-    return x.where("ole", -3.0, -0.0, x * _at_most(x + 3.0, 6.0) / 6.0)
+    return x.where("ole", -3.0, -0.0, x.where("olt", 3.0, x * (x + 3.0) / 6.0, x))
 
 
 def leaky_relu(x: F, alpha: float) -> F:

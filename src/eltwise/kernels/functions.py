@@ -8,9 +8,11 @@ and are the same on every processor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,8 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.instructions import Instructions, constant, of
-from eltwise.kernels.soft_floats import define, of_double, rounded_to_odd
+from eltwise.kernels.pairs import Pair
+from eltwise.kernels.soft_floats import define, of_double, rounded, rounded_to_odd
 from eltwise.kernels.vectors import SINGLE, Array, Vector
 
 _ROOTS = ("reciprocal", "sqrt")
@@ -27,6 +30,11 @@ _ROOTS = ("reciprocal", "sqrt")
 
 _CIRCULAR = ("cos", "sin", "tan")
 
+_FARTHEST = dict.fromkeys(_CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
+    ("gelu", "gelu_tanh", "mish", "swish"), 2.0**20
+)
+"""Functions of which pairs are no estimates of larger arguments."""
+
 _NEVER_SINGLE = (*_CIRCULAR, *estimates.INEXACT, "celu", "gelu_tanh", "softsign")
 """Functions whose float32 estimates are worse than ``_SINGLE_ERROR``, or no faster."""
 
@@ -34,8 +42,14 @@ _SINGLE_ERROR = 2.0**-19
 """The relative error that no estimate in float32 reaches for arguments of 16 bits; tests show that none has half of
 it."""
 
+_LEAST, _MOST = 2.0**-960, 2.0**960
+"""The sizes between which pairs of float64 keep their digits."""
+
 _SAFE_ARGUMENT, _SAFE_RESULT = 80.0, 2.0**-118
 """Estimates in float32 of larger arguments and smaller results may have met numbers that are not normal."""
+
+
+V = TypeVar("V", Vector, Array)
 
 
 class _Layout(NamedTuple):
@@ -49,11 +63,11 @@ _LAYOUTS = {
     BFLOAT16: _Layout(8, -133),
     FLOAT16: _Layout(11, -24),
     FLOAT32: _Layout(24, -149),
+    FLOAT64: _Layout(53, -1074),
 }
 
 FUNCTIONS: dict[ElementType, frozenset[str]] = {
-    **dict.fromkeys(_LAYOUTS, frozenset([*estimates.FORMULAS, *_ROOTS])),
-    FLOAT64: frozenset(_ROOTS),
+    element_type: frozenset([*estimates.FORMULAS, *_ROOTS]) for element_type in _LAYOUTS
 }
 """The functions that kernels have, by element type."""
 
@@ -76,6 +90,8 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
         wide = array.astype(np.float64)
         if name in _ROOTS:
             return cast(np.asarray(np.sqrt(wide) if name == "sqrt" else 1.0 / wide), FLOAT64, element_type, False)
+        if element_type is FLOAT64:
+            return _float64(name, parameters, wide)
         formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
         values = np.asarray(formula(Array(wide), **parameters).values)
         sides = (cast(values * (1 + sign * estimates.ERROR), FLOAT64, element_type, False) for sign in (-1, 1))
@@ -83,8 +99,6 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
         undecided = low != high
         if name in estimates.INEXACT:
             undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
-        if element_type is FLOAT64:
-            undecided = np.ones_like(undecided)
         undecided &= ~np.isnan(values) & np.isfinite(wide)
         if name in _CIRCULAR:
             undecided |= (np.abs(wide) > estimates.FARTHEST_ANGLE) & np.isfinite(wide)
@@ -92,6 +106,42 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
             real = exact_formula(real_formulas.of_float(float(wide[index])), **parameters)
             values[index] = rounded_to_odd(real)
         return cast(values, FLOAT64, element_type, False)
+
+
+def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.ndarray:
+    """A function of float64, computed with NumPy in an own error state."""
+    formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
+    argument = _bounded(name, Array(x))
+    near = formula(argument, **parameters).values + np.zeros_like(x)
+    pair = formula(Pair(argument, argument.constant(0.0)), **parameters)
+    values, size = np.array(pair.high.values + np.zeros_like(x)), np.abs(pair.high.values)
+    low, high = (pair.high.values + (pair.low.values + sign * size * estimates.PAIR_ERROR) for sign in (-1, 1))
+    undecided = (low != high) | ~((size >= _LEAST) & (size <= _MOST))
+    undecided |= np.abs(x) > _FARTHEST.get(name, inf)
+    is_tiny = (np.abs(x) < _LEAST) & (x != 0)
+    special = ((near == 0) & ~is_tiny) | ~np.isfinite(near) | ~np.isfinite(x)
+    undecided |= is_tiny
+    values[special] = near[special]
+    for sign in (-1, 1):
+        values[x == sign * inf] = _limit(name, parameters, sign)
+    for index in zip(*np.nonzero(undecided & ~special), strict=True):
+        real = exact_formula(real_formulas.of_float(float(x[index])), **parameters)
+        values[index] = rounded(real, *_LAYOUTS[FLOAT64])
+    return values
+
+
+def _bounded(name: str, x: V) -> V:
+    """Arguments of which estimates of float64 say whether they are of the function's domain."""
+    return abs(x).where("ogt", estimates.FARTHEST_ANGLE, x * 0.0 + 1.0, x) if name in _CIRCULAR else x
+
+
+def _limit(name: str, parameters: Mapping[str, float], sign: int) -> float:
+    """The value at an infinity; estimates there are those at large numbers."""
+    with np.errstate(all="ignore"):
+        value = float(estimates.FORMULAS[name](Array(np.array(sign * inf)), **parameters).values)
+    if abs(value) > _MOST:
+        return math.copysign(inf, value)
+    return math.copysign(0.0, value) if abs(value) < _LEAST else value
 
 
 def write_function(
@@ -115,6 +165,9 @@ def write_function(
         argument = Vector(code, lanes, x) if element_type is FLOAT64 else single
         return (argument.sqrt() if name == "sqrt" else 1.0 / argument).name
 
+    if element_type is FLOAT64:
+        return _write_float64(Vector(code, lanes, x), name, parameters)
+
     def in_double() -> Vector:
         return Vector(code, lanes, code.let(f"fpext {single.type} {x} to {of(lanes, 'double')}"))
 
@@ -137,6 +190,38 @@ def write_function(
     return _where(estimate, _undecided_single(element_type, single, estimate), lambda _mask: by_double())
 
 
+def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str:
+    """A function of float64: what one float64 gives of 0, infinities, poles and NaN, and else a pair."""
+    code, flags, formula = x.code, of(x.lanes, "i1"), estimates.FORMULAS[name]
+    argument = _bounded(name, x)
+    near, pair = formula(argument, **parameters), formula(Pair(argument, x.constant(0.0)), **parameters)
+
+    def flag(comparison: str, one: Vector, other: Vector | float) -> str:
+        limit = other if isinstance(other, Vector) else one.constant(other)
+        return code.let(f"fcmp {comparison} {one.type} {one.name}, {limit.name}")
+
+    size = abs(pair.high)
+    error = size * estimates.PAIR_ERROR
+    low, high = pair.high + (pair.low - error), pair.high + (pair.low + error)
+    is_tiny = code.let(f"and {flags} {flag('olt', abs(x), _LEAST)}, {flag('one', x, 0.0)}")
+    unsure = [is_tiny, flag("une", low, high), flag("ult", size, _LEAST), flag("ugt", size, _MOST)]
+    if name in _FARTHEST:
+        unsure.append(flag("ogt", abs(x), _FARTHEST[name]))
+    not_zero = code.let(f"or {flags} {is_tiny}, {flag('one', near, 0.0)}")
+    ordinary = [not_zero, flag("olt", abs(near), inf), flag("olt", abs(x), inf)]
+    any_unsure, all_ordinary = (
+        reduce(lambda one, other: code.let(f"{how} {flags} {one}, {other}"), each)
+        for how, each in (("or", unsure), ("and", ordinary))
+    )
+    result = Vector(
+        code, x.lanes, code.let(f"select {flags} {all_ordinary}, {x.type} {pair.high.name}, {x.type} {near.name}")
+    )
+    for sign in (-1, 1):
+        result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
+    undecided = code.let(f"and {flags} {any_unsure}, {all_ordinary}")
+    return _where(result, undecided, lambda mask: _each_again(result, mask, name, parameters, FLOAT64, x.name))
+
+
 def _where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
     """A result, or what is computed again, of flags as bits, where some flag is set."""
     code, bits = result.code, f"i{result.lanes}"
@@ -149,10 +234,10 @@ def _each_again(
     result: Vector, mask: str, name: str, parameters: Mapping[str, float], element_type: ElementType, x: str
 ) -> str:
     """The results where those whose bits are set are computed one by one."""
-    code, lanes, kind = result.code, result.lanes, result.type
+    code, lanes, kind, scalar = result.code, result.lanes, result.type, result.precision.scalar
     function = _accurate(code, name, parameters, element_type)
     if lanes == 1:
-        return code.let(f"call float {function}(float {x})")
+        return code.let(f"call {scalar} {function}({scalar} {x})")
 
     def one(index: str, values: list[str]) -> list[str]:
         position = code.let(f"trunc i64 {index} to i{lanes}")
@@ -160,8 +245,8 @@ def _each_again(
 
         def replace() -> list[str]:
             element = code.let(f"extractelement {kind} {x}, i64 {index}")
-            value = code.let(f"call float {function}(float {element})")
-            return [code.let(f"insertelement {kind} {values[0]}, float {value}, i64 {index}")]
+            value = code.let(f"call {scalar} {function}({scalar} {element})")
+            return [code.let(f"insertelement {kind} {values[0]}, {scalar} {value}, i64 {index}")]
 
         return code.choose(flag, [(kind, values[0])], replace)
 
@@ -242,14 +327,15 @@ def _is_near_tie(value: Vector, units: int) -> str:
 
 def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType) -> str:
     """Add the function that computes one element to the module; give its name."""
-    layout, body = _LAYOUTS[element_type], Instructions()
+    layout, body = _LAYOUTS[element_type], Instructions(has_fused=code.has_fused)
     body.definitions = code.definitions
-    x = Vector(body, 1, body.let("fpext float %x to double"))
+    scalar = "double" if element_type is FLOAT64 else "float"
+    x = Vector(body, 1, "%x" if element_type is FLOAT64 else body.let("fpext float %x to double"))
 
     def finish(value: Vector) -> None:
-        body.do(f"ret float {_narrowed(value).name}")
+        body.do(f"ret {scalar} {value.name if element_type is FLOAT64 else _narrowed(value).name}")
 
-    if element_type is not FLOAT32:  # Float64 has digits that the test in float32 did not look at.
+    if element_type.bits == 16:  # Float64 has digits that the test in float32 did not look at.
         estimate = estimates.FORMULAS[name](x, **parameters)
         low, high = (of_double(estimate * (1 + sign * estimates.ERROR)).rounded(*layout) for sign in (-1, 1))
         is_decided = body.let(f"fcmp oeq double {low.name}, {high.name}")
@@ -261,5 +347,5 @@ def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], el
         body.block("undecided")
     value: Any = real_formulas.FORMULAS[name](of_double(x), **parameters)
     finish(value.rounded(*layout))
-    lines = ["define internal float @(float %x) noinline cold nounwind {", *body.lines, "}"]
+    lines = [f"define internal {scalar} @({scalar} %x) noinline cold nounwind {{", *body.lines, "}"]
     return define(code, "accurate", "\n".join(lines))

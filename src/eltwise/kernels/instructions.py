@@ -40,9 +40,16 @@ def constant(lanes: int, scalar: str, value: int) -> str:
 
 
 class Instructions:
-    """The body of one function, written from top to bottom; every result has a name."""
+    """The body of one function, written from top to bottom; every result has a name.
 
-    def __init__(self) -> None:
+    Attributes:
+        lines: what was written.
+        definitions: the functions and tables that follow in the module, by name.
+        has_fused: whether the processor rounds ``a * b + c`` once.
+    """
+
+    def __init__(self, *, has_fused: bool = False) -> None:
+        self.has_fused = has_fused
         self.lines: list[str] = ["entry:"]
         self.definitions: dict[str, str] = {}
         self._block = "entry"

@@ -11,7 +11,7 @@ from math import factorial, isqrt
 from math import log as natural_log
 from typing import Any
 
-from eltwise.kernels.soft_floats import DIGITS, R, Soft, pi_digits, soft
+from eltwise.kernels.soft_floats import DIGITS, ZERO, R, Soft, pi_digits, soft
 
 _GUARD = 64
 """How many digits the integers that constants are computed in have beyond those of the results."""
@@ -177,8 +177,8 @@ def atanh(x: R) -> R:
 
 def sinh(x: R) -> R:
     """The hyperbolic sine."""
-    part = expm1(x)
-    return (part + part / (part + x.constant(ONE))) * x.constant(HALF)
+    part = expm1(_size(x))
+    return _signed((part + part / (part + x.constant(ONE))) * x.constant(HALF), x)
 
 
 def cosh(x: R) -> R:
@@ -187,19 +187,21 @@ def cosh(x: R) -> R:
     return (power + x.constant(ONE) / power) * x.constant(HALF)
 
 
+_FAR = 5.0
+"""From here on the error function is computed from a continued fraction of ``_FRACTIONS`` terms."""
+
+_FRACTIONS = 120
+
+
 @cache
 def _erf_terms() -> tuple[Soft, ...]:
-    """``2**n / (2 n + 1)!!`` as long as they count for squares up to ``_LARGEST_SQUARE``."""
+    """``2**n / (2 n + 1)!!`` as long as they count for arguments up to ``_FAR``."""
     terms, share = [ONE], ONE
     while not terms[1:] or float(share) > 2.0**-DIGITS:
         factor = ratio(2, 2 * len(terms) + 1)
         terms.append(terms[-1] * factor)
-        share = share * factor * soft(_LARGEST_SQUARE)
+        share = share * factor * of_float(_FAR * _FAR)
     return tuple(terms)
-
-
-_LARGEST_SQUARE = 110
-"""Of the argument of the error function: beyond it, ``gelu`` is 0 for numbers of float32."""
 
 
 @cache
@@ -207,15 +209,25 @@ def _inverse_root_pi() -> Soft:
     return ONE / soft(isqrt(pi_digits(2 * DIGITS)), -DIGITS)
 
 
-def _erf(x: R, square: R) -> R:
-    """The error function of a number and its square: a series of positive terms."""
+def _erf_series(x: R, square: R) -> R:
+    """The error function of a number and its square: a series of terms of one sign."""
     twice = (x + x) * x.constant(_inverse_root_pi())
     return twice * exp(-square) * square.polynomial(_erf_terms())
 
 
+def _erfc(size: R, square: R) -> R:
+    """What a large number's error function lacks of 1."""
+    return exp(-square) * size.constant(_inverse_root_pi()) / size.continued(_FRACTIONS)
+
+
 def erf(x: R) -> R:
     """The error function."""
-    return _erf(x, x * x)
+    size, square = _size(x), x * x
+    return size.either(
+        _FAR,
+        lambda: _erf_series(x, square),
+        lambda: _signed(x.constant(ONE) - _erfc(size, square), x),
+    )
 
 
 @cache
@@ -225,8 +237,14 @@ def _root_half() -> Soft:
 
 def gelu(x: R) -> R:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
-    half = x * x.constant(HALF)
-    return half * (x.constant(ONE) + _erf(x * x.constant(_root_half()), x * half))
+    half, scaled, one = x * x.constant(HALF), x * x.constant(_root_half()), x.constant(ONE)
+    size, square = _size(scaled), x * half
+
+    def far() -> R:
+        rest = _erfc(size, square)
+        return x.where_below(0.0, rest, x.constant(TWO) - rest)
+
+    return half * size.either(_FAR, lambda: one + _erf_series(scaled, square), far)
 
 
 @cache
@@ -291,13 +309,15 @@ def acos(x: R) -> R:
 
 
 def hard_sigmoid(x: R, alpha: float, beta: float) -> R:
-    """``alpha * x + beta`` between 0 and 1, exactly where it matters."""
-    return x * x.constant(of_float(alpha)) + x.constant(of_float(beta))
+    """``alpha * x + beta`` between 0 and 1."""
+    value, one = x * x.constant(of_float(alpha)) + x.constant(of_float(beta)), x.constant(ONE)
+    return value.where_below(0.0, x.constant(ZERO), value.where_below(1.0, value, one))
 
 
 def hard_swish(x: R) -> R:
-    """``x`` times ``x / 6 + 0.5`` below 1."""
-    return x * (x + x.constant(soft(3))) / x.constant(soft(6))
+    """``x`` times ``x / 6 + 0.5`` between 0 and 1."""
+    value = x * (x + x.constant(soft(3))) / x.constant(soft(6))
+    return x.where_below(-3.0, x.constant(ZERO), x.where_below(3.0, value, x))
 
 
 def leaky_relu(x: R, alpha: float) -> R:

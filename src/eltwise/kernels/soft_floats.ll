@@ -235,3 +235,28 @@ define internal {i64, i256, i64} @soft.turned(double %x, ptr %table, i64 %count)
   %three = insertvalue {i64, i256, i64} %two, i64 %quadrant, 2
   ret {i64, i256, i64} %three
 }
+
+; x + (1/2) / (x + (2/2) / (x + ... (%count / 2) / x))
+define internal {i64, i256} @soft.continued(i64 %ex, i256 %mx, i64 %count) noinline {
+entry:
+  br label %term
+term:
+  %index = phi i64 [%count, %entry], [%before, %term]
+  %e = phi i64 [%ex, %entry], [%e.next, %term]
+  %m = phi i256 [%mx, %entry], [%m.next, %term]
+  %number = sext i64 %index to i256
+  %half = call {i64, i256} @soft.add(i64 -1, i256 %number, i64 -1099511627776, i256 0)
+  %eh = extractvalue {i64, i256} %half, 0
+  %mh = extractvalue {i64, i256} %half, 1
+  %quotient = call {i64, i256} @soft.divide(i64 %eh, i256 %mh, i64 %e, i256 %m)
+  %eq = extractvalue {i64, i256} %quotient, 0
+  %mq = extractvalue {i64, i256} %quotient, 1
+  %sum = call {i64, i256} @soft.add(i64 %ex, i256 %mx, i64 %eq, i256 %mq)
+  %e.next = extractvalue {i64, i256} %sum, 0
+  %m.next = extractvalue {i64, i256} %sum, 1
+  %before = sub i64 %index, 1
+  %more = icmp ne i64 %before, 0
+  br i1 %more, label %term, label %done
+done:
+  ret {i64, i256} %sum
+}

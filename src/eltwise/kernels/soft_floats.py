@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeVar
@@ -71,8 +71,8 @@ class Soft(NamedTuple):
         return result
 
     def nearest(self, unit: float) -> int:
-        """A whole number that is next to this one divided by a unit."""
-        return round(float(self) / unit)
+        """A whole number of at most 32 bits that is next to this one divided by a unit."""
+        return round(max(min(float(self) / unit, 2.0**31 - 1), -(2.0**31)))
 
     def whole(self, count: int) -> Soft:
         """A whole number that ``nearest`` gave."""
@@ -85,6 +85,17 @@ class Soft(NamedTuple):
     def where_below(self, limit: float, one: Soft, other: Soft) -> Soft:
         """``one`` where this number is below a limit, else ``other``."""
         return one if float(self) < limit else other
+
+    def either(self, limit: float, below: Callable[[], Soft], otherwise: Callable[[], Soft]) -> Soft:
+        """What one of two functions gives: the first one where this number is below a limit."""
+        return below() if float(self) < limit else otherwise()
+
+    def continued(self, count: int) -> Soft:
+        """``x + (1/2) / (x + (2/2) / (x + (3/2) / ...))`` of this number ``x``, up to the quotient of ``count / 2``."""
+        value = self
+        for number in range(count, 0, -1):
+            value = self + soft(number, -1) / value
+        return value
 
     def normalised(self) -> tuple[Soft, int]:
         """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""
@@ -156,7 +167,7 @@ def rounded_to_odd(value: Soft) -> float:
     size = abs(value.mantissa)
     digits = size >> excess
     digits |= digits << excess != size
-    return math.copysign(math.ldexp(digits, min(value.exponent + excess, 1000)), value.mantissa)
+    return math.copysign(math.ldexp(digits, min(value.exponent + excess, 900)), value.mantissa)
 
 
 def rounded(value: Soft, precision: int, lowest: int) -> float:
@@ -168,7 +179,7 @@ def rounded(value: Soft, precision: int, lowest: int) -> float:
     digits |= digits << shift != size
     whole = digits + 1 + (digits >> 2 & 1) >> 2
     sign = -1.0 if value.mantissa < 0 else 1.0
-    return sign * whole * 2.0**last if last < 971 else sign * float("inf")
+    return sign * whole * 2.0**last if last <= 971 else sign * float("inf")
 
 
 @dataclass(frozen=True)
@@ -218,10 +229,11 @@ class SoftName:
         return Vector(self.code, 1, self.code.let(f"call double {_use(self.code, 'to_double')}({self._arguments})"))
 
     def nearest(self, unit: float) -> str:
-        """A whole number, an i64, that is next to this one divided by a unit."""
+        """A whole number, an i64 of at most 32 bits, that is next to this one divided by a unit."""
         scaled = self.estimate() / unit
         half = scaled.constant(0.5).signed_as(scaled)
-        return self.code.let(f"call i64 @llvm.fptosi.sat.i64.f64(double {(scaled + half).name})")
+        near = self.code.let(f"call i32 @llvm.fptosi.sat.i32.f64(double {(scaled + half).name})")
+        return self.code.let(f"sext i32 {near} to i64")
 
     def whole(self, count: str) -> SoftName:
         """A whole number that ``nearest`` gave."""
@@ -236,6 +248,24 @@ class SoftName:
         """``one`` where this number is below a limit, else ``other``."""
         flag = self.code.let(f"fcmp olt double {self.estimate().name}, {literal(limit)}")
         return self._chosen(flag, one, other)
+
+    def either(self, limit: float, below: Callable[[], SoftName], otherwise: Callable[[], SoftName]) -> SoftName:
+        """What one of two functions gives: the first one where this number is below a limit."""
+        flag = self.code.let(f"fcmp olt double {self.estimate().name}, {literal(limit)}")
+        values = [("i64", "0"), ("i256", "0")]
+        for condition, function in ((flag, below), (self.code.let(f"xor i1 {flag}, true"), otherwise)):
+            names = self.code.choose(condition, values, lambda call=function: call().names)  # type: ignore[misc]
+            values = [("i64", names[0]), ("i256", names[1])]
+        return SoftName(self.code, *names)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the exponent and the mantissa."""
+        return [self.exponent, self.mantissa]
+
+    def continued(self, count: int) -> SoftName:
+        """``x + (1/2) / (x + (2/2) / (x + (3/2) / ...))`` of this number ``x``, up to the quotient of ``count / 2``."""
+        return self._call("continued", f"{self._arguments}, i64 {count}")
 
     def normalised(self) -> tuple[SoftName, str]:
         """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""

@@ -43,6 +43,11 @@ class Target(NamedTuple):
     has_half: bool
     has_mode: bool
 
+    @property
+    def has_fused(self) -> bool:
+        """Whether it rounds ``a * b + c`` once; x86 processors before AVX2 do not."""
+        return not self.has_mode or "+fma" in self.features.split(",") or self.name in ("x86-64-v3", "x86-64-v4")
+
     def compiles(self, element_type: ElementType) -> bool:
         """Whether kernels compute an element type: the twelve ONNX types, float16 where the processor converts it."""
         is_float = element_type in (BFLOAT16, FLOAT32, FLOAT64) or (element_type is FLOAT16 and self.has_half)

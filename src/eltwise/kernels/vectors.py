@@ -27,7 +27,8 @@ class Precision(NamedTuple):
         digits: how many bits its fraction has.
         largest: up to here the exponential function of both signs is a normal number.
         polynomials: the coefficients that are used with it.
-        log2: parts of log(2), of which all but the last one have few digits.
+        log2: parts of log(2), of which all but the last one have so few digits that products with exponents are exact.
+        half_pi: such parts of pi / 2.
     """
 
     scalar: str
@@ -37,6 +38,7 @@ class Precision(NamedTuple):
     largest: float
     polynomials: dict[str, tuple[float, ...]]
     log2: tuple[float, ...]
+    half_pi: tuple[float, ...] = ()
 
     @property
     def shift(self) -> float:
@@ -54,8 +56,11 @@ class Precision(NamedTuple):
 
 
 SINGLE = Precision("float", "f32", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
-DOUBLE = Precision("double", "f64", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2)
-
+DOUBLE = Precision(
+    *("double", "f64", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
+)
+PAIR = DOUBLE._replace(polynomials={}, log2=coefficients.PAIR_LOG2, half_pi=coefficients.PAIR_HALF_PI)
+"""Sums of two float64."""
 
 Number: TypeAlias = "Vector | float"
 
@@ -92,6 +97,10 @@ class Vector:
         with np.errstate(over="ignore"):
             text = literal(float(np.float32(value)) if self.precision is SINGLE else value)
         return self._named(f"splat ({self.precision.scalar} {text})" if self.lanes > 1 else text)
+
+    def real(self, high: float, _low: float) -> Vector:
+        """A constant that is a sum of two float64."""
+        return self.constant(high)
 
     def _named(self, name: str) -> Vector:
         return Vector(self.code, self.lanes, name, self.precision)
@@ -140,6 +149,13 @@ class Vector:
     def fused(self, factor: Number, addend: Number) -> Vector:
         """``self * factor + addend``, rounded once or twice."""
         return self._intrinsic("fmuladd", self, factor, addend)
+
+    def product(self, other: Vector) -> tuple[Vector, Vector]:
+        """Float64 products, and exactly what their rounding lost."""
+        if not self.code.has_fused:
+            return exact_product(self, other)
+        product = self * other
+        return product, self._intrinsic("fma", self, other, -product)
 
     def sqrt(self) -> Vector:
         """The square roots."""
@@ -190,6 +206,14 @@ class Array:
     def __init__(self, values: npt.NDArray[np.float64]) -> None:
         self.values = values
 
+    def constant(self, value: float) -> Array:
+        """A number that is the same for every element."""
+        return Array(np.array(value))
+
+    def real(self, high: float, _low: float) -> Array:
+        """A constant that is a sum of two float64."""
+        return self.constant(high)
+
     def __add__(self, other: Array | float) -> Array:
         return Array(self.values + _values(other))
 
@@ -220,6 +244,10 @@ class Array:
     def fused(self, factor: Array | float, addend: Array | float) -> Array:
         """``self * factor + addend``, rounded twice."""
         return self * factor + addend
+
+    def product(self, other: Array) -> tuple[Array, Array]:
+        """Products, and exactly what their rounding lost."""
+        return exact_product(self, other)
 
     def sqrt(self) -> Array:
         """The square roots."""
@@ -254,4 +282,18 @@ def _values(operand: Array | float) -> npt.NDArray[np.float64] | float:
 
 
 F = TypeVar("F", Vector, Array)
-"""What estimates are written in."""
+"""Vectors in LLVM or in NumPy."""
+
+
+def exact_product(one: F, other: F) -> tuple[F, F]:
+    """The products of float64, and exactly what their rounding lost (Dekker)."""
+    product = one * other
+    (a, b), (c, d) = _halves(one), _halves(other)
+    return product, b * d - (((product - a * c) - b * c) - a * d)
+
+
+def _halves(x: F) -> tuple[F, F]:
+    """The upper and the lower digits of float64."""
+    shifted = x * (2.0**27 + 1)
+    upper = shifted - (shifted - x)
+    return upper, x - upper

@@ -1,0 +1,121 @@
+"""Sums of two float64 as operands of Python's operators: about 100 digits, for estimates of float64. Pure.
+
+The methods are those of ``Vector`` and ``Array``, whose formulas compute in pairs, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Generic
+
+from eltwise.kernels import coefficients
+from eltwise.kernels.vectors import PAIR, F, Precision
+
+
+def two_sum(one: F, other: F) -> tuple[F, F]:
+    """The sum of two float64, and exactly what its rounding lost (Knuth)."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)
+
+
+def _fast_sum(large: F, small: F) -> tuple[F, F]:
+    total = large + small
+    return total, small - (total - large)
+
+
+@dataclass(frozen=True)
+class Pair(Generic[F]):
+    """``high + low``, of which the second is at most half a unit in the last place of the first."""
+
+    high: F
+    low: F
+    precision: ClassVar[Precision] = PAIR
+
+    def _of(self, value: Pair[F] | float) -> Pair[F]:
+        if isinstance(value, Pair):
+            return value
+        return self.real(value, 0.0)
+
+    def real(self, high: float, low: float) -> Pair[F]:
+        """A constant."""
+        return Pair(self.high.constant(high), self.high.constant(low))
+
+    def __add__(self, other: Pair[F] | float) -> Pair[F]:
+        pair = self._of(other)
+        total, lost = two_sum(self.high, pair.high)
+        return Pair(*_fast_sum(total, lost + (self.low + pair.low)))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Pair[F]:
+        return Pair(-self.high, -self.low)
+
+    def __sub__(self, other: Pair[F] | float) -> Pair[F]:
+        return self + -self._of(other)
+
+    def __rsub__(self, other: float) -> Pair[F]:
+        return -self + other
+
+    def __mul__(self, other: Pair[F] | float) -> Pair[F]:
+        pair = self._of(other)
+        product, lost = self.high.product(pair.high)
+        return Pair(*_fast_sum(product, lost + (self.high * pair.low + self.low * pair.high)))
+
+    def __truediv__(self, other: Pair[F] | float) -> Pair[F]:
+        pair = self._of(other)
+        quotient = self.high / pair.high
+        product, lost = quotient.product(pair.high)
+        rest = ((self.high - product) - lost) + (self.low - quotient * pair.low)
+        return Pair(*_fast_sum(quotient, rest / pair.high))
+
+    def __rtruediv__(self, other: float) -> Pair[F]:
+        return self._of(other) / self
+
+    def __abs__(self) -> Pair[F]:
+        return Pair(abs(self.high), self.high.where("olt", 0.0, -self.low, self.low))
+
+    def fused(self, factor: Pair[F] | float, addend: Pair[F] | float) -> Pair[F]:
+        """``self * factor + addend``."""
+        return self * factor + addend
+
+    def sqrt(self) -> Pair[F]:
+        """The square roots; 0 of 0."""
+        root = self.high.sqrt()
+        product, lost = root.product(root)
+        rest = ((self.high - product) - lost) + self.low
+        low = root.where("oeq", 0.0, 0.0, rest / (root + root))
+        return Pair(*_fast_sum(root, low))
+
+    def signed_as(self, other: Pair[F]) -> Pair[F]:
+        """The magnitudes with the signs of others."""
+        high = self.high.signed_as(other.high)
+        return Pair(high, high.where("oeq", self.high, self.low, -self.low))
+
+    def where(self, comparison: str, limit: float, one: Pair[F] | float, other: Pair[F] | float) -> Pair[F]:
+        """``one`` where a comparison of the first part with a limit holds, else ``other``."""
+        a, b = self._of(one), self._of(other)
+        return Pair(*(self.high.where(comparison, limit, x, y) for x, y in ((a.high, b.high), (a.low, b.low))))
+
+    def split(self, factor: float) -> tuple[Pair[F], Pair[F]]:
+        """The integer next to ``self * factor``, and 2 to this power."""
+        whole, power = self.high.split(factor)
+        zero = self.high.constant(0.0)
+        return Pair(whole, zero), Pair(power, zero)
+
+    def fraction(self) -> tuple[Pair[F], Pair[F]]:
+        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive normal numbers ``m * 2**e``."""
+        mantissa, exponent = self.high.fraction()
+        return Pair(mantissa, self.low * (mantissa / self.high)), Pair(exponent, self.high.constant(0.0))
+
+    def polynomial(self, name: str) -> Pair[F]:
+        """The value of a polynomial of ``coefficients``; its higher terms need no second part."""
+        pairs, numbers = coefficients.PAIR[name]
+        x = self.high
+        value = x.constant(numbers[-1])
+        for number in reversed(numbers[:-1]):
+            value = value.fused(x, number)
+        result = Pair(value, x.constant(0.0))
+        for pair in reversed(pairs):
+            result = result * self + self.real(*pair)
+        return result
