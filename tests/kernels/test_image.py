@@ -75,6 +75,23 @@ def test_constants_of_arm64_are_found_in_the_image() -> None:
     assert struct.unpack_from("<4f", linked, place) == (1.5, 2.5, 3.5, 9.25)
 
 
+def test_calls_of_arm64_reach_the_function() -> None:
+    text = """define i64 @kernel(i64 %x) nounwind {
+  %y = call i64 @other(i64 %x)
+  %z = add i64 %y, %x
+  ret i64 %z
+}
+define internal i64 @other(i64 %x) noinline nounwind {
+  %y = mul i64 %x, %x
+  ret i64 %y
+}
+"""
+    linked = linking.link(compiled(text, "aarch64-unknown-linux-gnu", "neoverse-n1"))
+    words = struct.unpack_from(f"<{len(linked) // 4}I", linked)
+    call = next(index for index, word in enumerate(words) if word & 0xFC000000 == 0x94000000)
+    assert words[call + (words[call] & 0x3FFFFFF)] == 0x9B007C00  # mul x0, x0, x0
+
+
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"])
 def test_what_lies_outside_is_refused(triple: str) -> None:
     with pytest.raises(UnlinkableError, match="outside itself"):

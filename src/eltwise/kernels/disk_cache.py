@@ -22,7 +22,7 @@ from itertools import accumulate
 
 from eltwise.core.staging import Staging
 
-COMPILER = "158cddb424bc518d"
+COMPILER = "16801ed7a49ad277"
 """A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
 
 It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails

@@ -112,16 +112,16 @@ def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.nd
     """A function of float64, computed with NumPy in an own error state."""
     formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
     argument = _bounded(name, Array(x))
-    near = formula(argument, **parameters).values + np.zeros_like(x)
+    near = formula(argument, **parameters).values
     pair = formula(Pair(argument, argument.constant(0.0)), **parameters)
-    values, size = np.array(pair.high.values + np.zeros_like(x)), np.abs(pair.high.values)
+    values, size = np.array(np.broadcast_to(pair.high.values, x.shape)), np.abs(pair.high.values)
     low, high = (pair.high.values + (pair.low.values + sign * size * estimates.PAIR_ERROR) for sign in (-1, 1))
     undecided = (low != high) | ~((size >= _LEAST) & (size <= _MOST))
     undecided |= np.abs(x) > _FARTHEST.get(name, inf)
     is_tiny = (np.abs(x) < _LEAST) & (x != 0)
     special = ((near == 0) & ~is_tiny) | ~np.isfinite(near) | ~np.isfinite(x)
     undecided |= is_tiny
-    values[special] = near[special]
+    values[special] = np.broadcast_to(near, x.shape)[special]
     for sign in (-1, 1):
         values[x == sign * inf] = _limit(name, parameters, sign)
     for index in zip(*np.nonzero(undecided & ~special), strict=True):

@@ -70,6 +70,9 @@ def _relocate(
 
 _X86_64, _AARCH64 = 62, 183
 _RELATIVE_32 = {_X86_64: (2, 4), _AARCH64: (261,)}
+_CALL = 283
+"""The relocation of an aarch64 call: how many instructions away a function is."""
+
 _PAGE, _LOW_BITS = 275, {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 """The relocations of the aarch64 code model: an address's page, and its lower 12 bits in units of 2 to this power."""
 
@@ -83,6 +86,8 @@ def _write(image: bytearray, machine: int, kind: int, offset: int, target: int) 
     if machine == _AARCH64 and kind == _PAGE:
         pages = (target >> 12) - (offset >> 12)
         word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+    elif machine == _AARCH64 and kind == _CALL:
+        word |= target - offset >> 2 & 0x3FFFFFF
     elif machine == _AARCH64 and kind in _LOW_BITS:
         word |= (target & 0xFFF) >> _LOW_BITS[kind] << 10
     else:
