@@ -105,6 +105,16 @@ def test_every_number_of_16_bits_has_the_nearest_result(name: str, element_type:
         assert differences(name, x, by_kernel(name, x, element_type, parameters, lanes), parameters)[:5] == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exp"])
+def test_every_float32_has_the_nearest_result(name: str) -> None:
+    """It takes about four minutes a function."""
+    step = 1 << 24
+    for start in range(0, 1 << 32, step):
+        x = np.arange(start, start + step, dtype=np.uint32).view(np.float32)
+        assert differences(name, x, by_kernel(name, x, FLOAT32, {}), {})[:5] == []
+
+
 @pytest.mark.parametrize("name", sorted(estimates.FORMULAS))
 def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
     from flint import arb, ctx

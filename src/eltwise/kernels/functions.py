@@ -9,7 +9,7 @@ and are the same on every processor.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +28,9 @@ _ROOTS = ("reciprocal", "sqrt")
 """What processors round correctly; float32 has enough digits to be rounded again to the types of 16 bits."""
 
 
+_ONE_STEP = ("leaky_relu",)
+"""Formulas of one product, which float32 and float64 round once."""
+
 _CIRCULAR = ("cos", "sin", "tan")
 
 _FARTHEST = dict.fromkeys(_CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
@@ -35,14 +38,14 @@ _FARTHEST = dict.fromkeys(_CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
 )
 """Functions of which pairs are no estimates of larger arguments."""
 
-_NEVER_SINGLE = (*_CIRCULAR, *estimates.INEXACT, "celu", "gelu_tanh", "softsign")
+_NEVER_SINGLE = (*_CIRCULAR, "celu", "gelu_tanh")
 """Functions whose float32 estimates are worse than ``_SINGLE_ERROR``, or no faster."""
 
 _SINGLE_ERROR = 2.0**-19
 """The relative error that no estimate in float32 reaches for arguments of 16 bits; tests show that none has half of
 it."""
 
-_LEAST, _MOST = 2.0**-960, 2.0**960
+LEAST, MOST = 2.0**-960, 2.0**960
 """The sizes between which pairs of float64 keep their digits."""
 
 _SAFE_ARGUMENT, _SAFE_RESULT = 80.0, 2.0**-118
@@ -59,7 +62,7 @@ class _Layout(NamedTuple):
     lowest: int
 
 
-_LAYOUTS = {
+LAYOUTS = {
     BFLOAT16: _Layout(8, -133),
     FLOAT16: _Layout(11, -24),
     FLOAT32: _Layout(24, -149),
@@ -67,7 +70,7 @@ _LAYOUTS = {
 }
 
 FUNCTIONS: dict[ElementType, frozenset[str]] = {
-    element_type: frozenset([*estimates.FORMULAS, *_ROOTS]) for element_type in _LAYOUTS
+    element_type: frozenset([*estimates.FORMULAS, *_ROOTS]) for element_type in LAYOUTS
 }
 """The functions that kernels have, by element type."""
 
@@ -116,9 +119,9 @@ def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.nd
     pair = formula(Pair(argument, argument.constant(0.0)), **parameters)
     values, size = np.array(np.broadcast_to(pair.high.values, x.shape)), np.abs(pair.high.values)
     low, high = (pair.high.values + (pair.low.values + sign * size * estimates.PAIR_ERROR) for sign in (-1, 1))
-    undecided = (low != high) | ~((size >= _LEAST) & (size <= _MOST))
+    undecided = (low != high) | ~((size >= LEAST) & (size <= MOST))
     undecided |= np.abs(x) > _FARTHEST.get(name, inf)
-    is_tiny = (np.abs(x) < _LEAST) & (x != 0)
+    is_tiny = (np.abs(x) < LEAST) & (x != 0)
     special = ((near == 0) & ~is_tiny) | ~np.isfinite(near) | ~np.isfinite(x)
     undecided |= is_tiny
     values[special] = np.broadcast_to(near, x.shape)[special]
@@ -126,7 +129,7 @@ def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.nd
         values[x == sign * inf] = _limit(name, parameters, sign)
     for index in zip(*np.nonzero(undecided & ~special), strict=True):
         real = exact_formula(real_formulas.of_float(float(x[index])), **parameters)
-        values[index] = rounded(real, *_LAYOUTS[FLOAT64])
+        values[index] = rounded(real, *LAYOUTS[FLOAT64])
     return values
 
 
@@ -139,9 +142,9 @@ def _limit(name: str, parameters: Mapping[str, float], sign: int) -> float:
     """The value at an infinity; estimates there are those at large numbers."""
     with np.errstate(all="ignore"):
         value = float(estimates.FORMULAS[name](Array(np.array(sign * inf)), **parameters).values)
-    if abs(value) > _MOST:
+    if abs(value) > MOST:
         return math.copysign(inf, value)
-    return math.copysign(0.0, value) if abs(value) < _LEAST else value
+    return math.copysign(0.0, value) if abs(value) < LEAST else value
 
 
 def write_function(
@@ -174,20 +177,29 @@ def write_function(
     def by_double() -> str:
         argument = in_double()
         estimate = estimates.FORMULAS[name](argument, **parameters)
-        result, undecided = _decided(element_type, estimate)
+        if element_type is FLOAT32 and name not in (*_CIRCULAR, *estimates.INEXACT):
+            near = narrowed(estimate)
+            return again_where(near, _is_unclear(estimate, near), lambda _mask: checked(argument, estimate))
+        return checked(argument, estimate)
+
+    def again(result: Vector, mask: str) -> str:
+        return compute_each(result, mask, _accurate(code, name, parameters, element_type), [(single.type, x)])
+
+    def checked(argument: Vector, estimate: Vector) -> str:
+        result, undecided = undecided_of(element_type, estimate)
         if name in estimates.INEXACT:
-            result = _narrowed(estimate) if element_type is FLOAT32 else _rounded_to_odd(estimate)
+            result = narrowed(estimate) if element_type is FLOAT32 else odd(estimate)
             inexact = estimates.INEXACT[name](argument, **parameters)
             flags = code.let(f"fcmp one {inexact.type} {inexact.name}, {inexact.constant(0.0).name}")
             undecided = code.let(f"and {of(lanes, 'i1')} {undecided}, {flags}")
         if name in _CIRCULAR and element_type is not FLOAT16:
             undecided = code.let(f"or {of(lanes, 'i1')} {undecided}, {_is_far(argument)}")
-        return _where(result, undecided, lambda mask: _each_again(result, mask, name, parameters, element_type, x))
+        return again_where(result, undecided, lambda mask: again(result, mask))
 
     if element_type is FLOAT32 or name in _NEVER_SINGLE or (name == "swish" and parameters["alpha"] != 1):
         return by_double()
     estimate = estimates.FORMULAS[name](single, **parameters)
-    return _where(estimate, _undecided_single(element_type, single, estimate), lambda _mask: by_double())
+    return again_where(estimate, _undecided_single(element_type, name, single, estimate), lambda _mask: by_double())
 
 
 def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str:
@@ -203,8 +215,8 @@ def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str
     size = abs(pair.high)
     error = size * estimates.PAIR_ERROR
     low, high = pair.high + (pair.low - error), pair.high + (pair.low + error)
-    is_tiny = code.let(f"and {flags} {flag('olt', abs(x), _LEAST)}, {flag('one', x, 0.0)}")
-    unsure = [is_tiny, flag("une", low, high), flag("ult", size, _LEAST), flag("ugt", size, _MOST)]
+    is_tiny = code.let(f"and {flags} {flag('olt', abs(x), LEAST)}, {flag('one', x, 0.0)}")
+    unsure = [is_tiny, flag("une", low, high), flag("ult", size, LEAST), flag("ugt", size, MOST)]
     if name in _FARTHEST:
         unsure.append(flag("ogt", abs(x), _FARTHEST[name]))
     not_zero = code.let(f"or {flags} {is_tiny}, {flag('one', near, 0.0)}")
@@ -219,10 +231,14 @@ def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str
     for sign in (-1, 1):
         result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
     undecided = code.let(f"and {flags} {any_unsure}, {all_ordinary}")
-    return _where(result, undecided, lambda mask: _each_again(result, mask, name, parameters, FLOAT64, x.name))
+
+    def again(mask: str) -> str:
+        return compute_each(result, mask, _accurate(code, name, parameters, FLOAT64), [(x.type, x.name)])
+
+    return again_where(result, undecided, again)
 
 
-def _where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
+def again_where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
     """A result, or what is computed again, of flags as bits, where some flag is set."""
     code, bits = result.code, f"i{result.lanes}"
     mask = flags if result.lanes == 1 else code.let(f"bitcast {of(result.lanes, 'i1')} {flags} to {bits}")
@@ -230,22 +246,22 @@ def _where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
     return code.choose(is_any, [(result.type, result.name)], lambda: [again(mask)], is_rare=True)[0]
 
 
-def _each_again(
-    result: Vector, mask: str, name: str, parameters: Mapping[str, float], element_type: ElementType, x: str
-) -> str:
-    """The results where those whose bits are set are computed one by one."""
+def compute_each(result: Vector, mask: str, function: str, operands: Sequence[tuple[str, str]]) -> str:
+    """The results where those whose bits are set are what a function gives of operands, types and names."""
     code, lanes, kind, scalar = result.code, result.lanes, result.type, result.precision.scalar
-    function = _accurate(code, name, parameters, element_type)
     if lanes == 1:
-        return code.let(f"call {scalar} {function}({scalar} {x})")
+        return code.let(f"call {scalar} {function}({', '.join(f'{each} {name}' for each, name in operands)})")
 
     def one(index: str, values: list[str]) -> list[str]:
         position = code.let(f"trunc i64 {index} to i{lanes}")
         flag = code.let(f"trunc i{lanes} {code.let(f'lshr i{lanes} {mask}, {position}')} to i1")
 
         def replace() -> list[str]:
-            element = code.let(f"extractelement {kind} {x}, i64 {index}")
-            value = code.let(f"call {scalar} {function}({scalar} {element})")
+            elements = [
+                f"{each[each.rindex(' ') + 1 : -1]} {code.let(f'extractelement {each} {name}, i64 {index}')}"
+                for each, name in operands
+            ]
+            value = code.let(f"call {scalar} {function}({', '.join(elements)})")
             return [code.let(f"insertelement {kind} {values[0]}, {scalar} {value}, i64 {index}")]
 
         return code.choose(flag, [(kind, values[0])], replace)
@@ -253,16 +269,16 @@ def _each_again(
     return code.fold("0", str(lanes), 1, [(kind, result.name)], one)[0]
 
 
-def _narrowed(value: Vector) -> Vector:
+def narrowed(value: Vector) -> Vector:
     """Float64 rounded to float32."""
     name = value.code.let(f"fptrunc {value.type} {value.name} to {of(value.lanes, 'float')}")
     return Vector(value.code, value.lanes, name, SINGLE)
 
 
-def _rounded_to_odd(value: Vector) -> Vector:
+def odd(value: Vector) -> Vector:
     """Float64 as float32, where what is not exact becomes the neighbour whose last bit is 1."""
     code, lanes = value.code, value.lanes
-    near, integers = _narrowed(value), of(lanes, "i32")
+    near, integers = narrowed(value), of(lanes, "i32")
     back = Vector(code, lanes, code.let(f"fpext {near.type} {near.name} to {value.type}"))
     bits = code.let(f"bitcast {near.type} {near.name} to {integers}")
     tests = (("ogt", abs(back), abs(value)), ("one", back, value))
@@ -282,20 +298,20 @@ def _is_far(x: Vector) -> str:
     return x.code.let(f"and {flags} {is_far}, {is_finite}")
 
 
-def _decided(element_type: ElementType, estimate: Vector) -> tuple[Vector, str]:
+def undecided_of(element_type: ElementType, estimate: Vector) -> tuple[Vector, str]:
     """Float64 estimates as float32, and flags where real values that near might be rounded otherwise."""
     code = estimate.code
     if element_type is FLOAT32:
-        low, high = (_narrowed(estimate * (1 + sign * estimates.ERROR)) for sign in (-1, 1))
+        low, high = (narrowed(estimate * (1 + sign * estimates.ERROR)) for sign in (-1, 1))
         return high, code.let(f"fcmp one {high.type} {low.name}, {high.name}")
-    value = _narrowed(estimate)
+    value = narrowed(estimate)
     if element_type is FLOAT16:
         return value, _differs_in_half(value, 2.0**-23)
     # A float32 is nearer to the real value than to the next tie, unless it is one.
     return value, _is_near_tie(value, 0)
 
 
-def _undecided_single(element_type: ElementType, x: Vector, estimate: Vector) -> str:
+def _undecided_single(element_type: ElementType, name: str, x: Vector, estimate: Vector) -> str:
     """Flags where real values near float32 estimates might be rounded otherwise."""
     if element_type is FLOAT16:
         return _differs_in_half(estimate, _SINGLE_ERROR)
@@ -305,9 +321,23 @@ def _undecided_single(element_type: ElementType, x: Vector, estimate: Vector) ->
     below = code.let(f"add {kind} {size}, {constant(x.lanes, 'i32', -1)}")  # 0 becomes the largest.
     limit = constant(x.lanes, "i32", 2 * SINGLE.bits(_SAFE_RESULT))
     is_small = code.let(f"icmp ult {kind} {below}, {limit}")
-    is_large = code.let(f"fcmp ogt {x.type} {abs(x).name}, {x.constant(_SAFE_ARGUMENT).name}")
-    unsafe = code.let(f"or {flags} {is_small}, {is_large}")
+    comparison, bound = ("olt", 2.0**-126) if name == "log" else ("ogt", _SAFE_ARGUMENT)
+    is_beyond = code.let(f"fcmp {comparison} {x.type} {abs(x).name}, {x.constant(bound).name}")
+    unsafe = code.let(f"or {flags} {is_small}, {is_beyond}")
     return code.let(f"or {flags} {unsafe}, {_is_near_tie(estimate, int(_SINGLE_ERROR * 2**24))}")
+
+
+def _is_unclear(estimate: Vector, near: Vector) -> str:
+    """Flags where float64 may be within their error of the middle of two float32, or where these are not normal."""
+    code, lanes, kind = estimate.code, estimate.lanes, of(estimate.lanes, "i64")
+    units = int(estimates.ERROR * 2**53)
+    bits = code.let(f"bitcast {estimate.type} {estimate.name} to {kind}")
+    moved = code.let(f"add {kind} {bits}, {constant(lanes, 'i64', (1 << 28) + units)}")
+    upper = code.let(f"and {kind} {moved}, {constant(lanes, 'i64', (1 << 29) - 2 * units)}")
+    is_near_tie = code.let(f"icmp eq {kind} {upper}, {constant(lanes, 'i64', 0)}")
+    size = abs(near)
+    is_small = code.let(f"fcmp olt {near.type} {size.name}, {near.constant(2.0**-126).name}")
+    return code.let(f"or {of(lanes, 'i1')} {is_near_tie}, {is_small}")
 
 
 def _differs_in_half(value: Vector, error: float) -> str:
@@ -327,13 +357,13 @@ def _is_near_tie(value: Vector, units: int) -> str:
 
 def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType) -> str:
     """Add the function that computes one element to the module; give its name."""
-    layout, body = _LAYOUTS[element_type], Instructions(has_fused=code.has_fused)
+    layout, body = LAYOUTS[element_type], Instructions(has_fused=code.has_fused)
     body.definitions = code.definitions
     scalar = "double" if element_type is FLOAT64 else "float"
     x = Vector(body, 1, "%x" if element_type is FLOAT64 else body.let("fpext float %x to double"))
 
     def finish(value: Vector) -> None:
-        body.do(f"ret {scalar} {value.name if element_type is FLOAT64 else _narrowed(value).name}")
+        body.do(f"ret {scalar} {value.name if element_type is FLOAT64 else narrowed(value).name}")
 
     if element_type.bits == 16:  # Float64 has digits that the test in float32 did not look at.
         estimate = estimates.FORMULAS[name](x, **parameters)

@@ -22,6 +22,9 @@ DIGITS = 192
 TABLE_DIGITS = 1280
 """So many digits of 2 / pi show what is left of the largest float64 beyond a multiple of it."""
 
+_NEAR = 1 << 20
+"""So many units in the last place are more than the error of a power."""
+
 _FARTHEST = 1 << 10
 """Beyond so many digits from the larger one an operand of a sum only decides the last digit."""
 
@@ -96,6 +99,11 @@ class Soft(NamedTuple):
         for number in range(count, 0, -1):
             value = self + soft(number, -1) / value
         return value
+
+    def snapped(self) -> Soft:
+        """A positive number, or the one of at most 100 digits that lies within 2**-171 of it."""
+        near = self.mantissa + (1 << 91) >> 92 << 92
+        return Soft(near, self.exponent) if abs(self.mantissa - near) < _NEAR else self
 
     def normalised(self) -> tuple[Soft, int]:
         """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""
@@ -266,6 +274,17 @@ class SoftName:
     def continued(self, count: int) -> SoftName:
         """``x + (1/2) / (x + (2/2) / (x + (3/2) / ...))`` of this number ``x``, up to the quotient of ``count / 2``."""
         return self._call("continued", f"{self._arguments}, i64 {count}")
+
+    def snapped(self) -> SoftName:
+        """A positive number, or the one of at most 100 digits that lies within 2**-171 of it."""
+        biased = self.code.let(f"add i256 {self.mantissa}, {1 << 91}")
+        near = self.code.let(f"and i256 {biased}, {-1 << 92}")
+        difference = self.code.let(f"sub i256 {self.mantissa}, {near}")
+        distance = self.code.let(f"call i256 @llvm.abs.i256(i256 {difference}, i1 false)")
+        is_near = self.code.let(f"icmp ult i256 {distance}, {_NEAR}")
+        return SoftName(
+            self.code, self.exponent, self.code.let(f"select i1 {is_near}, i256 {near}, i256 {self.mantissa}")
+        )
 
     def normalised(self) -> tuple[SoftName, str]:
         """``m`` from 1/2 to 1 and ``n`` of a positive number ``m * 2**n``."""

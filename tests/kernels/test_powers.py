@@ -1,0 +1,81 @@
+"""Powers are rounded once, in kernels and in NumPy: exact powers by fractions, others by Arb's balls."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.kernels import jit
+from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.powers import evaluate_power, write_power
+from eltwise.oracle.evaluation import array_of
+from eltwise.oracle.hard_values import hard_values
+from eltwise.oracle.numbers import encode
+from eltwise.oracle.real_functions import _by_balls
+
+LANES = 8
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0]
+EXPONENTS = [2, 3, 4, 5, -1, -2, -3, 0.5, -0.5, 1.5, 1 / 3, 2.0**60, 2.0**52 + 1, *SPECIAL]
+
+
+def _text(element_type: ElementType) -> str:
+    """A kernel of whole vectors: how many elements, and the addresses of bases, exponents and results."""
+    code, bits = Instructions(has_fused=jit.target().has_fused), element_type.bits
+    count, *addresses = (code.argument(number) for number in range(4))
+    bases, exponents, results = map(code.pointer, addresses)
+    kind = of(LANES, f"i{bits}")
+
+    def vector(index: str) -> None:
+        offset, wide_offset = (code.let(f"mul i64 {index}, {size}") for size in (bits // 8, 8))
+        loaded = code.let(f"load {kind}, ptr {code.moved(bases, offset)}, align 1")
+        y = code.let(f"load {of(LANES, 'double')}, ptr {code.moved(exponents, wide_offset)}, align 1")
+        value = write_power(code, element_type, LANES, code.widened(element_type, LANES, loaded), y)
+        result = code.narrowed(element_type, LANES, value)
+        code.do(f"store {kind} {result}, ptr {code.moved(results, offset)}, align 1")
+
+    code.loop("0", count, LANES, vector)
+    return code.kernel()
+
+
+def expected(base: float, exponent: float, element_type: ElementType) -> Any:
+    """The nearest element; NumPy's special values are those of C23."""
+    from flint import arb
+
+    if base == 0 or abs(base) == 1 or not np.isfinite([base, exponent]).all() or (base < 0 and exponent % 1):
+        with np.errstate(all="ignore"):
+            return np.power(base, exponent).astype(element_type.storage)
+    sign = -1 if base < 0 and exponent % 2 else 1
+    logarithm = exponent * float(np.log(abs(base)))
+    if abs(logarithm) > 1000:
+        with np.errstate(all="ignore"):
+            return np.array(sign * (np.inf if logarithm > 0 else 0.0)).astype(element_type.storage)
+    if exponent % 1 == 0 and abs(exponent) < 64:
+        return array_of(element_type, [encode(element_type, Fraction(base) ** int(exponent))])[0]
+    if exponent == 0.5 and float(np.sqrt(base)) ** 2 == base:
+        return np.sqrt(base).astype(element_type.storage)
+    bits, _residue = _by_balls(lambda y: sign * (arb(abs(base)).log() * y).exp(), exponent, {}, element_type)
+    return array_of(element_type, [bits])[0]
+
+
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_powers_are_the_nearest_floats(element_type: ElementType, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    numbers = np.concatenate([np.exp(generator.normal(scale=3, size=200)), generator.integers(-20, 20, 200), SPECIAL])
+    bases = np.concatenate([numbers.astype(element_type.storage), hard_values(element_type)[::3]])
+    bases = np.concatenate([bases, bases[: -bases.size % LANES]])
+    exponents = generator.choice(np.concatenate([EXPONENTS, generator.normal(scale=5, size=15)]), bases.size)
+    result = np.empty_like(bases)
+    addresses = [each.ctypes.data for each in (bases, exponents, result)]
+    jit.compiled(_text, element_type)(np.array([bases.size, *addresses]).ctypes.data, 0, 0)
+    with np.errstate(invalid="ignore"):
+        wide = bases.astype(np.float64).tolist()
+    nearest = [expected(base, exponent, element_type) for base, exponent in zip(wide, exponents.tolist(), strict=True)]
+    for values in (result, evaluate_power(bases, exponents)):
+        for base, exponent, value, other in zip(wide, exponents, values, nearest, strict=True):
+            case = (base, exponent, value, other)
+            assert float(value) == float(other) or np.isnan([float(value), float(other)]).all(), case
+            assert np.isnan(value) or np.signbit(float(value)) == np.signbit(float(other)), case
