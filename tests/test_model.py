@@ -15,6 +15,7 @@ import eltwise
 from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError
 from eltwise.ops import registry
 from support.onnx_models import model, node, value
+from support.operands import required
 
 MODELS = Path(__file__).parents[1] / "examples" / "models"
 
@@ -80,11 +81,12 @@ def test_operators_are_equal_and_hashed_by_what_they_compute() -> None:
 
 @pytest.mark.parametrize("name", eltwise.operators())
 def test_every_operator_is_listed_and_found_by_its_opset(name: str) -> None:
-    operator = eltwise.operator(name)
+    attributes = required(registry.find(name))
+    operator = eltwise.operator(name, **attributes)
     schema = operator.operation.schema
-    assert eltwise.operator(f"{schema.domain}.{schema.name}", opset=schema.version) == operator
+    assert eltwise.operator(f"{schema.domain}.{schema.name}", opset=schema.version, **attributes) == operator
     if schema.domain == "ai.onnx":
-        assert eltwise.operator(schema.name, opset=schema.version) == operator
+        assert eltwise.operator(schema.name, opset=schema.version, **attributes) == operator
 
 
 def test_an_opset_chooses_the_version() -> None:

@@ -11,22 +11,27 @@ from onnx import helper
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BOOL, FLOAT32, INT32, ElementType
+from eltwise.core.dtypes import BOOL, FLOAT32, INT32, UINT32, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from support.onnx_models import model, node, value
 from support.openvino_models import PRECISIONS, Ir
+from support.operands import operand_types, required
 
 
 def type_of(schema: ElementwiseSchema) -> ElementType:
-    return next(each for each in (INT32, FLOAT32, BOOL) if each in schema.types)
+    return next(each for each in (INT32, UINT32, FLOAT32, BOOL) if each in schema.types)
 
 
 def operands_of(schema: ElementwiseSchema, element_type: ElementType) -> dict[str, np.ndarray]:
     names = "abc" if schema.is_variadic else "abc"[: len(schema.operands)]
     values = [[[-7, 7, 3], [0, 5, -2]], [[2, -2, 3], [1, -5, -2]], [[1, 9, -9], [0, 6, 0]]]
-    return {name: np.array(rows).astype(element_type.storage) for name, rows in zip(names, values, strict=False)}
+    if "clip" in schema.function and len(names) == 3:  # Limits are scalars.
+        values[1:] = [[[-3]], [[4]]]
+    types = [element_type] * len(names) if schema.is_variadic else operand_types(schema, element_type, len(names))
+    pairs = zip(names, values, types, strict=False)
+    return {name: np.array(rows).astype(each.storage) for name, rows, each in pairs}
 
 
 def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
@@ -35,8 +40,11 @@ def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
     result = schema.expression(len(operands)).result_type(element_type)
     return eltwise.load(
         model(
-            [node(schema.name, list(operands), ["z"])],
-            [value(name, ("N", 3), element_type.onnx_number) for name in operands],
+            [node(schema.name, list(operands), ["z"], **required(schema))],
+            [
+                value(name, ("N" if len(array) > 1 else 1, array.shape[1]), of_numpy(array.dtype).onnx_number)
+                for name, array in operands.items()
+            ],
             [helper.make_tensor_value_info("z", result.onnx_number, None)],
             opset=schema.version,
         )
@@ -46,11 +54,15 @@ def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
 def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
     element_type = type_of(schema)
     ir = Ir()
-    precision = PRECISIONS.get(element_type.ir, element_type.ir.upper())
-    names = list(operands_of(schema, element_type))
-    for name in names:
-        ir.parameter(name, "?,3", element_type.ir, names=name)
-    ir.layer(schema.name, "z", names, names="z", precision=precision, **data).result("z", "r")
+    result = schema.expression().result_type(element_type)
+    precision = PRECISIONS.get(result.ir, result.ir.upper())
+    operands = operands_of(schema, element_type)
+    for name, array in operands.items():
+        ir.parameter(name, f"?,{array.shape[1]}", of_numpy(array.dtype).ir, names=name)
+    attributes = {name: str(value) for name, value in required(schema).items()} | data
+    opset = f"opset{schema.version}"
+    ir.layer(schema.name, "z", list(operands), opset=opset, names="z", precision=precision, **attributes)
+    ir.result("z", "r")
     return eltwise.load(ir.xml())
 
 
@@ -58,7 +70,10 @@ def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path:
     element_type = type_of(schema)
     operands = operands_of(schema, element_type)
     rule = "numpy" if schema.broadcasting in ("numpy", "auto_broadcast") else "none"
-    expected = oracle.evaluate(function, *operands.values(), rule=rule)  # type: ignore[arg-type]
+    (one,) = loaded.graph.nodes
+    steps = one.bound.expression(len(operands)).steps
+    parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
+    expected = oracle.evaluate(function, *operands.values(), rule=rule, parameters=parameters)  # type: ignore[arg-type]
     (output,) = loaded.outputs
     assert output.type.element_type is schema.expression(len(operands)).result_type(element_type)
     for _again in range(2):

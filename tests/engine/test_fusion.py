@@ -70,7 +70,7 @@ def groups(graph: Graph) -> list[str]:
         ("x = a - b; z = x - c", "a:9 b:9 c:9", "x z", ["x = a - b", "z = a - b"]),
         ("x = neg a; y = max x b c; z = y / d", "a:9 b:9 c:9 d:9", "z", ["z = max(-a, b, c) / d"]),
         ("x = a - b; z = x < c", "a:9 b:9 c:9", "z", ["z = (a - b) < c"]),
-        ("x = a < b; z = x == c", "a:9 b:9 c:bool/9", "z", ["x = a < b", "z = a == b"]),
+        ("x = a < b; z = x == c", "a:9 b:9 c:bool/9", "z", ["z = (a < b) == c"]),
         ("x = a - b; z = c / x", "a:9 b:9 c:9", "z", ["z = a / (b - c)"]),
         ("x = a - b; z = c / x", "a:int8/9 b:int8/9 c:int8/9", "z", ["x = a - b", "z = a / b"]),
         ("x = a / b; z = x - c", "a:int8/9 b:int8/9 c:int8/9", "z", ["z = (a / b) - c"]),

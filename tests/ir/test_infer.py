@@ -15,16 +15,20 @@ from eltwise.ir.types import TensorType, elementwise
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from support.infer_nodes import node, operation, result_of, typed
+from support.operands import operand_types, required
 
 
 @pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
 def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> None:
     count = len(schema.operands) + schema.is_variadic
-    computation = schema.bind({}).computation(count)
+    computation = schema.bind(required(schema)).computation(count)
     for element_type in TYPES:
         result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))
-        for untyped in range(-1, count if count > 1 else -1):
-            operands = [TensorType(None if index == untyped else element_type, parse("2")) for index in range(count)]
+        types = operand_types(schema, element_type, count)
+        for untyped in (
+            index for index in range(-1, count if count > 1 else -1) if index < 0 or types.count(types[index]) > 1
+        ):
+            operands = [TensorType(None if i == untyped else each, parse("2")) for i, each in enumerate(types)]
             if element_type in schema.types:
                 assert elementwise(computation, operands)[0] == result
             else:

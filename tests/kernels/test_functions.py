@@ -16,8 +16,6 @@ from eltwise.kernels.vectors import Array
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
 
-ONNX_NAMES = {"gelu_tanh": "Gelu(tanh)"} | {name.lower(): name for name in FUNCTIONS if name.isalpha()}
-ONNX_NAMES |= {"hard_sigmoid": "HardSigmoid", "hard_swish": "HardSwish", "leaky_relu": "LeakyRelu"}
 OTHER_PARAMETERS = {"alpha": -0.75, "beta": 0.125, "gamma": 1.5}
 TYPES = [FLOAT16, BFLOAT16, FLOAT32, FLOAT64]
 NAMES = sorted(functions.FUNCTIONS[FLOAT32])
@@ -57,12 +55,12 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def oracle_function(name: str) -> RealFunction:
-    return FUNCTIONS[ONNX_NAMES[name]]
+    return FUNCTIONS[name]
 
 
 def differences(name: str, x: np.ndarray, result: np.ndarray, parameters: Mapping[str, float]) -> list[Any]:
     """Arguments with another result than the nearest float; zeros may have either sign where the oracle says so."""
-    expected = correctly_rounded(ONNX_NAMES[name], x, **parameters).values
+    expected = correctly_rounded(name, x, **parameters).values
     unsigned = f"u{x.itemsize}"
     same = result.view(unsigned) == expected.view(unsigned)
     argument, value, nearest = map(wide, (x, result, expected))

@@ -8,32 +8,40 @@ import pytest
 from eltwise import oracle
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import wrong_indices
-from eltwise.core.dtypes import FLOAT16, FLOAT32, INT4, INT32, TYPES, UINT4, UINT8, ElementType
+from eltwise.core.dtypes import BOOL, FLOAT16, FLOAT32, INT4, INT32, TYPES, UINT4, UINT8, ElementType
 from eltwise.ops import primitives, registry
 from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
-from eltwise.ops.primitives import PRIMITIVES, Interval, Primitive
+from eltwise.ops.primitive import Interval, Primitive
+from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values
+from support.operands import NUMBERS
 
 NUMERIC = [each for each in TYPES if each.is_numeric and each.bits <= 16]
 EVERY = pytest.mark.parametrize("primitive", PRIMITIVES.values(), ids=lambda primitive: primitive.name)
 
 
 def takes(primitive: Primitive, element_type: ElementType) -> bool:
-    return element_type.kind in primitive.numpy
+    return element_type.kind in primitive.kinds
 
 
 def pairs(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
     """Every pair of hard values that the primitive is defined for."""
-    values = hard_values(element_type)
+    return combined(primitive, element_type, hard_values(element_type))
+
+
+def combined(primitive: Primitive, element_type: ElementType, values: np.ndarray) -> list[np.ndarray]:
+    """Every pair of some values; a condition is true for every other one."""
     a, b = np.repeat(values, values.size), np.tile(values, values.size)
     if primitive.divides and element_type.is_integer:
         a, b = a[b != 0], b[b != 0]
-    return [a, b][: primitive.arity]
+    numbers = iter((a, b))
+    return [np.arange(a.size) % 2 == 0 if kind == "boolean" else next(numbers) for kind in primitive.operands]
 
 
 def exact(primitive: Primitive, *operands: np.ndarray) -> np.ndarray:
-    return oracle.evaluate(primitive.name, *operands, rule="none")
+    parameters = {name: NUMBERS[name] for name in primitive.parameters}
+    return oracle.evaluate(primitive.name, *operands, rule="none", parameters=parameters)
 
 
 def of_ints(values: np.ndarray, element_type: ElementType) -> list[int]:
@@ -43,7 +51,7 @@ def of_ints(values: np.ndarray, element_type: ElementType) -> list[int]:
 @EVERY
 @pytest.mark.parametrize("element_type", NUMERIC, ids=str)
 def test_whether_operands_may_change_places_is_true(primitive: Primitive, element_type: ElementType) -> None:
-    if primitive.arity == 1 or not takes(primitive, element_type) or primitive.divides:
+    if primitive.arity != 2 or not takes(primitive, element_type) or primitive.divides:
         assert not primitive.commutes or primitive.arity == 2
         return
     a, b = pairs(primitive, element_type)
@@ -56,37 +64,46 @@ def test_the_range_holds_every_exact_result_and_is_tight(primitive: Primitive, e
     """In int32 nothing of 4 bits wraps, so that the oracle's results there are the exact ones."""
     if not takes(primitive, element_type) or primitive.result == "boolean":
         return
-    operands = [operand.astype(np.int32) for operand in all_of(primitive, element_type)]
+    operands = [
+        operand.astype(np.int32) if operand.dtype != bool else operand for operand in all_of(primitive, element_type)
+    ]
     results = exact(primitive, *operands)
     own = Interval(*element_type.limits)
     found = primitive.value_range(*[own] * primitive.arity)
     assert found.low <= results.min()
     assert results.max() <= found.high
-    assert found.high - found.low <= 2 * (int(results.max()) - int(results.min())) + 1
+    if not primitive.name.startswith(("bitwise", "shift")):  # Of these it is what a few more bits hold.
+        assert found.high - found.low <= 2 * (int(results.max()) - int(results.min())) + 1
 
 
 @EVERY
 @pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
 def test_what_is_modular_does_not_see_what_wrapped(primitive: Primitive, element_type: ElementType) -> None:
-    if not takes(primitive, element_type):
+    if not takes(primitive, element_type) or primitive.name.startswith("shift"):  # They count the bits of their type.
         return
     operands = all_of(primitive, element_type)
-    wide = [operand.astype(np.int32) + 16 * (1 + index) for index, operand in enumerate(operands)]
+    wide = [
+        operand if operand.dtype == bool else operand.astype(np.int32) + 16 * (1 + index)
+        for index, operand in enumerate(operands)
+    ]
     if primitive.divides:
         wide = [np.where(operand == 0, 16, operand) for operand in wide]
     narrow = exact(primitive, *operands)
     seen = exact(primitive, *wide)
     same = seen if primitive.result == "boolean" else seen.astype(np.int8).astype(element_type.storage)
-    is_trivial = primitive.name == "absolute" and element_type.kind == "unsigned"
+    is_trivial = primitive.name in ("absolute", "relu", "prelu") and element_type.kind == "unsigned"
     assert oracle.same_bits(same, narrow) == (primitive.is_modular or is_trivial)
 
 
 @EVERY
 def test_what_rounds_is_what_a_wider_type_shows(primitive: Primitive) -> None:
     """A result that needs rounding differs from the wide one somewhere, one that does not is equal everywhere."""
+    if not takes(primitive, FLOAT16) or primitive.is_real:
+        assert primitive.rounds == (primitive.is_real and not primitive.widens)
+        return
     operands = pairs(primitive, FLOAT16)
     with np.errstate(all="ignore"):
-        wide = exact(primitive, *(operand.astype(np.float32) for operand in operands))
+        wide = exact(primitive, *(each if each.dtype == bool else each.astype(np.float32) for each in operands))
         narrow = exact(primitive, *operands)
         assert oracle.same_bits(narrow.astype(wide.dtype), wide) == (not primitive.rounds)
         if primitive.result == "same":
@@ -96,11 +113,7 @@ def test_what_rounds_is_what_a_wider_type_shows(primitive: Primitive) -> None:
 
 def all_of(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
     low, high = element_type.limits
-    every = np.arange(low, high + 1).astype(element_type.storage)
-    a, b = np.repeat(every, every.size), np.tile(every, every.size)
-    if primitive.divides:
-        a, b = a[b != 0], b[b != 0]
-    return [a, b][: primitive.arity]
+    return combined(primitive, element_type, np.arange(low, high + 1).astype(element_type.storage))
 
 
 def test_what_is_not_stated_raises() -> None:
@@ -119,8 +132,20 @@ def test_an_expression_is_checked_when_it_is_made() -> None:
         Expression(2, (Step("subtract", (0,)),))
     with pytest.raises(ValueError, match="not there yet"):
         Expression(2, (Step("subtract", (0, 2)),))
-    with pytest.raises(ValueError, match="reads a boolean"):
-        Expression(2, (Step("less", (0, 1)), Step("less", (2, 1))))
+    with pytest.raises(ValueError, match="elu has the parameters"):
+        Expression(1, (Step("elu", (0,)),))
+    with pytest.raises(ValueError, match="1 types of 2 operands"):
+        Expression(2, (Step("less", (0, 1)),), (INT4,))
+
+
+def test_types_follow_from_those_of_the_operands() -> None:
+    """A choice between floats by a comparison of integers, in one expression."""
+    steps = (Step("less", (0, 1)), Step("where", (4, 2, 3)), Step("is_nan", (5,)))
+    expression = Expression(4, steps, (INT32, INT32, None, None))
+    assert expression.types(FLOAT32) == (INT32, INT32, FLOAT32, FLOAT32, BOOL, FLOAT32, BOOL)
+    assert not expression.has_one_type
+    assert expression_of("less").has_one_type
+    assert str(expression) == "is_nan(where(a < b, c, d))"
 
 
 def test_the_notation() -> None:
@@ -128,6 +153,7 @@ def test_the_notation() -> None:
         str(expression_of("maximum", 3)): "max(a, b, c)",
         str(expression_of("negative")): "-a",
         str(expression_of("floor_divide")): "a // b",
+        str(expression_of("elu", None, (("alpha", 0.5),))): "elu(a, alpha=0.5)",
         str(COMPOSITES["squared_difference"]): "(a - b) * (a - b)",
         str(Expression(2, (Step("negative", (0,)), Step("less", (2, 1))))): "(-a) < b",
         str(Expression(2, (Step("add", (0, 1)), Step("absolute", (2,)), Step("add", (3, 0))))): "abs(a + b) + a",
@@ -136,12 +162,14 @@ def test_the_notation() -> None:
     assert all(text == expected for text, expected in texts.items()), texts
 
 
-@pytest.mark.parametrize("name", [one.name for one in PRIMITIVES.values() if one.arity == 2])
+@pytest.mark.parametrize("name", [one.name for one in PRIMITIVES.values() if one.operands == ("T", "T")])
 @pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
 def test_one_operand_of_a_primitive_of_two_is_the_result_or_refused(name: str, element_type: ElementType) -> None:
     if not PRIMITIVES[name].idempotent:
         with pytest.raises(ValueError, match=f"{name} takes at least 2 operands"):
             expression_of(name, 1)
+        return
+    if not takes(PRIMITIVES[name], element_type):
         return
     values = hard_values(element_type)
     (step,) = expression_of(name, 1).steps
@@ -155,7 +183,7 @@ def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are
     zero, one = np.zeros(1, np.int32), np.ones(1, np.int32)
     zeros = np.array([0.0], np.float32), np.array([-0.0], np.float32)
     for schema in registry.ELEMENTWISE:
-        divides = any(PRIMITIVES[step.primitive].divides for step in schema.expression().steps)
+        divides = schema.expression().divides
         if schema.expression().operands == 2 and INT32 in schema.types:
             assert Case(schema, (), (one, zero)).is_defined == (not divides), schema
         if schema.expression().operands == 2 and FLOAT32 in schema.types:

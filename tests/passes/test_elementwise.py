@@ -10,7 +10,7 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK, of_sizes
 from eltwise.ir.graph import Graph, Node, Origin, Port
@@ -18,10 +18,10 @@ from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.oracle import hard_values
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.elementwise import NEAR_MISSES, equal_operator
 from support.conversions import IR11, convert_graph, converted, onnx_of, written
+from support.operands import choices, drawn, expected, operand_types
 
 TARGETS = {"ai.onnx": [IR11], "openvino": [onnx_of(opset) for opset in (registry.NEWEST_OPSET["ai.onnx"], 12, 6)]}
 """The targets of a graph, by the domain that it is in."""
@@ -36,8 +36,8 @@ def graph_of(schema: ElementwiseSchema, element_type: ElementType, count: int, *
     is_onnx = schema.domain == "ai.onnx"
     origin = Origin("ai.onnx", LEAST_IR_VERSION, schema.version) if is_onnx else IR11
     node = Node("n", schema.bind(attributes), names, ("n",))
-    shape = of_sizes((4 if element_type is BOOL else ELEMENTS,))
-    inputs = tuple(Port(name, TensorType(element_type, shape), name) for name in names)
+    shape, types = of_sizes((ELEMENTS,)), operand_types(schema, element_type, count)
+    inputs = tuple(Port(name, TensorType(each, shape), name) for name, each in zip(names, types, strict=True))
     outputs = (Port("n", TensorType(None, UNKNOWN_RANK), "n", layer="" if is_onnx else "r"),)
     return Graph("g", origin, inputs, outputs, (node,), input_order=names)
 
@@ -48,25 +48,8 @@ def loaded(graph: Graph) -> eltwise.Model:
     return model
 
 
-def operands(element_type: ElementType, count: int, divides: bool, seed: int) -> list[np.ndarray]:
-    """Hard and random values; no integer divisor is 0."""
-    if element_type is BOOL:
-        return [np.arange(4) % 2 == 1, np.arange(4) > 1][:count]
-    pool = np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 200, seed)])
-    generator = np.random.default_rng(seed)
-    drawn = [pool[generator.integers(0, pool.size, ELEMENTS)] for _operand in range(count)]
-    if divides and element_type.is_integer:
-        drawn[-1] = np.where(drawn[-1] == 0, element_type.storage.type(1), drawn[-1])
-    return drawn
-
-
 def counts(schema: ElementwiseSchema) -> tuple[int, ...]:
-    return (1, 2, 4) if schema.is_variadic else (len(schema.operands),)
-
-
-def choices(schema: ElementwiseSchema) -> list[dict[str, Any]]:
-    """The attributes that decide what an operator computes."""
-    return [{}, *({name: value} for name, value, _function in schema.variants)]
+    return (1, 2, 4) if schema.is_variadic else tuple(range(schema.required_operands, len(schema.operands) + 1))
 
 
 SCHEMAS = [pytest.param(schema, id=str(schema)) for schema in registry.ELEMENTWISE]
@@ -78,15 +61,16 @@ def test_every_type_in_the_other_format(schema: ElementwiseSchema, seed: int) ->
         for count in counts(schema):
             for attributes in choices(schema):
                 graph = graph_of(schema, element_type, count, **attributes)
-                function = graph.nodes[0].operation.function
-                given = operands(element_type, count, "divide" in function, seed)
-                right = oracle.evaluate(function, *given, rule="none")
+                operation = graph.nodes[0].bound
+                types = operand_types(schema, element_type, count)
+                given = drawn(types, ELEMENTS, seed, divides=operation.computation(count).expression.divides)
+                right = expected(operation, given)
                 for target in TARGETS[schema.domain]:
                     assert_same_or_refused(graph, target, given, right)
 
 
 def assert_same_or_refused(graph: Graph, target: Origin, given: list[np.ndarray], right: np.ndarray) -> None:
-    (node,), element_type = graph.nodes, graph.inputs[0].type.element_type
+    (node,), element_type = graph.nodes, graph.inputs[-1].type.element_type
     assert element_type is not None
     try:
         after, report = converted(loaded(graph), target)
@@ -102,6 +86,10 @@ def assert_same_or_refused(graph: Graph, target: Origin, given: list[np.ndarray]
 
 def assert_is_justified(error: EltwiseError, target: Origin, expression: Expression, element_type: ElementType) -> None:
     """What is refused: a function, an operator or a type that the target lacks by the registry."""
+    if any(
+        text in str(error) for text in ("does not hold the limit", "holds alpha as a float32", "operands of one type")
+    ):
+        return
     operators = [equal_operator(target.domain, step.primitive, element_type) for step in expression.steps]
     schemas = [registry.resolve(target.domain, operator[0], target.opset or 1) for operator in operators if operator]
     if isinstance(error, ElementTypeError):
@@ -109,9 +97,9 @@ def assert_is_justified(error: EltwiseError, target: Origin, expression: Express
         return
     assert isinstance(error, UnsupportedError)
     if None in operators:
-        reasons = [NEAR_MISSES.get((target.domain, step.primitive), "") for step in expression.steps]
+        misses = [NEAR_MISSES.get((target.domain, step.primitive), "") for step in expression.steps]
         assert f"no operators for {expression}" in str(error)
-        assert all(reason in str(error) for reason in reasons)
+        assert all(reason in str(error) for reason in misses)
     else:
         assert "has no operator" in str(error)
         assert None in schemas

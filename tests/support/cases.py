@@ -17,6 +17,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
+from support.operands import choices, operand_types, with_parameters
 
 Attributes = tuple[tuple[str, object], ...]
 Sizes = tuple[int, ...]
@@ -56,17 +57,33 @@ class Case:
         if rule == "auto_broadcast":
             rule = given.get("auto_broadcast", "numpy")
         axis, enabled = given.get("axis", -1), given.get("broadcast", 0) == 1
-        function = self.schema.bind(given).function if "m_pythondiv" in given else self.schema.function
-        if len(set(shapes)) == 1 and self.operands[0].size > 1 << 10:
-            flat = tuple(np.ascontiguousarray(operand).tobytes() for operand in self.operands)
-            return _same_shape(function, self.operands[0].dtype, flat).reshape(shapes[0])
-        return oracle.evaluate(function, *self.operands, rule=rule, axis=axis, enabled=enabled)  # type: ignore[arg-type]
+        function, parameters = self._function(given)
+        if len(set(shapes)) == 1 and self.operands[0].size > 1 << 8:
+            flat = tuple((operand.dtype, np.ascontiguousarray(operand).tobytes()) for operand in self.operands)
+            return _same_shape(function, parameters, flat).reshape(shapes[0])
+        options: dict[str, Any] = {"axis": axis, "enabled": enabled, "parameters": dict(parameters)}
+        result = oracle.evaluate(function, *self.operands, rule=rule, **options)
+        if self.schema.keeps_shape and result.shape != shapes[0]:
+            raise oracle.OracleRefusal("the other operands do not broadcast onto the first one")
+        return result
+
+    def _function(self, given: dict[str, object]) -> tuple[str, Attributes]:
+        """What is computed, with its parameters; attributes that are refused change neither."""
+        chosen = {name for name, _value, _function in self.schema.variants}
+        chosen |= {name for name, _parameter in self.schema.parameters}
+        operation = self.schema.bind({name: value for name, value in given.items() if name in chosen})
+        function = dict(self.schema.absent).get((True,) * len(self.operands), operation.function)
+        if function != operation.function:
+            return function, ()
+        steps = operation.expression(len(self.operands)).steps
+        return function, steps[-1].parameters if len(steps) == 1 else ()
 
 
 @lru_cache(maxsize=256)
-def _same_shape(function: str, dtype: np.dtype[Any], operands: tuple[bytes, ...]) -> np.ndarray:
+def _same_shape(function: str, parameters: Attributes, operands: tuple[tuple[np.dtype[Any], bytes], ...]) -> np.ndarray:
     """Operands of one shape: the same values are asked of every version that computes the function."""
-    return oracle.evaluate(function, *(np.frombuffer(each, dtype) for each in operands), rule="none")
+    arrays = (np.frombuffer(each, dtype) for dtype, each in operands)
+    return oracle.evaluate(function, *arrays, rule="none", parameters=dict(parameters))
 
 
 @dataclass(frozen=True)
@@ -128,12 +145,23 @@ def layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes
         yield from (((), shapes) for shapes in _VARIADIC)
         yield from (((), pair) for pair in NUMPY_PAIRS)
         return
-    if len(schema.operands) == 1:
-        yield from (((), (pair[0],)) for pair in NUMPY_PAIRS)
-        return
-    divisions: tuple[Attributes, ...] = ((), (("m_pythondiv", False),)) if schema.variants else ((),)
-    for division in divisions:
-        yield from ((division + attributes, shapes) for attributes, shapes in _binary_layouts(schema))
+    for chosen in attribute_sets(schema):
+        if len(schema.operands) == 1:
+            yield from ((chosen, (pair[0],)) for pair in NUMPY_PAIRS)
+        elif len(schema.operands) == 2:
+            yield from ((chosen + attributes, shapes) for attributes, shapes in _binary_layouts(schema))
+        else:
+            rules: tuple[Attributes, ...] = ((),)
+            if schema.broadcasting == "auto_broadcast":
+                rules += ((("auto_broadcast", "none"),), (("auto_broadcast", "pdpd"), ("axis", -1)))
+            yield from ((chosen + rule, (a, b, a)) for rule in rules for a, b in NUMPY_PAIRS)
+            yield from ((chosen, shapes) for shapes in _VARIADIC if len(shapes) == 3)
+
+
+def attribute_sets(schema: ElementwiseSchema) -> list[Attributes]:
+    """The attributes that decide what is computed: those that must be stated, each choice, and other parameters."""
+    sets = choices(schema) + ([with_parameters(schema)] if schema.parameters else [])
+    return list(dict.fromkeys(tuple(each.items()) for each in sets))
 
 
 _VARIADIC: tuple[tuple[Sizes, ...], ...] = (
@@ -178,7 +206,14 @@ def shape_cases(
     for number, (attributes, shapes) in enumerate(layouts(schema)):
         if shared not in (None, not own or number % 8 == own % 8):
             continue
-        operands = [np.asarray(pool[generator.integers(0, pool.size, size=sizes)]) for sizes in shapes]
+        types = (
+            operand_types(schema, element_type, len(shapes)) if not schema.is_variadic else [element_type] * len(shapes)
+        )
+        pools = [pool if each is element_type else values(each, seed) for each in types]
+        operands = [
+            np.asarray(one[generator.integers(0, one.size, size=sizes)])
+            for one, sizes in zip(pools, shapes, strict=True)
+        ]
         if divides and number % 7:
             operands[1] = np.asarray(pool[pool != 0][generator.integers(0, (pool != 0).sum(), size=shapes[1])])
         yield Case(schema, attributes, tuple(operands))
@@ -191,26 +226,40 @@ def values(element_type: ElementType, seed: int) -> np.ndarray:
     return np.concatenate([hard_values.hard_values(element_type), hard_values.random_bits(element_type, 256, seed)])
 
 
+def _operands(
+    schema: ElementwiseSchema, element_type: ElementType, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Pairs of values as the operands of a version; what is no T is every other time true, and a third is the first."""
+    if schema.is_variadic:
+        return a, b
+    types = operand_types(schema, element_type, len(schema.operands))
+    numbers = iter((a, b, np.roll(a, 1)))
+    return tuple(
+        next(numbers) if each is element_type and not other else np.arange(a.size) % 2 == 0
+        for each, other in zip(types, schema.other_types or (None,) * len(types), strict=True)
+    )
+
+
 def value_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int) -> Iterator[Case]:
     """Every pair of hard values, random bit patterns, and for types of up to 8 bits every pair there is."""
     if element_type is BOOL:
         a, b = np.array(list(product([False, True], repeat=2))).T
         pairs = [(a.copy(), b.copy())]
     else:
-        first, second = (hard_values.random_bits(element_type, 2000, seed + offset) for offset in (0, 1))
+        count = 200 if schema.expression().steps[0].definition.is_real and element_type.bits == 64 else 2000
+        first, second = (hard_values.random_bits(element_type, count, seed + offset) for offset in (0, 1))
         pairs = [all_pairs(hard_values.hard_values(element_type)), (first, second)]
         if element_type.bits <= 8:
             pairs.append(all_pairs(oracle.array_of(element_type, range(1 << element_type.bits))))
     if len(schema.operands) == 1 and not schema.is_variadic:
         singles = [np.unique(a.view(f"u{a.itemsize}")).view(a.dtype) for a, _b in pairs]
-        yield from (Case(schema, (), (single,)) for single in singles)
+        yield from (Case(schema, chosen, (single,)) for chosen in attribute_sets(schema) for single in singles)
         return
     divides = element_type.is_integer and schema.expression().divides
     for a, b in pairs:
         kept = b != 0 if divides else np.ones(b.shape, bool)
-        yield Case(schema, (), (a[kept], b[kept]))
-        if schema.variants:
-            yield Case(schema, ((schema.variants[0][0], schema.variants[0][1]),), (a[kept], b[kept]))
+        for chosen in attribute_sets(schema):
+            yield Case(schema, chosen, _operands(schema, element_type, a[kept], b[kept]))
     if schema.is_variadic:
         a, b = pairs[0]
         yield Case(schema, (), (a, b, b[::-1].copy()))

@@ -31,7 +31,7 @@ def bfloat16_model(opset: int = 13, ir_version: int = 8) -> onnx.ModelProto:
         node("Sub", ["x", "y"], ["d"], "first"),
         node("Sub", ["d", "y"], ["z"], "second"),
         node("Sub", ["f", "f"], ["g"], "float"),
-        node("Relu", ["g"], ["h"], "foreign"),
+        node("Softmax", ["g"], ["h"], "foreign"),
     ]
     inputs = [value("x", ["N"], kind), value("y", ["N"], kind), value("f")]
     return model(nodes, inputs, [value("z", ["N"], kind), value("h")], opset, ir_version)

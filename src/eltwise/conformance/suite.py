@@ -17,10 +17,13 @@ from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
 Operands = tuple[np.ndarray, ...]
+
+TESTED = tuple(filter(is_arithmetic, registry.ELEMENTWISE))
+"""The operator versions that are tested: arithmetic and comparisons. ``accuracy`` measures functions."""
 
 _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """One of so many further shapes is tested, beside the chosen few; 0: none."""
@@ -99,7 +102,7 @@ class Variant:
     def is_quick(self) -> bool:
         """Whether a quick run tests it: rules other than NumPy's with one of four types, and others per operator."""
         is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
-        rank = self.schema.types.index(self.element_type) + registry.ELEMENTWISE.index(self.schema)
+        rank = self.schema.types.index(self.element_type) + TESTED.index(self.schema)
         return not is_chosen or rank % _QUICK_SHARE == 0
 
     def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
@@ -112,7 +115,7 @@ class Variant:
 
 def variants() -> Iterator[Variant]:
     """Every variant that the registry has, in its order."""
-    for schema in registry.ELEMENTWISE:
+    for schema in TESTED:
         rules: tuple[RuleName, ...] = ("none", "numpy", "pdpd")
         if schema.broadcasting != "auto_broadcast":
             rules = (schema.broadcasting,)
@@ -305,7 +308,7 @@ def foreign_cases(variant: Variant) -> Iterator[Case]:
             if second in schema.types:
                 yield Case(schema, variant.attributes, (ones, np.ones(2, second.storage)))
     known = set(schema.attribute_names)
-    for candidate in registry.ELEMENTWISE:
+    for candidate in TESTED:
         for attribute in candidate.attributes if candidate.name == schema.name else ():
             if attribute.name not in known:
                 known.add(attribute.name)

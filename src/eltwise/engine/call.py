@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar
@@ -131,34 +131,42 @@ class Calls:
         """The element type of operands, and where they lie in the result."""
         shapes = [array.shape for array in arrays]
         _result, broadcast = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
-        return types[0], make_plan(broadcast, shapes, types[0])
+        element_type = self.computation.check_types(tuple(types))
+        assert element_type is not None
+        return element_type, make_plan(broadcast, shapes, element_type)
 
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""
         computation = self.computation.computation(len(operands))
         names = [f"operand {name}" for name in computation.operands]
         converted = [
-            None if is_scalar(value) else as_operand(value, name, computation.types)
-            for value, name in zip(operands, names, strict=True)
+            None if is_scalar(value) else as_operand(value, name, computation.allowed(index))
+            for index, (value, name) in enumerate(zip(operands, names, strict=True))
         ]
-        element_type = next((each[1] for each in converted if each is not None), None)
+        others = computation.other_types or (None,) * len(operands)
+        typed = zip(converted, others, strict=True)
+        element_type = next((each[1] for each, other in typed if each is not None and other is None), None)
         if element_type is None:
             raise ElementTypeError(
                 "a Python number has no element type",
                 operand=" and ".join(names),
                 hint="make one operand an array, for example numpy.float32(2)",
             )
-        arrays = [
-            exact_scalar(value, element_type, name) if each is None else each[0]
-            for each, value, name in zip(converted, operands, names, strict=True)
+        types = [
+            each[1] if each is not None else other[0] if other else element_type
+            for each, other in zip(converted, others, strict=True)
         ]
-        return arrays, [element_type if each is None else each[1] for each in converted]
+        arrays = [
+            exact_scalar(value, of_scalar, name) if each is None else each[0]
+            for each, value, of_scalar, name in zip(converted, operands, types, names, strict=True)
+        ]
+        return arrays, types
 
     def _prepare(
         self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
     ) -> Prepared:
         """Prepare the computation of operands into an array or into a new one."""
-        expression = self.computation.expression
+        expression = self.computation.typed(tuple(of_numpy(array.dtype) for array in operands))
         swapped = tuple(not array.dtype.isnative for array in operands)
         has_swapped = any(not array.dtype.isnative for array in outs)
         divisors = None

@@ -1,4 +1,4 @@
-"""Which nodes of a graph become one kernel: trees of element-wise operators with one type and one result shape. Pure.
+"""Which nodes of a graph become one kernel: trees of element-wise operators with one result shape. Pure.
 
 A result that only one other node reads, and that has that node's result shape, is not written to memory: its steps
 become part of the reader's expression.
@@ -41,7 +41,7 @@ class Group:
         nodes: in the graph's order; the last one makes the result.
         expression: what is computed for each element.
         operands: what it reads, in the expression's order.
-        element_type: of the operands, and of all that one step makes for another.
+        element_type: the type T of the expression.
         shape: of the result.
         divisors: the operands that integers are divided by, as numbers, with the nodes that do so.
     """
@@ -94,18 +94,24 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     known = [types[value] for value in node.inputs if value in types and types[value].shape.is_known]
     if not isinstance(node.schema, ElementwiseSchema) or len(known) < len(node.inputs) or not known:
         return None
-    element_type = known[0].element_type
-    if element_type is None:
+    kinds = tuple(operand.element_type for operand in known if operand.element_type is not None)
+    if len(kinds) < len(known):
         return None
     try:
-        _result, broadcast = elementwise(node.bound.computation(len(known)), known)
+        computation = node.bound.computation(len(known))
+        element_type = computation.check_types(kinds)
+        assert element_type is not None
+        _result, broadcast = elementwise(computation, known)
         plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
     read = tuple(map(Operand, node.inputs, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
-    producer = node.bound.expression(len(read))
-    expression = _renumbered(producer, [operands.index(operand) for operand in read], len(operands))
+    producer = computation.typed(kinds)
+    numbers = [operands.index(operand) for operand in read]
+    operand_types = _types_of(operands, (read, producer.types(element_type)))
+    expression = Expression(len(operands), _renumbered(producer, numbers, len(operands)))
+    expression = expression.with_types(element_type, operand_types)
     checks = element_type.is_integer and 0 not in plan.shape
     divisors = tuple((step.operands[1], node) for step in expression.steps if checks and step.definition.divides)
     return Group((node,), expression, operands, element_type, plan.shape, divisors)
@@ -114,8 +120,8 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
 def _joined(reader: Group, inner: Group) -> Group | None:
     """The reader with the inner group's steps in place of its result; None where that would be too much for one."""
     number = next(index for index, operand in enumerate(reader.operands) if operand.value == inner.result)
-    # A divisor is looked at before anything is computed, and the types of operands and steps are one type.
-    if number in (divisor for divisor, _node in reader.divisors) or inner.expression.gives_booleans:
+    # A divisor is looked at before anything is computed.
+    if number in (divisor for divisor, _node in reader.divisors):
         return None
     in_place = (*reader.operands[:number], *inner.operands, *reader.operands[number + 1 :])
     operands = tuple(dict.fromkeys(in_place))
@@ -123,14 +129,19 @@ def _joined(reader: Group, inner: Group) -> Group | None:
     if len(operands) > MOST_OPERANDS or count > MOST_STEPS:
         return None
     first = _renumbered(inner.expression, [operands.index(operand) for operand in inner.operands], len(operands))
-    result = len(operands) + len(first.steps) - 1
+    result = len(operands) + len(first) - 1
     numbers = [result if index == number else operands.index(operand) for index, operand in enumerate(reader.operands)]
-    rest = _renumbered(reader.expression, numbers, len(operands) + len(first.steps))
+    rest = _renumbered(reader.expression, numbers, len(operands) + len(first))
+    types = _types_of(
+        operands,
+        (inner.operands, inner.expression.types(inner.element_type)),
+        (reader.operands, reader.expression.types(reader.element_type)),
+    )
     divisors = [(operands.index(inner.operands[divisor]), node) for divisor, node in inner.divisors]
     divisors += [(numbers[divisor], node) for divisor, node in reader.divisors]
     return Group(
         nodes=(*inner.nodes, *reader.nodes),
-        expression=Expression(len(operands), (*first.steps, *rest.steps)),
+        expression=Expression(len(operands), (*first, *rest)).with_types(reader.element_type, types),
         operands=operands,
         element_type=reader.element_type,
         shape=reader.shape,
@@ -138,11 +149,18 @@ def _joined(reader: Group, inner: Group) -> Group | None:
     )
 
 
-def _renumbered(expression: Expression, numbers: Sequence[int], first_step: int) -> Expression:
+def _types_of(
+    operands: Sequence[Operand], *groups: tuple[Sequence[Operand], Sequence[ElementType]]
+) -> list[ElementType]:
+    """The types of operands, from those of the values that groups read."""
+    types = {operand: each for read, values in groups for operand, each in zip(read, values, strict=False)}
+    return [types[operand] for operand in operands]
+
+
+def _renumbered(expression: Expression, numbers: Sequence[int], first_step: int) -> tuple[Step, ...]:
     """The same steps on values with other numbers: operand i is ``numbers[i]``, the first result is ``first_step``."""
 
     def number(value: int) -> int:
         return numbers[value] if value < expression.operands else value - expression.operands + first_step
 
-    steps = tuple(Step(step.primitive, tuple(map(number, step.operands))) for step in expression.steps)
-    return Expression(first_step, steps)
+    return tuple(step._replace(operands=tuple(map(number, step.operands))) for step in expression.steps)

@@ -34,7 +34,9 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
     schema, data = node.schema, inputs[0] if inputs else None
     try:
         if schema.behaviour == "elementwise":
-            return apply(calls_of(node.bound.computation(len(inputs))), inputs)
+            operands = [value for value in inputs if value is not None]
+            absent = tuple(index for index, value in enumerate(inputs) if value is None)
+            return apply(calls_of(node.bound.computation(len(operands), absent)), operands)
         if schema.behaviour == "constant":
             return constant_tensor(node.bound).array
         assert isinstance(schema, DataMovementSchema)

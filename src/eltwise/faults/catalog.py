@@ -49,6 +49,8 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 @cache
 def faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The faults of an operation by slug, simplest first, and then those that act jointly."""
+    if not operation.expression.is_arithmetic:
+        return {}
     kind, gives_booleans = operation.element_type.kind, operation.result_type is not operation.element_type
     of_kind = of_floats(operation) if kind == "float" else of_integers(operation) if kind != "boolean" else ()
     single = {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eltwise.core.broadcasting import Broadcast, broadcast
 from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
 from eltwise.ops.computation import Computation
 
@@ -42,6 +42,19 @@ def elementwise(computation: Computation, operands: Sequence[TensorType]) -> tup
         layout = broadcast(computation.rule, *(operand.shape for operand in operands))
     except EltwiseError as error:
         raise error.located(operator=computation.name) from None
+    if computation.keeps_shape:
+        _check_shape(computation, operands[0].shape, layout.shape)
     if element_type is None:  # The type of a comparison is known all the same.
         return TensorType(BOOL if computation.expression.gives_booleans else None, layout.shape), layout
     return TensorType(computation.result_type(element_type), layout.shape), layout
+
+
+def _check_shape(computation: Computation, first: Shape, result: Shape) -> None:
+    """Refuse operands that would make the result larger than the first one."""
+    if first.is_known and result.is_known and first != result:
+        raise ShapeError(
+            "the other operands do not broadcast onto the first one",
+            operator=computation.name,
+            got=f"({result})",
+            allowed=f"({first})",
+        )

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
+from eltwise.core.dtypes import ElementType
+from eltwise.kernels import functions, powers
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
 
 _SUFFIXES = {"float": "f32", "double": "f64"}
 _CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
+_FLOAT_CONSTANTS = {"half": 0.5, "infinity": math.inf}
+_FIRST_WHOLE = {"float": 2.0**23, "double": 2.0**52}
+"""From these on every number is an integer."""
+
+_QUOTIENTS = {"divide": False, "floor_divide": True, "fmod": False, "modulo": True}
+"""What is computed of a quotient of integers, and whether that is rounded down."""
 
 
 class Loop(NamedTuple):
@@ -66,7 +74,8 @@ class Builder(Instructions):
 
     def divisor(self, array: int, pointer: str, lanes: int) -> str:
         """Load an integer that many are divided by into every lane."""
-        bits, is_signed = 8 * self.structure.width, self.structure.element_type.kind == "signed"
+        element_type = self.structure.types[array - 1]
+        bits, is_signed = element_type.bits, element_type.kind == "signed"
         value = self.load(array, pointer, 1)
         name = self.in_all_lanes(self._integer(array), value, lanes)
         self._invariants[name] = invariant_divisor(self, bits, value, is_signed=is_signed)
@@ -117,62 +126,96 @@ class Builder(Instructions):
 
     def results(self, lanes: int, operands: Sequence[str]) -> str:
         """Compute the expression of the structure for ``lanes`` elements at once."""
-        bits, wide = list(operands), dict[int, str]()
+        types, bits, wide = self.structure.types, list(operands), dict[int, str]()
         for step in self.structure.expression.steps:
-            for value in step.operands:
+            values = []
+            for kind, value in zip(step.definition.operands, step.operands, strict=True):
+                if step.definition.on_bits and kind == "T":
+                    values.append(bits[value])
+                    continue
                 if value not in wide:
-                    wide[value] = self.widened(self.structure.element_type, lanes, bits[value])
-            exact = self._step(lanes, step, [wide[value] for value in step.operands])
-            if step.definition.result == "boolean":  # As NumPy holds it: a byte of 0 or 1.
-                bits.append(self.let(f"zext {of(lanes, 'i1')} {exact} to {of(lanes, 'i8')}"))
+                    wide[value] = self.widened(types[value], lanes, bits[value])
+                values.append(wide[value])
+            result_type = types[len(bits)]
+            if step.definition.is_real:
+                result = self._real(lanes, step, types, values)
             else:
-                bits.append(self.narrowed(self.structure.element_type, lanes, exact))
+                result = self._step(lanes, step, step.type_of(types), values)
+            bits.append(result if step.definition.on_bits else self.narrowed(result_type, lanes, result))
         return bits[-1]
 
-    @property
-    def _scalar(self) -> str:
-        """The LLVM type that one element is computed in."""
-        element_type = self.structure.element_type
-        return f"i{element_type.bits}" if element_type.is_integer else NATIVE_FLOATS.get(element_type, "float")
-
-    def _step(self, lanes: int, step: Step, operands: list[str]) -> str:
-        """Write the instructions of a step; see ``primitives.Instructions``."""
-        if operands[-1] in self._invariants and step.definition.divides:
-            return quotient(
-                self,
-                lanes,
-                self.structure.element_type.bits,
-                operands[0],
-                self._invariants[operands[-1]],
-                is_signed=self.structure.element_type.kind == "signed",
-                is_floored=step.definition.name == "floor_divide",
-            )
-        names = dict(zip("ab", operands, strict=False)) | {
-            "T": of(lanes, self._scalar),
-            "t": ("" if lanes == 1 else f"v{lanes}") + _SUFFIXES.get(self._scalar, self._scalar),
+    def _step(self, lanes: int, step: Step, element_type: ElementType, operands: list[str]) -> str:
+        """Write the instructions of a step; see ``primitive.Instructions``."""
+        definition, scalar = step.definition, computed_in(element_type)
+        if definition.on_bits:
+            scalar = f"i{8 * element_type.storage.itemsize}"
+        kind = of(lanes, scalar)
+        if operands[-1] in self._invariants and definition.name in _QUOTIENTS:
+            return self._by_invariant(lanes, definition.name, element_type, operands)
+        names = dict(zip("abc", operands, strict=False)) | {
+            "T": kind,
+            "t": ("" if lanes == 1 else f"v{lanes}") + _SUFFIXES.get(scalar, scalar),
             "B": of(lanes, "i1"),
         }
-        constants = {name: constant(lanes, self._scalar, value) for name, value in _CONSTANTS.items()}
         results: list[str] = []
-        for template in step.definition.instructions(self.structure.element_type):
-            instruction = template.format(*results, **names, **constants)
-            is_quotient = instruction.startswith(("sdiv", "udiv")) and self.structure.width < 8
-            results.append(self._quotient(lanes, instruction) if is_quotient else self.let(instruction))
+        for template in definition.instructions(element_type):
+            instruction = template.format(*results, **names, **_constants(lanes, scalar, element_type, step))
+            is_quotient = instruction.startswith(("sdiv", "udiv")) and element_type.bits < 64
+            results.append(self._quotient(lanes, element_type, instruction) if is_quotient else self.let(instruction))
         return results[-1]
 
-    def _quotient(self, lanes: int, instruction: str) -> str:
+    def _real(self, lanes: int, step: Step, types: Sequence[ElementType], operands: list[str]) -> str:
+        """Write a function of real numbers, whose result is rounded once."""
+        element_type = step.type_of(types)
+        if step.primitive != "power":
+            numbers = functions.numbers_of(step)
+            return functions.write_function(self, step.primitive, numbers, element_type, lanes, operands[0])
+        base, exponent = operands
+        return powers.write_power(
+            self, element_type, lanes, base, self._double(lanes, types[step.operands[1]], exponent)
+        )
+
+    def _double(self, lanes: int, element_type: ElementType, value: str) -> str:
+        """A number as float64, which holds it."""
+        scalar = computed_in(element_type)
+        if scalar == "double":
+            return value
+        convert = {"float": "fpext", "signed": "sitofp", "unsigned": "uitofp"}[element_type.kind]
+        return self.let(f"{convert} {of(lanes, scalar)} {value} to {of(lanes, 'double')}")
+
+    def _by_invariant(self, lanes: int, name: str, element_type: ElementType, operands: list[str]) -> str:
+        """A quotient, or what is left of one, by a divisor that is the same for all elements."""
+        a, b = operands
+        divisor, is_signed = self._invariants[b], element_type.kind == "signed"
+        whole = quotient(self, lanes, element_type.bits, a, divisor, is_signed=is_signed, is_floored=_QUOTIENTS[name])
+        if name not in ("fmod", "modulo"):
+            return whole
+        kind = of(lanes, computed_in(element_type))
+        return self.let(f"sub {kind} {a}, {self.let(f'mul {kind} {whole}, {b}')}")
+
+    def _quotient(self, lanes: int, element_type: ElementType, instruction: str) -> str:
         """The quotient of integers of at most 32 bits: integers are divided one by one, floats in vectors.
 
         The dividend is multiplied by the reciprocal, which stays the same where the divisor does. That is made larger
         by more than roundings take away: a whole quotient never falls below itself, and one that is not whole is
         farther from the next integer than it is moved.
         """
-        kind, is_double = of(lanes, self._scalar), self.structure.width == 4
+        kind, is_double = of(lanes, computed_in(element_type)), element_type.bits == 32
         a, b = instruction.removeprefix(f"{instruction[:4]} {kind} ").split(", ")
         scalar, sign, one = ("double" if is_double else "float"), instruction[0], 1 + 2.0 ** (-50 if is_double else -21)
         floats = of(lanes, scalar)
         dividend, divisor = (self.let(f"{sign}itofp {kind} {each} to {floats}") for each in (a, b))
-        bits = f"0x{struct.unpack('>Q', struct.pack('>d', one))[0]:X}"
-        numerator = f"splat ({scalar} {bits})" if lanes > 1 else bits
-        reciprocal = self.let(f"fdiv {floats} {numerator}, {divisor}")
+        reciprocal = self.let(f"fdiv {floats} {constant(lanes, scalar, one)}, {divisor}")
         return self.let(f"fpto{sign}i {floats} {self.let(f'fmul {floats} {dividend}, {reciprocal}')} to {kind}")
+
+
+def _constants(lanes: int, scalar: str, element_type: ElementType, step: Step) -> dict[str, str]:
+    """The numbers that templates name, as the type that a step computes in."""
+    numbers: dict[str, float] = {**_CONSTANTS, "bits": element_type.bits}
+    if scalar in _FIRST_WHOLE:
+        numbers |= {**_FLOAT_CONSTANTS, "whole": _FIRST_WHOLE[scalar]}
+    texts = {name: constant(lanes, scalar, number) for name, number in numbers.items()}
+    for name, value in step.parameters:
+        if isinstance(value, bool | float):
+            texts[name] = constant(lanes, "i1" if isinstance(value, bool) else scalar, value)
+    return texts

@@ -223,13 +223,13 @@ class Call:
 
     def _new_recipe(self, strides: tuple[tuple[int, ...], ...], beyond_line: int) -> Recipe:
         expression, element_type, plan = self.expression, self.element_type, self.plan
-        result_width = expression.result_type(element_type).storage.itemsize
-        widths = (result_width, *[element_type.storage.itemsize] * expression.operands)
+        *values, result_type = expression.types(element_type)
+        widths = tuple(each.storage.itemsize for each in (result_type, *values[: expression.operands]))
         steps = [strides[0], *map(broadcast_strides, plan.operands, plan.axes, strides[1:])]
         target = jit.target()
         nest = make_nest(plan.shape, steps, widths, target.vector_bytes)
         beyond = beyond_line + nest.starts[0]
-        aligned, whole = beyond % CACHE_LINE == 0, all(step % result_width == 0 for step in (beyond, *strides[0]))
+        aligned, whole = beyond % CACHE_LINE == 0, all(step % widths[0] == 0 for step in (beyond, *strides[0]))
         structure = Structure(
             expression=expression,
             element_type=element_type,
@@ -247,8 +247,8 @@ class Call:
             nest=nest,
             extents=tuple(map(extent, (plan.shape, *plan.operands), steps, widths)),
             same=tuple(
-                widths[0] == widths[1] and sizes == plan.shape and stride == strides[0]
-                for sizes, stride in zip(plan.operands, strides[1:], strict=True)
+                widths[0] == width and sizes == plan.shape and stride == strides[0]
+                for width, sizes, stride in zip(widths[1:], plan.operands, strides[1:], strict=True)
             ),
             result_bytes=plan.bytes_of(element_type),
             has_status=self.divisors is not None,

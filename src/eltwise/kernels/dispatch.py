@@ -127,8 +127,12 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     """From how many bytes of operands of the result's shape on a kernel is taken."""
     if mode() != "auto":
         return 0 if mode() == "compiled" else 1 << 63
-    has_loops = all(isinstance(step.definition.numpy_function(element_type), np.ufunc) for step in expression.steps)
-    is_slow = element_type in (FLOAT16, BFLOAT16) or (element_type.is_integer and expression.divides)
+    if any(step.definition.is_real for step in expression.steps):
+        return 0
+    types = expression.types(element_type)
+    forms = [step.definition.numpy_function(step.type_of(types)) for step in expression.steps]
+    has_loops = all(isinstance(form, np.ufunc) for form in forms)
+    is_slow = any(each in (FLOAT16, BFLOAT16) for each in types) or (element_type.is_integer and expression.divides)
     return LEAST_BYTES if has_loops and not is_slow else LEAST_BYTES_OF_SLOW_LOOPS
 
 
@@ -157,10 +161,21 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
     """Why no kernel here can compute an expression, in words; empty where one can."""
     if not has_compiler():
         return "llvmlite does not work here; NumPy's and ml_dtypes' loops compute it"
-    from eltwise.kernels import jit
+    from eltwise.kernels import functions, jit
 
-    if not jit.target().compiles(element_type):
-        return f"{element_type.name} is computed by NumPy's and ml_dtypes' loops"
+    types = expression.types(element_type)
+    for each in types:
+        if not jit.target().compiles(each):
+            return f"{each.name} is computed by NumPy's and ml_dtypes' loops"
+    for step in expression.steps:
+        step_type, definition = step.type_of(types), step.definition
+        if step.primitive == "power" and not functions.FUNCTIONS.get(types[step.operands[1]]):
+            return f"exponents of {types[step.operands[1]]} are computed by NumPy's loops"
+        names = (*functions.FUNCTIONS.get(step_type, ()), "power")
+        if definition.is_real and (step.primitive not in names or step_type not in functions.FUNCTIONS):
+            return f"{step.primitive} of {step_type} is computed by Python's integers"
+        if not definition.is_real and step_type.kind not in definition.llvm:
+            return f"{step.primitive} of {step_type} is computed by NumPy's loops"
     if expression.operands > MOST_OPERANDS:
         return f"{expression.operands} operands are computed by NumPy's loops"
     return ""

@@ -55,11 +55,12 @@ def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None
     code.do(f"store i1 false, ptr {seen}, align 1")
 
     def one(pointers: list[str], array: int, lanes: int, begin: str, end: str) -> None:
-        kind = of(lanes, f"i{8 * code.structure.width}")
+        scalar = f"i{8 * code.structure.width_of(array)}"
+        kind = of(lanes, scalar)
 
         def add(index: str, values: list[str]) -> list[str]:
             value = code.load(array, code.place(pointers, inner, array, index), lanes)
-            is_zero = code.let(f"icmp eq {kind} {value}, {constant(lanes, f'i{8 * code.structure.width}', 0)}")
+            is_zero = code.let(f"icmp eq {kind} {value}, {constant(lanes, scalar, 0)}")
             return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {is_zero}")]
 
         (flags,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
@@ -127,9 +128,9 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
     whole = code.let(f"and i64 {left}, {-lanes}")
     end = code.let(f"add i64 {whole}, {head}")
     divisors = {1 + step.operands[1] for step in structure.expression.steps if step.definition.divides}
-    is_divided = structure.element_type.is_integer and lanes > 1
+    integers = {array for array in divisors if lanes > 1 and structure.types[array - 1].is_integer}
     scalars = {
-        array: (code.divisor if is_divided and array in divisors else code.splat)(array, places[array], lanes)
+        array: (code.divisor if array in integers else code.splat)(array, places[array], lanes)
         for array, walk in enumerate(structure.walks)
         if walk == "scalar"
     }

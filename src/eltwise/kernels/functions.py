@@ -23,6 +23,7 @@ from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.soft_floats import define, of_double, rounded, rounded_to_odd
 from eltwise.kernels.vectors import SINGLE, Array, Vector
+from eltwise.ops.expression import Step
 
 _ROOTS = ("reciprocal", "sqrt")
 """What processors round correctly; float32 has enough digits to be rounded again to the types of 16 bits."""
@@ -73,6 +74,11 @@ FUNCTIONS: dict[ElementType, frozenset[str]] = {
     element_type: frozenset([*estimates.FORMULAS, *_ROOTS]) for element_type in LAYOUTS
 }
 """The functions that kernels have, by element type."""
+
+
+def numbers_of(step: Step) -> dict[str, float]:
+    """The parameters of a step that is a real function."""
+    return {name: value for name, value in step.parameters if isinstance(value, float)}
 
 
 def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:

@@ -7,9 +7,10 @@ reassociation, a contraction or a flush to zero.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, ElementType
 
 _DEFAULT_MODE = 0x1F80
 """MXCSR as a thread has it at its start: round to nearest, keep subnormals, raise nothing."""
@@ -21,6 +22,18 @@ NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
 """What LLVM calls the float types that it computes with as they are."""
 
 
+def computed_in(element_type: ElementType) -> str:
+    """The LLVM type that one element is computed in.
+
+    >>> from eltwise.core.dtypes import BFLOAT16, INT8
+    >>> computed_in(BFLOAT16), computed_in(INT8), computed_in(BOOL)
+    ('float', 'i8', 'i1')
+    """
+    if element_type is BOOL:
+        return "i1"
+    return f"i{element_type.bits}" if element_type.is_integer else NATIVE_FLOATS.get(element_type, "float")
+
+
 def of(lanes: int, scalar: str) -> str:
     """The LLVM type of ``lanes`` values.
 
@@ -30,13 +43,15 @@ def of(lanes: int, scalar: str) -> str:
     return f"<{lanes} x {scalar}>" if lanes > 1 else scalar
 
 
-def constant(lanes: int, scalar: str, value: int) -> str:
-    """An integer in every lane.
+def constant(lanes: int, scalar: str, value: float) -> str:
+    """A number in every lane; a float is one that the type holds exactly.
 
-    >>> constant(4, "i32", -1), constant(1, "i8", 2)
-    ('splat (i32 -1)', '2')
+    >>> constant(4, "i32", -1), constant(1, "i8", 2), constant(1, "float", 1)
+    ('splat (i32 -1)', '2', '0x3FF0000000000000')
     """
-    return f"splat ({scalar} {value})" if lanes > 1 else str(value)
+    is_float = scalar in ("float", "double")
+    text = f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}" if is_float else str(int(value))
+    return f"splat ({scalar} {text})" if lanes > 1 else text
 
 
 class Instructions:
@@ -203,8 +218,10 @@ class Instructions:
         return self.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
     def widened(self, element_type: ElementType, lanes: int, bits: str) -> str:
-        """Make of bits what is computed with."""
+        """Make of bits what is computed with; of a byte a condition, where it holds a boolean."""
         floats, integers = of(lanes, "float"), of(lanes, "i32")
+        if element_type is BOOL:
+            return self.let(f"icmp ne {of(lanes, 'i8')} {bits}, {constant(lanes, 'i8', 0)}")
         if element_type.is_integer:
             return bits
         if element_type in NATIVE_FLOATS:
@@ -220,6 +237,8 @@ class Instructions:
     def narrowed(self, element_type: ElementType, lanes: int, value: str) -> str:
         """Make bits of it again, rounded once to nearest, ties to even; a NaN stays one."""
         floats = of(lanes, "float")
+        if element_type is BOOL:  # As NumPy holds it: a byte of 0 or 1.
+            return self.let(f"zext {of(lanes, 'i1')} {value} to {of(lanes, 'i8')}")
         if element_type.is_integer:
             return value
         if element_type in NATIVE_FLOATS:

@@ -148,6 +148,7 @@ class Records:
         numbers = (key, part_numbers, out.shape, out.strides, extents)
         arrays = [(c_int64 * len(each))(*each) for each in numbers]
         key_words, part_words, sizes, strides, extent_words = map(ctypes.addressof, arrays)
+        has_one_type = all(operand.dtype == operands[0].dtype != np.bool_ for operand in operands)
         value = hash_of(operands)
         slot = value & (_SLOTS - 1)
         record = Record(
@@ -166,8 +167,8 @@ class Records:
             strides=strides,
             bytes=out.nbytes,
             extents=extent_words,
-            scalar_type=scalar_type(operands[0].dtype),
-            number=self._number(operands, recipe.structure.element_type),
+            scalar_type=scalar_type(operands[0].dtype) if has_one_type else None,
+            number=self._number(operands, recipe.structure.element_type) if has_one_type else None,
             new_strides=None if out.flags.c_contiguous else strides,
         )
         self._owners[key] = (record, arrays, recipe, [each.dtype for each in operands], out.dtype)

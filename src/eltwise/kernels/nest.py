@@ -135,7 +135,7 @@ def walk_of(step: int, element_bytes: int) -> Walk:
 def _second(inner: Loop, around: list[Loop], element_bytes: tuple[int, ...], vector_bytes: int) -> Loop | None:
     """The loop that tiles run across: the one in which most operands are walked element by element."""
     rows, columns = tile_sizes(element_bytes[1], vector_bytes)
-    if inner.size < columns or inner.steps[0] != element_bytes[0]:
+    if inner.size < columns or inner.steps[0] != element_bytes[0] or len(set(element_bytes[1:])) > 1:
         return None
     long = [loop for loop in around if loop.size >= rows and _transposed(inner, loop, element_bytes)]
     return max(long, key=lambda loop: len(_transposed(inner, loop, element_bytes)), default=None)

@@ -7,6 +7,7 @@ computed in float32, which has more than twice their digits).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ from eltwise.core.dtypes import ElementType
 from eltwise.kernels.float_mode import IDLE, quiet_call, quietly
 from eltwise.kernels.order import new_result
 from eltwise.kernels.plan import Plan
-from eltwise.ops.expression import Expression
-from eltwise.ops.primitives import ArrayFunction
+from eltwise.ops.expression import Expression, Step
+from eltwise.ops.primitive import ArrayFunction
 
 Run = Callable[..., np.ndarray]
 """Takes the operands, then an array for the result or nothing, and gives the result."""
@@ -82,14 +83,38 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
     """The steps of an expression as functions on arrays of an element type."""
     loops: list[_Loop] = []
     read_later: set[int] = set()
+    types = expression.types(element_type)
     for step in reversed(expression.steps):
         last_reads = set(step.operands) - read_later
         read_later |= last_reads
-        function = step.definition.numpy_function(element_type)
-        if element_type.bits < 8 and step.definition.result == "same":
-            function = _narrowing(function, element_type.storage)
+        step_type = step.type_of(types)
+        function = _function_of(step, step_type)
+        if step_type.bits < 8 and step.definition.result == "same":
+            function = _narrowing(function, step_type.storage)
         loops.append(_Loop(function, step.operands, tuple(last_reads)))
     return tuple(reversed(loops))
+
+
+def _function_of(step: Step, element_type: ElementType) -> ArrayFunction:
+    """A step as a function of arrays alone."""
+    definition = step.definition
+    if not definition.is_real:
+        function = definition.numpy_function(element_type)
+        return partial(function, **dict(step.parameters)) if step.parameters else function
+    from eltwise.kernels import functions, powers  # Few programs need them.
+
+    def compute(*arrays: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
+        operands = [np.asarray(array) for array in arrays]
+        if step.primitive == "power":
+            result = powers.evaluate(*np.broadcast_arrays(*operands))
+        else:
+            result = functions.evaluate(step.primitive, functions.numbers_of(step), *operands)
+        if out is None:
+            return result
+        np.copyto(out, result, casting=casting)
+        return out
+
+    return compute
 
 
 def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayFunction:

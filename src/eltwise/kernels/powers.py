@@ -101,6 +101,15 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return cast(values, FLOAT64, element_type, False)
 
 
+def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The same of exponents of any type; a whole number beyond 2^53 is even where it is even."""
+    result = evaluate_power(x, y.astype(np.float64))
+    if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
+        return result
+    is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)
+    return np.where((x < x.dtype.type(0)) & is_odd, -np.abs(result), result).astype(x.dtype)
+
+
 def write_power(code: Instructions, element_type: ElementType, lanes: int, x: str, y: str) -> str:
     """Write powers of elements.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.ops.expression import Expression
 
 CACHE_LINE = 64
@@ -49,9 +49,9 @@ class Target(NamedTuple):
         return not self.has_mode or "+fma" in self.features.split(",") or self.name in ("x86-64-v3", "x86-64-v4")
 
     def compiles(self, element_type: ElementType) -> bool:
-        """Whether kernels compute an element type: the twelve ONNX types, float16 where the processor converts it."""
+        """Whether kernels compute an element type: ONNX's, float16 where the processor converts it, and booleans."""
         is_float = element_type in (BFLOAT16, FLOAT32, FLOAT64) or (element_type is FLOAT16 and self.has_half)
-        return is_float or (element_type.is_integer and element_type.bits >= 8)
+        return is_float or element_type is BOOL or (element_type.is_integer and element_type.bits >= 8)
 
 
 class Structure(NamedTuple):
@@ -59,7 +59,7 @@ class Structure(NamedTuple):
 
     Attributes:
         expression: what is computed.
-        element_type: of the operands.
+        element_type: the type T of the expression.
         walks: how the innermost loop walks each array, the result first.
         outer_loops: how many loops lie around what a run computes.
         swapped: for each array whether its bytes are in the other order.
@@ -91,25 +91,30 @@ class Structure(NamedTuple):
         return "transposed" in self.walks
 
     @property
+    def types(self) -> tuple[ElementType, ...]:
+        """The type of each value of the expression."""
+        return self.expression.types(self.element_type)
+
+    @property
     def width(self) -> int:
-        """The size of an operand's element in bytes."""
-        return self.element_type.storage.itemsize
+        """The size in bytes of the largest element that is read or computed."""
+        return max(each.storage.itemsize for each in self.types)
 
     def width_of(self, array: int) -> int:
-        """The size of an element of an array in bytes; that of a boolean result is 1."""
-        return self.expression.result_type(self.element_type).storage.itemsize if array == 0 else self.width
+        """The size of an element of an array in bytes."""
+        return self.types[array - 1].storage.itemsize
 
     @property
     def lanes(self) -> int:
         """How many elements a vector of operands holds; few where they are gathered or divided one by one."""
         lanes = self.target.vector_bytes // self.width
-        is_single = "strided" in self.walks or (self.width == 8 and self.element_type.is_integer)
+        is_single = "strided" in self.walks or any(each.is_integer and each.bits == 64 for each in self.types)
         return min(lanes, 16) if is_single else lanes
 
     @property
     def rounds(self) -> bool:
         """Whether the thread's floating-point mode changes results: quotients of integers are floats first."""
-        return self.element_type.kind == "float" or self.expression.divides
+        return any(each.kind == "float" for each in self.types) or self.expression.divides
 
 
 def tile_sizes(width: int, vector_bytes: int) -> tuple[int, int]:

@@ -27,7 +27,7 @@ def write_block(code: Builder, places: list[str], inner: Loop, second: Loop, num
         second: the loop over the rows of all blocks.
         number: the number of this block.
     """
-    tile_rows, tile_columns = tile_sizes(code.structure.width, code.structure.target.vector_bytes)
+    tile_rows, tile_columns = tile_sizes(code.structure.width_of(1), code.structure.target.vector_bytes)
     before = code.let(f"mul i64 {number}, {TILE_BLOCK}")
     left = code.let(f"sub i64 {second.size}, {before}")
     rows = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {TILE_BLOCK})")
@@ -94,7 +94,7 @@ def _transposed_tile(code: Builder, array: int, pointer: str, step: str, rows: i
 def _transposed(code: Builder, lines: list[str]) -> list[str]:
     """Transpose a square: in each round every pair of lines that are ``distance`` apart exchanges its off squares."""
     side, distance = len(lines), 1
-    kind = f"<{side} x i{code.structure.width * 8}>"
+    kind = f"<{side} x i{code.structure.width_of(1) * 8}>"
     while distance < side:
         for upper in (line for line in range(side) if not line & distance):
             lower = upper + distance
@@ -109,7 +109,7 @@ def _transposed(code: Builder, lines: list[str]) -> list[str]:
 def _joined(code: Builder, parts: list[str], lanes: int) -> str:
     """One vector of several, in order."""
     while len(parts) > 1:
-        kind = f"<{lanes} x i{code.structure.width * 8}>"
+        kind = f"<{lanes} x i{code.structure.width_of(1) * 8}>"
         pairs = zip(parts[::2], parts[1::2], strict=True)
         lanes *= 2
         parts = [code.shuffled(f"{kind} {first}, {kind} {second}", range(lanes)) for first, second in pairs]

@@ -16,14 +16,16 @@ from eltwise.ops.expression import Expression
 
 @dataclass(frozen=True)
 class Computation:
-    """An expression of operands that have one element type.
+    """An expression of operands, most of which have one element type T.
 
     Attributes:
         expression: what is computed for each element.
         rule: how the operands broadcast.
-        types: the element types that the operands may have.
+        types: the element types that T may be.
         name: what errors call it: for an operator its versioned name.
         operands: what errors call each operand.
+        other_types: for each operand what its type may be, None where it is T; empty where all are T.
+        keeps_shape: whether the result must have the shape of the first operand.
     """
 
     expression: Expression
@@ -31,6 +33,8 @@ class Computation:
     types: tuple[ElementType, ...]
     name: str
     operands: tuple[str, ...]
+    other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
+    keeps_shape: bool = False
 
     def __hash__(self) -> int:
         return self._hash
@@ -41,7 +45,7 @@ class Computation:
 
     def aligned(self) -> Computation:
         """The same computation of operands that have the rank of the result, so that NumPy's rule is theirs."""
-        return replace(self, rule=Rule("numpy"))
+        return replace(self, rule=Rule("numpy"), keeps_shape=False)
 
     def computation(self, count: int) -> Computation:
         """The computation itself, as of an ``Operation``.
@@ -54,21 +58,34 @@ class Computation:
         return self
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        """The type of the result for operands of a type."""
+        """The type of the result, where T is this type."""
         return self.expression.result_type(element_type)
 
+    def allowed(self, index: int) -> tuple[ElementType, ...]:
+        """The element types that an operand may have."""
+        return (self.other_types[index] if self.other_types else None) or self.types
+
+    def typed(self, types: tuple[ElementType, ...]) -> Expression:
+        """The expression of operands of these types, which are allowed."""
+        if not self.other_types:
+            return self.expression
+        element_type = self.check_types(types)
+        return self.expression if element_type is None else self.expression.with_types(element_type, types)
+
     def check_types(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
-        """The one element type of operands; None where none of theirs is known.
+        """The type T of operands; None where it is not known.
 
         Raises:
-            ElementTypeError: for a type that is not allowed, and for two types.
+            ElementTypeError: for a type that is not allowed, and for two types T.
         """
         first: tuple[ElementType, str] | None = None
-        for element_type, name in zip(types, self.operands, strict=True):
+        for index, (element_type, name) in enumerate(zip(types, self.operands, strict=True)):
             if element_type is None:
                 continue
-            if element_type not in self.types:
-                raise wrong_type(element_type, self.types, self.name, f"operand {name}")
+            if element_type not in self.allowed(index):
+                raise wrong_type(element_type, self.allowed(index), self.name, f"operand {name}")
+            if self.other_types and self.other_types[index]:
+                continue
             first = first or (element_type, name)
             if element_type is not first[0]:
                 raise ElementTypeError(

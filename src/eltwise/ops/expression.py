@@ -1,19 +1,22 @@
-"""What is computed for each element: steps on numbered values. Pure.
+"""What is computed for each element: typed steps on numbered values. Pure.
 
 Values are numbered: first the operands, then the result of each step; the last one is the result. An operator version
 is an expression of as many operands as it takes; a tree of a graph's operators is one of as many as the tree reads.
+
+An expression has one type variable T, which is not part of it. An operand whose type is another one states it, and what
+a step gives follows from its primitive and the types that it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.ops import primitives
-from eltwise.ops.primitives import Primitive
+from eltwise.ops.primitive import Primitive
 
 
 class Step(NamedTuple):
@@ -22,15 +25,21 @@ class Step(NamedTuple):
     Attributes:
         primitive: its name in the table.
         operands: the numbers of the values that it reads.
+        parameters: the names and values of the primitive's parameters.
     """
 
     primitive: str
     operands: tuple[int, ...]
+    parameters: tuple[tuple[str, Hashable], ...] = ()
 
     @property
     def definition(self) -> Primitive:
         """The primitive."""
         return primitives.find(self.primitive)
+
+    def type_of(self, types: Sequence[ElementType]) -> ElementType:
+        """The type that it is computed in: that of the primitive's first operand of type T."""
+        return types[self.operands[self.definition.main]]
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,12 @@ class Expression:
     Attributes:
         operands: how many values are read from memory.
         steps: at least one.
+        operand_types: for each operand its type, None where that is T; empty where all are T.
     """
 
     operands: int
     steps: tuple[Step, ...]
+    operand_types: tuple[ElementType | None, ...] = ()
 
     def __post_init__(self) -> None:
         for index, step in enumerate(self.steps):
@@ -51,9 +62,12 @@ class Expression:
                 raise ValueError(f"step {index}: {step.primitive} takes {step.definition.arity} operands")
             if not all(0 <= value < self.operands + index for value in step.operands):
                 raise ValueError(f"step {index} reads a value that is not there yet")
-            computed = [self.steps[value - self.operands] for value in step.operands if value >= self.operands]
-            if any(other.definition.result == "boolean" for other in computed):
-                raise ValueError(f"step {index} reads a boolean")
+            if tuple(name for name, _value in step.parameters) != step.definition.parameters:
+                raise ValueError(f"step {index}: {step.primitive} has the parameters {step.definition.parameters}")
+        if self.operand_types and len(self.operand_types) != self.operands:
+            raise ValueError(f"{len(self.operand_types)} types of {self.operands} operands")
+        if not any(self.operand_types):  # One form of what is the same.
+            object.__setattr__(self, "operand_types", ())
 
     def __hash__(self) -> int:
         return self._hash
@@ -61,7 +75,7 @@ class Expression:
     @cached_property
     def _hash(self) -> int:
         """Computed once: an expression is part of the key of every large call."""
-        return hash((self.operands, self.steps))
+        return hash((self.operands, self.steps, self.operand_types))
 
     def __str__(self) -> str:
         """The expression as it is written on paper.
@@ -80,9 +94,10 @@ class Expression:
             if notation.endswith(")"):
                 items = [texts[value] for value in step.operands]
                 first = step.operands[0] - self.operands
-                if first >= 0 and step.definition.arity > 1 and self.steps[first].primitive == step.primitive:
+                if first >= 0 and step.definition.idempotent and self.steps[first].primitive == step.primitive:
                     items = [*lists[step.operands[0]], *items[1:]]
                 lists[len(texts)] = items
+                items += [f"{name}={value}" for name, value in step.parameters]
                 texts.append(notation.format(", ".join(items)))
             else:
                 texts.append(notation.format(*(self._enclosed(value, texts[value]) for value in step.operands)))
@@ -108,9 +123,47 @@ class Expression:
         """Whether the result is a boolean, whatever the operands' type."""
         return self.steps[-1].definition.result == "boolean"
 
+    @cached_property
+    def is_arithmetic(self) -> bool:
+        """Whether it is made of arithmetic and comparisons only."""
+        return all(step.primitive in primitives.ARITHMETIC_NAMES for step in self.steps)
+
+    @cached_property
+    def is_real(self) -> bool:
+        """Whether a step is a function of real numbers, of which no text states the rounding."""
+        return any(step.definition.is_real for step in self.steps)
+
+    @property
+    def has_one_type(self) -> bool:
+        """Whether all that is read and computed has type T, but for booleans that are the result."""
+        return not self.operand_types and all(step.definition.result == "same" for step in self.steps[:-1])
+
+    def types(self, element_type: ElementType) -> tuple[ElementType, ...]:
+        """The type of each value, where T is ``element_type``."""
+        return _types(self, element_type)
+
     def result_type(self, element_type: ElementType) -> ElementType:
-        """The type of the result for operands of a type."""
-        return BOOL if self.gives_booleans else element_type
+        """The type of the result, where T is ``element_type``."""
+        return _types(self, element_type)[-1]
+
+    def with_types(self, element_type: ElementType, types: Sequence[ElementType]) -> Expression:
+        """The same steps on operands of these types, where T is ``element_type``."""
+        return replace(self, operand_types=tuple(None if each is element_type else each for each in types))
+
+
+@lru_cache(maxsize=4096)
+def _types(expression: Expression, element_type: ElementType) -> tuple[ElementType, ...]:
+    types = [each or element_type for each in expression.operand_types or (None,) * expression.operands]
+    for step in expression.steps:
+        if step.definition.result == "boolean":
+            types.append(BOOL)
+        elif step.definition.result == "to":
+            target = dict(step.parameters)["to"]
+            assert isinstance(target, ElementType)
+            types.append(target)
+        else:
+            types.append(step.type_of(types))
+    return tuple(types)
 
 
 def operand_name(index: int) -> str:
@@ -121,17 +174,21 @@ def operand_name(index: int) -> str:
 COMPOSITES: dict[str, Expression] = {
     "squared_difference": Expression(2, (Step("subtract", (0, 1)), Step("multiply", (2, 2)))),
     "absolute_difference": Expression(2, (Step("maximum", (0, 1)), Step("minimum", (0, 1)), Step("subtract", (2, 3)))),
+    "clip": Expression(3, (Step("maximum", (0, 1)), Step("minimum", (3, 2)))),
 }
 """What operators and reductions compute that is more than one primitive."""
 
 
-def expression_of(function: str, count: int | None = None) -> Expression:
+def expression_of(
+    function: str, count: int | None = None, parameters: tuple[tuple[str, Hashable], ...] = ()
+) -> Expression:
     """The expression of a primitive or composite.
 
     Args:
         function: its name.
         count: the number of operands; by default as many as it has. A primitive of two takes any number from 2 on,
             from left to right, and one operand where it gives that as it is.
+        parameters: those of the primitive.
 
     Raises:
         ValueError: for one operand of a primitive of two that is not idempotent.
@@ -140,7 +197,7 @@ def expression_of(function: str, count: int | None = None) -> Expression:
     (a - b) * (a - b) | (a + b) + c
     """
     if function not in _EXPRESSIONS:
-        primitives.find(function)
+        return _written_once(primitives.find(function), parameters)
     expression = _EXPRESSIONS[function]
     if count in (None, expression.operands) or expression.operands == 1 or function in COMPOSITES:
         return expression
@@ -153,7 +210,12 @@ def expression_of(function: str, count: int | None = None) -> Expression:
     return Expression(count, tuple(steps))
 
 
+def _written_once(primitive: Primitive, parameters: tuple[tuple[str, Hashable], ...] = ()) -> Expression:
+    """A primitive as an expression; operands of booleans among others state their type."""
+    types = tuple(BOOL if kind == "boolean" else None for kind in primitive.operands)
+    return Expression(primitive.arity, (Step(primitive.name, tuple(range(primitive.arity)), parameters),), types)
+
+
 _EXPRESSIONS = COMPOSITES | {
-    name: Expression(primitive.arity, (Step(name, tuple(range(primitive.arity))),))
-    for name, primitive in primitives.PRIMITIVES.items()
+    name: _written_once(primitive) for name, primitive in primitives.PRIMITIVES.items() if not primitive.parameters
 }

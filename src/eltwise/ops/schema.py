@@ -6,10 +6,12 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, SupportsIndex, TypeAlias
+from typing import Literal, NamedTuple, SupportsIndex, TypeAlias, TypeGuard
+
+import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
@@ -209,22 +211,30 @@ def lasts(versions: Sequence[int]) -> list[int | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseSchema(OpSchema):
-    """One version of an element-wise operator: operands of one type T, a result of type T or boolean.
+    """One version of an element-wise operator: operands of which most have one type T.
 
     Attributes:
         function: what is computed: a primitive, or a composite of several.
         variants: attributes whose value chooses another function: the attribute, the value, the function.
         broadcasting: the rule, or ``auto_broadcast`` where the attribute of that name chooses it.
+        other_types: for each operand what its type may be, None where it is T; empty where all are T.
+        parameters: the attributes that are parameters of the primitive, and their names there.
+        absent: what is computed where optional operands are left out: which are there, and the function of those.
+        keeps_shape: whether the result must have the shape of the first operand.
     """
 
     behaviour: Behaviour = "elementwise"
     function: str
     variants: tuple[tuple[str, object, str], ...] = ()
     broadcasting: Broadcasting
+    other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
+    keeps_shape: bool = False
 
     def expression(self, count: int | None = None) -> Expression:
-        """What is computed for each element of so many operands."""
-        return expression_of(self.function, count if self.is_variadic else None)
+        """What is computed for each element of so many operands; attributes without a default are named."""
+        return Operation(self).expression(count)
 
     def bind(self, given: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
@@ -252,6 +262,11 @@ class DataMovementSchema(OpSchema):
     """
 
     index_types: tuple[ElementType, ...] = ()
+
+
+def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
+    """Whether an operator version is arithmetic or a comparison: what conformance tests and targets have rules of."""
+    return isinstance(schema, ElementwiseSchema) and schema.expression().is_arithmetic
 
 
 @dataclass(frozen=True)
@@ -314,33 +329,62 @@ class Operation:
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; only for element-wise operators."""
-        return expression_of(self.function, count if self.schema.is_variadic else None)
+        return expression_of(self.function, count if self.schema.is_variadic else None, self._parameters)
+
+    @cached_property
+    def _parameters(self) -> tuple[tuple[str, Hashable], ...]:
+        """The attributes that are numbers of a step: ONNX's floats are float32, OpenVINO's float64."""
+        parameters: list[tuple[str, Hashable]] = []
+        for attribute, name in self._elementwise.parameters:
+            value = self.value(attribute)
+            if value is None:
+                parameters.append((name, attribute))
+            elif isinstance(value, float):
+                parameters.append((name, float(np.float32(value)) if self.schema.domain == "ai.onnx" else value))
+            else:
+                parameters.append((name, bool(value)))
+        return tuple(parameters)
 
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result for operands of a type; only for element-wise operators."""
         return self.expression().result_type(element_type)
 
-    def computation(self, count: int) -> Computation:
+    def computation(self, count: int, absent: tuple[int, ...] = ()) -> Computation:
         """What is computed of so many operands; only for element-wise operators.
+
+        Args:
+            count: how many operands there are, without those that are left out.
+            absent: the indices of optional operands that are left out before others.
 
         Raises:
             GraphError: for a number of operands that the operator version does not take.
         """
-        computation = self._computations.get(count)
+        computation = self._computations.get((count, absent))
         if computation is None:
-            computation = self._computations[count] = self._computation(count)
+            computation = self._computations[count, absent] = self._computation(count, absent)
         return computation
 
     @cached_property
-    def _computations(self) -> dict[int, Computation]:
+    def _computations(self) -> dict[tuple[int, tuple[int, ...]], Computation]:
         return {}
 
-    def _computation(self, count: int) -> Computation:
-        schema, most = self.schema, len(self.schema.operands)
+    def _computation(self, count: int, absent: tuple[int, ...]) -> Computation:
+        schema, most = self._elementwise, len(self.schema.operands)
         if count < schema.required_operands or (count > most and not schema.is_variadic):
             raise wrong_count(schema.versioned_name, count, f"{most} or more" if schema.is_variadic else str(most))
-        names = tuple(schema.operand_name(index) for index in range(count))
-        return Computation(self.expression(count), self.rule, schema.types, schema.versioned_name, names)
+        present = tuple(index not in absent for index in range(count + len(absent)))
+        names = tuple(schema.operand_name(index) for index, is_there in enumerate(present) if is_there)
+        function = dict(schema.absent).get(present)
+        expression = expression_of(function, count) if function else self.expression(count)
+        return Computation(
+            expression,
+            self.rule,
+            schema.types,
+            schema.versioned_name,
+            names,
+            schema.other_types[:count],
+            schema.keeps_shape and not self.is_aligned,
+        )
 
     @property
     def _elementwise(self) -> ElementwiseSchema:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,10 @@ def _mean(*operands: Numbers) -> Numbers:
 def _clip(x: Numbers, low: Numbers | None = None, high: Numbers | None = None) -> Numbers:
     x = x if low is None else maximum(x, low)
     return x if high is None else minimum(x, high)
+
+
+def _limit(x: Numbers, low: float, high: float) -> Numbers:
+    return _clip(x, constant(low), constant(high))
 
 
 def _sign(a: Numbers) -> Numbers:
@@ -145,6 +150,7 @@ FUNCTIONS: dict[str, Function] = {
     "thresholded_relu": _exact(_thresholded_relu, FLOAT, alpha=1.0),
     "shrink": Function(_shrink, (NUMBER,), parameters={"bias": 0.0, "lambd": 0.5}),
     "clip": _exact(_clip, NUMBER, *[replace(NUMBER, is_optional=True)] * 2),
+    "limit": _exact(_limit, FLOAT, low=-inf, high=inf),
     "prelu": _exact(_prelu, *_PAIR),
     "floor": _exact(floor),
     "ceil": _exact(ceil),

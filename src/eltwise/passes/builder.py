@@ -17,7 +17,6 @@ from eltwise.ops import registry
 from eltwise.ops.schema import OpSchema
 from eltwise.passes.report import Change
 
-_FIRST_OPENVINO_OPSET = 1
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
 
 
@@ -67,10 +66,16 @@ class GraphBuilder:
         tensor = self.scope.constant(value)
         return None if tensor is None else tensor.array
 
-    def schema(self, operator: str) -> OpSchema | None:
-        """The version of an operator that the new graph's nodes have, None where its opset has none."""
-        opset = self.target.opset if self.target.domain == "ai.onnx" else _FIRST_OPENVINO_OPSET
-        return registry.resolve(self.target.domain, operator, opset)
+    def schema(self, operator: str, attributes: Iterable[str] = ()) -> OpSchema | None:
+        """The version of an operator that the new graph's nodes have, None where its opset has none.
+
+        Layers of IR name their operation set each: they take the first one that has the operator with its attributes.
+        """
+        is_onnx, newest = self.target.domain == "ai.onnx", registry.NEWEST_OPSET["openvino"]
+        opsets = (self.target.opset,) if is_onnx else range(1, newest + 1)
+        resolved = (registry.resolve(self.target.domain, operator, opset) for opset in opsets)
+        versions = [schema for schema in resolved if schema is not None]
+        return next((each for each in versions if set(attributes) <= set(each.attribute_names)), None)
 
     def add(
         self,
@@ -85,7 +90,7 @@ class GraphBuilder:
 
         ``types`` are the element types that T is in it; a layer of OpenVINO IR has the name of its output.
         """
-        schema = self.schema(operator)
+        schema = self.schema(operator, attributes) or self.schema(operator)
         if schema is None:
             raise UnsupportedError(f"{self.target} has no operator {operator}")
         for element_type in types:

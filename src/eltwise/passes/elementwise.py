@@ -6,17 +6,23 @@ type at hand. Nothing here names an operator.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
-from eltwise.ir.graph import Node
+from eltwise.ir.graph import Node, Tensor
 from eltwise.ops import registry
-from eltwise.ops.expression import expression_of
+from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import Domain, ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import GraphBuilder
+
+Parameters = tuple[tuple[str, Hashable], ...]
+"""The names and values of a step's parameters."""
 
 NEAR_MISSES: dict[tuple[Domain, str], str] = {
     ("ai.onnx", "floor_divide"): "Div truncates the quotients of signed integers, and this operator rounds them down",
@@ -37,40 +43,85 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot express it exactly.
     """
-    count, output = len(node.inputs), builder.name(node.outputs[0])
-    types = [builder.type_of(value).element_type for value in node.inputs]
-    element_type = next((known for known in types if known is not None), None)
-    parts = _parts(builder, node, element_type)
-    alignment = _alignment(builder, node, parts[0][0])
-    first, values = len(builder.nodes), [builder.name(value) for value in node.inputs]
+    operands, output = [value for value in node.inputs if value], builder.name(node.outputs[0])
+    absent = tuple(index for index, value in enumerate(node.inputs) if not value)
+    computation = node.bound.computation(len(operands), absent)
+    element_type = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
+    expression = computation.expression
+    types = expression.types(element_type) if element_type else ()
+    parts = _parts(builder, node.bound.function, expression, element_type)
+    _check_types(builder, node, operands, parts[0][0])
+    alignment = _alignment(builder, node, operands, parts[0][0])
+    first, values, count = len(builder.nodes), [builder.name(value) for value in operands], len(operands)
     if alignment != Alignment():
-        values[1] = builder.with_ones(node.inputs[1], alignment.leading, alignment.trailing)
-    for operator, attributes, operands, function in parts:
+        values[1] = builder.with_ones(operands[1], alignment.leading, alignment.trailing)
+    for operator, attributes, reads, function in parts:
         # Only operands need an attribute to broadcast: the results of parts have one shape.
-        reads_operand = [value < count for value in operands]
+        reads_operand = [value < count for value in reads]
         aligned = dict(alignment.attributes) if any(reads_operand) else {}
         if "broadcast" in aligned and not all(reads_operand):
             raise UnsupportedError(f"{operator} cannot broadcast an operand and the result of another node")
         is_last = len(values) == count + len(parts) - 1
         result = output if is_last else builder.names.fresh(f"{output}/{function}")
-        inputs = [values[value] for value in operands]
+        step = expression.steps[len(values) - count]
+        of_step = step.type_of(types) if types else None
         name = node.name if is_last else result
-        builder.add(operator, inputs, result, [element_type], name, **{**attributes, **aligned})
+        inputs = [values[value] for value in reads]
+        limits = _limits(builder, operator, attributes, of_step, result)
+        chosen = {} if limits else attributes
+        builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
         values.append(result)
     reasons = [alignment.reason] if alignment.reason else []
-    reasons += [f"{node.bound.expression(count)}, a node for each step"] if len(parts) > 1 else []
+    reasons += [f"{expression}, a node for each step"] if len(parts) > 1 else []
     builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
 
 
-def _parts(builder: GraphBuilder, node: Node, element_type: ElementType | None) -> list[_Part]:
+def _check_types(builder: GraphBuilder, node: Node, operands: Sequence[str], operator: str) -> None:
+    """Refuse operands of several types for an operator that takes one."""
+    source, target = node.schema, builder.schema(operator)
+    if not (isinstance(source, ElementwiseSchema) and isinstance(target, ElementwiseSchema)):
+        return
+    types = {builder.type_of(value).element_type for value in operands}
+    if source.other_types and not target.other_types and len(types) > 1:
+        names = " and ".join(sorted(map(str, types)))
+        raise UnsupportedError(f"{target} takes operands of one type, and these are {names}")
+
+
+def _limits(
+    builder: GraphBuilder, operator: str, attributes: dict[str, object], element_type: ElementType | None, result: str
+) -> list[str]:
+    """The attributes of a node as constants of its type, where the target's version has operands for them."""
+    if not attributes or builder.schema(operator, attributes) is not None:
+        return []
+    schema = builder.schema(operator)
+    if schema is None:
+        return []
+    if element_type is None or not set(attributes) <= set(schema.operands):
+        raise UnsupportedError(f"{schema} has no attributes {' and '.join(attributes)}")
+    constants = []
+    for name in schema.operands[1:]:
+        tensor = Tensor(np.array(attributes[name], element_type.storage), element_type)
+        if float(tensor.array) != attributes[name]:
+            raise UnsupportedError(f"{element_type} does not hold the limit {attributes[name]!r}")
+        constants.append(builder.constant(f"{result}/{name}", tensor))
+    return constants
+
+
+def _parts(
+    builder: GraphBuilder, function: str, expression: Expression, element_type: ElementType | None
+) -> list[_Part]:
     """The operator that computes the same as a node, or one for each step of its expression."""
-    domain, function, count = builder.target.domain, node.bound.function, len(node.inputs)
-    whole = equal_operator(domain, function, element_type)
-    if whole is not None and count == expression_of(function).operands:
-        return [(*whole, tuple(range(count)), function)]
-    parts, expression = [], node.bound.expression(count)
+    domain, is_one = builder.target.domain, len(expression.steps) == 1
+    only = expression.steps[0]
+    whole = equal_operator(domain, only.primitive if is_one else function, element_type, only.parameters)
+    if whole is not None and (is_one or expression == expression_of(function)):
+        reads = only.operands if is_one else tuple(range(expression.operands))
+        return [(*whole, reads, function)]
+    parts = []
+    types = expression.types(element_type) if element_type else ()
     for step in expression.steps:
-        operator = equal_operator(domain, step.primitive, element_type)
+        of_step = step.type_of(types) if types else None
+        operator = equal_operator(domain, step.primitive, of_step, step.parameters)
         if operator is None:
             reason = NEAR_MISSES.get((domain, function), "")
             problem = f"{builder.target} has no operators for {expression}"
@@ -79,19 +130,40 @@ def _parts(builder: GraphBuilder, node: Node, element_type: ElementType | None) 
     return parts
 
 
-def equal_operator(domain: Domain, function: str, element_type: ElementType | None) -> Equal | None:
+def equal_operator(
+    domain: Domain, function: str, element_type: ElementType | None, parameters: Parameters = ()
+) -> Equal | None:
     """Find the operator of a format that computes a function for an element type, None where there is none.
+
+    Raises:
+        UnsupportedError: where an attribute of that operator cannot hold a parameter.
 
     >>> equal_operator("openvino", "subtract", None)
     ('Subtract', {})
     """
     for schema in registry.ELEMENTWISE:
         if schema.domain == domain and _is_same(schema.function, function, element_type):
-            return schema.name, {}
+            return schema.name, _attributes(schema, parameters)
         for name, value, variant in schema.variants if schema.domain == domain else ():
             if _is_same(variant, function, element_type):
                 return schema.name, {name: value}
     return None
+
+
+def _attributes(schema: ElementwiseSchema, parameters: Parameters) -> dict[str, object]:
+    """The attributes that state a function's parameters, and those that must be stated."""
+    values, attributes = dict(parameters), dict[str, object]()
+    for attribute, name in schema.parameters:
+        value = values.get(name)
+        if isinstance(value, float) and schema.domain == "ai.onnx" and float(np.float32(value)) != value:
+            raise UnsupportedError(f"{schema} holds {attribute} as a float32, which {value!r} is not")
+        is_number = next(each.kind for each in schema.attributes if each.name == attribute) == "int"
+        attributes[attribute] = int(value) if isinstance(value, bool) and is_number else value
+    chosen = {name for name, _value, _function in schema.variants}
+    for required in schema.attributes:
+        if required.required and required.name in chosen and required.choices:
+            attributes[required.name] = required.choices[0]
+    return attributes
 
 
 def _is_same(function: str, other: str, element_type: ElementType | None) -> bool:
@@ -104,14 +176,14 @@ def _is_same(function: str, other: str, element_type: ElementType | None) -> boo
     return mine is not None and mine == others
 
 
-def _alignment(builder: GraphBuilder, node: Node, operator: str) -> Alignment:
+def _alignment(builder: GraphBuilder, node: Node, operands: Sequence[str], operator: str) -> Alignment:
     """How the target's operator aligns the operands."""
     schema = builder.schema(operator)
     if not isinstance(schema, ElementwiseSchema):
         raise UnsupportedError(f"{builder.target} has no operator {operator}")
-    if len(set(node.inputs)) == 1:
+    if len(set(operands)) == 1:
         return Alignment()
-    first, *others = (builder.type_of(value).shape for value in node.inputs)
+    first, *others = (builder.type_of(value).shape for value in operands)
     alignments = [align(node.bound.rule, first, other, schema.broadcasting) for other in others]
     if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in alignments}) > 1:
         raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")

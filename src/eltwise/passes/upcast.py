@@ -16,7 +16,7 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.errors import ElementTypeError
 from eltwise.ir.graph import Graph, Node
 from eltwise.ops.expression import Expression
-from eltwise.ops.primitives import Interval
+from eltwise.ops.primitive import Interval
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.builder import GraphBuilder
 from eltwise.passes.report import PassReport
@@ -33,7 +33,9 @@ def exact_upcast(expression: Expression, element_type: ElementType) -> ElementTy
     # Each step rounds to the narrow type, so that one cast at the end would not do.
     if any(step.definition.rounds for step in before):
         return None
-    return FLOAT32 if not last.definition.rounds or FLOAT32.digits >= 2 * element_type.digits + 2 else None
+    if not last.definition.rounds:
+        return FLOAT32
+    return FLOAT32 if last.definition.widens and FLOAT32.digits >= 2 * element_type.digits + 2 else None
 
 
 def _is_exact_in(expression: Expression, narrow: ElementType, wide: ElementType) -> bool:
@@ -62,19 +64,20 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
 def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema):
         return False
-    narrow = next(
-        (element_type for value in node.inputs if (element_type := builder.type_of(value).element_type)), None
-    )
+    operands = [value for value in node.inputs if value]
+    absent = tuple(index for index, value in enumerate(node.inputs) if not value)
+    computation = node.bound.computation(len(operands), absent)
+    narrow = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
     if narrow is None or not chosen(node):
         return False
-    expression = node.bound.expression(len(node.inputs))
+    expression = computation.expression
     wide = exact_upcast(expression, narrow)
     if wide is None:
         raise ElementTypeError("no wider type gives the same bits", got=narrow.name)
     first = len(builder.nodes)
     upcasts: dict[str, str] = {}
-    for value in node.inputs:
-        if value not in upcasts:
+    for value, other in zip(operands, computation.other_types or (None,) * len(operands), strict=True):
+        if other is None and value not in upcasts:
             upcasts[value] = builder.names.fresh(f"{value}/{wide}")
             builder.cast(value, upcasts[value], [narrow, wide], wide)
     output = node.outputs[0]
@@ -82,7 +85,7 @@ def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     result = builder.names.fresh(f"{output}/{wide}") if is_cast_back else output
     # A layer of IR has the name of its output, and callers must find the output under the name that it had.
     name = node.name if builder.target.domain == "ai.onnx" else result
-    inputs = tuple(upcasts[value] for value in node.inputs)
+    inputs = tuple(upcasts.get(value, value) for value in node.inputs)
     builder.nodes.append(replace(node, name=name, inputs=inputs, outputs=(result,)))
     if is_cast_back:
         builder.cast(result, output, [wide, narrow], narrow)

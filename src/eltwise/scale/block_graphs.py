@@ -96,7 +96,7 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     if behaviour == "elementwise":
         computation = node.bound.computation(len(node.inputs))
         _result, layout = elementwise(computation, [types[value] for value in node.inputs])
-        element_type = types[data].element_type
+        element_type = computation.check_types(tuple(types[value].element_type for value in node.inputs))
         assert element_type is not None
         plan = make_plan(layout, [_sizes(types, value) for value in node.inputs], element_type)
         return [(value, tuple(axes[each] for each in on)) for value, on in zip(node.inputs, plan.axes, strict=True)]

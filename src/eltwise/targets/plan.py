@@ -14,7 +14,7 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model, read
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
@@ -56,7 +56,7 @@ def other_operators(analysis: Analysis) -> Mapping[str, int]:
         ".".join(filter(None, node.operator))
         for body in all_graphs(graph)
         for node in body.nodes
-        if id(body) in in_functions or not isinstance(node.schema, ElementwiseSchema)
+        if id(body) in in_functions or not is_arithmetic(node.schema)
     )
     names.update(f"set of layers ({problem.problem})" for problem in unread(analysis))
     return names

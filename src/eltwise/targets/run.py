@@ -16,6 +16,7 @@ from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedErro
 from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.report import Comparison
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
@@ -87,8 +88,8 @@ def observe(
             answer = host.run(program, (), only_load=True)
             if answer.kind != "result":
                 return replace(report, findings=(_refused(answer),), is_compared=True)
-            if foreign := _foreign_operators(graph):
-                return _not_compared(report, f"it is loaded, and eltwise does not run {foreign}")
+            if reason := _without_bits(graph):
+                return _not_compared(report, f"it is loaded, and {reason}")
             raise_all(model.problems)
         except ManyProblemsError as error:
             first, *others = error.problems
@@ -166,10 +167,19 @@ def _sizes_of(graph: Graph) -> Iterator[int]:
                 yield int(np.prod(shape.sizes(), dtype=object)) * bits // 8
 
 
-def _foreign_operators(graph: Graph) -> str:
-    """The operators of a model that eltwise does not run, the most frequent ones by name; empty for none."""
-    counts = Counter(node.schema.name for body in all_graphs(graph) for node in body.nodes if node.is_foreign)
-    return named([name for name, _count in counts.most_common()])
+def _without_bits(graph: Graph) -> str:
+    """Why no bits of a model's results are right: eltwise does not run it, or no text says how they are rounded."""
+    nodes = [node for body in all_graphs(graph) for node in body.nodes]
+    foreign = Counter(node.schema.name for node in nodes if node.is_foreign)
+    functions = Counter(
+        node.schema.name
+        for node in nodes
+        if isinstance(node.schema, ElementwiseSchema) and node.schema.expression().is_real
+    )
+    names = named([name for name, _count in (foreign or functions).most_common()])
+    if foreign:
+        return f"eltwise does not run {names}"
+    return f"no specification states the bits of {names}" if functions else ""
 
 
 def _not_compared(report: TargetReport, reason: str) -> TargetReport:

@@ -20,7 +20,7 @@ from eltwise.ir.graph import Graph, Node, computed_once
 from eltwise.ir.scopes import Scope
 from eltwise.ir.verify import topological_order
 from eltwise.ops.expression import Expression
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import all_scopes
 from eltwise.targets.rules import MEASURED_FACTS, Facts
 
@@ -97,7 +97,7 @@ def sites_of(graph: Graph) -> tuple[Site, ...]:
         values = known[id(scope)] = _Values(scope, known.get(id(scope.parent)))
         for number in topological_order(scope.graph.nodes):
             node = scope.graph.nodes[number]
-            if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign:
+            if is_arithmetic(node.schema) and not node.is_foreign:
                 sites.append(_site(node, node.schema, values))
             values.add(node)
     return tuple(sites)
@@ -228,7 +228,7 @@ class _Values:
         is_made = inputs and name not in _RANDOM and not node.graphs and self._made_of_constants.issuperset(inputs)
         if is_made or node.schema.behaviour == "constant":
             self._made_of_constants.update(node.outputs)
-        is_kept = isinstance(node.schema, ElementwiseSchema) or name in _KEEPING_SIZES
+        is_kept = is_arithmetic(node.schema) or name in _KEEPING_SIZES
         if name in _MAKING_SIZES or (is_kept and inputs and all(map(self._is_size, inputs))):
             self._sizes.update(node.outputs)
 
@@ -269,7 +269,7 @@ class _Values:
             source.add("neighbours")
         # What stays in 8 bits shows in a node of more bits; of 4 bits it takes three nodes to overflow there.
         is_any_read = self._is_ir and element_type.bits <= _FEW_BITS
-        is_read = any(is_any_read or not isinstance(reader.schema, ElementwiseSchema) for reader in consumers)
+        is_read = any(is_any_read or not is_arithmetic(reader.schema) for reader in consumers)
         if is_narrow(element_type) and (is_read or node.outputs[0] in self._converted):
             source.add("read-wider")
         return {"source": frozenset(source), "constant": frozenset(numbers), "producer": frozenset(producers)}
@@ -283,7 +283,7 @@ class _Values:
         if node is None:
             owner = self.scope.owner(value)
             return frozenset({"input" if owner is not None and owner.parent is None else "other"})
-        if not isinstance(node.schema, ElementwiseSchema):
+        if not is_arithmetic(node.schema):
             return frozenset({"cast" if node.schema.behaviour == "cast" else "other"})
         has_constant = not self._made_of_constants.isdisjoint(node.inputs)
         return frozenset({"elementwise", node.schema.function, *(["with-constant"] if has_constant else [])})

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eltwise.core.dtypes import BY_IR_NAME, TYPES, ElementType
+from eltwise.core.dtypes import BOOL, BY_IR_NAME, FLOAT32, INT32, TYPES, ElementType
 from eltwise.formats.openvino.reader import read_openvino_file
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from support.openvino_core import openvino_core
-from support.openvino_models import Ir, assert_round_trip, read, run, written_anew
+from support.openvino_models import PRECISIONS, Ir, assert_round_trip, read, run, written_anew
+from support.operands import choices, operand_types
 
 
 def openvino_results(xml: bytes, weights: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -133,17 +134,26 @@ def test_openvino_unpacks_constants_as_we_do(element_type: ElementType, values: 
 def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema) -> None:
     pytest.importorskip("openvino")
     ir, count = Ir(), len(schema.operands)
-    for name in "ab"[:count]:
-        ir.parameter(name)
-    variants = [{name: str(value).lower()} for name, value, _function in schema.variants]
-    for index, data in enumerate(({}, *variants)):
-        ir.layer(schema.name, f"s{index}", list("ab"[:count]), **data).result(f"s{index}")  # type: ignore[arg-type]
+    element_type = next(each for each in (FLOAT32, INT32, BOOL) if each in schema.types)
+    types = operand_types(schema, element_type, count)
+    for name, each in zip("abc", types, strict=False):
+        ir.parameter(name, element_type=each.ir)
+    precision = schema.expression().result_type(element_type).ir
+    precision = PRECISIONS.get(precision, precision.upper())
+    for index, attributes in enumerate(choices(schema)):
+        data = {name: str(value).lower() for name, value in attributes.items()}
+        opset = f"opset{schema.version}"
+        ir.layer(schema.name, f"s{index}", list("abc"[:count]), opset=opset, precision=precision, **data)
+        ir.result(f"s{index}")
     graph = read(ir)
     found = {node.friendly_name: node for node in openvino_core().read_model(*written_anew(graph)).get_ops()}
     for node in graph.nodes:
         theirs = found[node.name]
-        assert theirs.get_type_name() == schema.name
+        assert theirs.get_type_name().casefold() == schema.name.casefold()
         (output,) = [port for port in infer_graph(graph).outputs if port.value == node.outputs[0]]
         assert output.type.element_type is BY_IR_NAME[theirs.get_element_type().to_string()]
         given = theirs.get_attributes()
-        assert {name: given[name] for name, _value in node.operation.given} == dict(node.operation.given)
+        written = {name: given[name] for name, _value in node.operation.given}
+        assert {name: str(value).casefold() for name, value in written.items()} == {
+            name: str(value).casefold() for name, value in node.operation.given
+        }

@@ -199,6 +199,13 @@ def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeV
     match attribute.kind:
         case "int":
             return parse_integer(text, operand, least=-(2**63))
+        case "float":
+            try:
+                return float(text)
+            except ValueError:
+                raise AttributeValueError(
+                    "this value is not allowed", operand=operand, got=repr(shown(text)), allowed="a number"
+                ) from None
         case "element type":
             return _read_element_type(text, operand)
         case "boolean":

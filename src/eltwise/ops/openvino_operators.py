@@ -1,0 +1,168 @@
+"""Every version of OpenVINO's element-wise operators that run here.
+
+Sources: the operation specifications of OpenVINO, and what it validates; what they leave open is decided in
+docs/semantics.md. Real functions of integers, whose rounding no text states, are unsupported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eltwise.core.dtypes import BOOL, FLOAT8E4M3FN, FLOAT8E5M2, INT4, UINT4, ElementType
+from eltwise.ops.onnx_operators import ALL_ONNX, FIRST, number, signed
+from eltwise.ops.onnx_operators import SCHEMAS as ONNX
+from eltwise.ops.schema import Attribute, ElementwiseSchema
+
+_ANY_NUMERIC = (*ALL_ONNX, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2)
+_ANY_FLOAT = tuple(each for each in _ANY_NUMERIC if each.kind == "float")
+_ANY_INTEGER = tuple(each for each in _ANY_NUMERIC if each.is_integer)
+_ONNX_NAMES = {schema.versioned_name for schema in ONNX}
+
+_AUTO_BROADCAST = Attribute(
+    "auto_broadcast",
+    "string",
+    "numpy",
+    choices=("none", "numpy", "pdpd"),
+    synonyms=(("explicit", "none"),),
+    meaning="The broadcast rule; explicit is an old synonym of none.",
+)
+_PDPD_AXIS = Attribute(
+    "axis",
+    "int",
+    -1,
+    meaning="With pdpd, the dimension of A where B's shape starts; -1 aligns the ends. "
+    "IR files call it auto_broadcast.auto_broadcast_axis, and there its absence means 0.",
+)
+
+
+_PYTHON_DIVISION = Attribute(
+    "m_pythondiv", "boolean", True, meaning="Whether integer quotients are rounded down; if not, towards zero."
+)
+
+
+def _openvino(
+    name: str,
+    function: str,
+    types: tuple[ElementType, ...] = _ANY_NUMERIC,
+    *,
+    since: int = 1,
+    last: int | None = None,
+    is_unary: bool = False,
+    operands: tuple[str, ...] = ("A", "B"),
+    attributes: tuple[Attribute, ...] = (),
+    **fields: Any,
+) -> ElementwiseSchema:
+    names = ("X",) if is_unary else operands
+    return ElementwiseSchema(
+        name=name,
+        domain="openvino",
+        version=since,
+        last=last,
+        types=types,
+        operands=names,
+        required_operands=len(names),
+        attributes=attributes if is_unary else (_AUTO_BROADCAST, _PDPD_AXIS, *attributes),
+        changes=FIRST,
+        qualified=f"{name}-{since}" in _ONNX_NAMES,
+        broadcasting="none" if is_unary else "auto_broadcast",
+        function=function,
+        **fields,
+    )
+
+
+def _real(name: str, function: str = "", since: int = 1, **fields: Any) -> ElementwiseSchema:
+    """A function of one operand."""
+    types = fields.pop("types", _ANY_FLOAT)
+    return _openvino(name, function or name.lower(), types, since=since, is_unary=True, **fields)
+
+
+_MODE = Attribute(
+    "mode",
+    "string",
+    "half_to_even",
+    choices=("half_to_even", "half_away_from_zero"),
+    meaning="Where halves go.",
+)
+_FORMULA = Attribute(
+    "approximation_mode",
+    "string",
+    "ERF",
+    choices=("ERF", "TANH"),
+    synonyms=(("erf", "ERF"), ("tanh", "TANH")),
+    meaning="TANH takes the formula of the hyperbolic tangent.",
+)
+_DETECTS = tuple(
+    Attribute(name, "boolean", True, meaning="Whether these count.") for name in ("detect_negative", "detect_positive")
+)
+
+
+SCHEMAS: tuple[ElementwiseSchema, ...] = (
+    _openvino("Subtract", "subtract"),
+    _openvino("SquaredDifference", "squared_difference"),
+    _openvino("Add", "add"),
+    _openvino("Multiply", "multiply"),
+    _openvino(
+        "Divide",
+        "floor_divide",
+        attributes=(_PYTHON_DIVISION,),
+        variants=(("m_pythondiv", False, "divide"),),
+    ),
+    _openvino("Maximum", "maximum"),
+    _openvino("Minimum", "minimum"),
+    _openvino("Negative", "negative", signed(_ANY_NUMERIC), is_unary=True),
+    _openvino("Abs", "absolute", is_unary=True),
+    _openvino("Equal", "equal", (BOOL, *_ANY_NUMERIC)),
+    _openvino("NotEqual", "not_equal", (BOOL, *_ANY_NUMERIC)),
+    _openvino("Less", "less"),
+    _openvino("LessEqual", "less_equal"),
+    _openvino("Greater", "greater"),
+    _openvino("GreaterEqual", "greater_equal"),
+    _openvino(
+        "Select",
+        "where",
+        (BOOL, *_ANY_NUMERIC),
+        operands=("condition", "then", "else"),
+        other_types=((BOOL,), None, None),
+    ),
+    _openvino("Power", "power", _ANY_FLOAT),
+    _openvino("FloorMod", "modulo"),
+    _openvino("Mod", "fmod"),
+    *(_openvino(f"Logical{name}", f"logical_{name.lower()}", (BOOL,)) for name in ("And", "Or")),
+    _openvino("LogicalXor", "logical_xor", (BOOL,)),
+    _real("LogicalNot", "logical_not", types=(BOOL,)),
+    *(_openvino(f"Bitwise{name}", f"bitwise_{name.lower()}", _ANY_INTEGER, since=13) for name in ("And", "Or", "Xor")),
+    _real("BitwiseNot", "bitwise_not", 13, types=_ANY_INTEGER),
+    _openvino("BitwiseLeftShift", "shift_left", _ANY_INTEGER, since=15),
+    _openvino("BitwiseRightShift", "shift_right", _ANY_INTEGER, since=15),
+    _real("ReLU", "relu", types=_ANY_NUMERIC),
+    _real("Sign", types=_ANY_NUMERIC),
+    _real(
+        "Clamp",
+        "limit",
+        attributes=(
+            number("min", None, "The least result.")._replace(required=True),
+            number("max", None, "The largest.")._replace(required=True),
+        ),
+        parameters=(("min", "low"), ("max", "high")),
+    ),
+    _real("IsFinite", "is_finite", 10),
+    _real("IsNaN", "is_nan", 10),
+    _real("IsInf", "is_inf", 10, attributes=_DETECTS, parameters=tuple((each.name, each.name) for each in _DETECTS)),
+    _real("Round", since=5, attributes=(_MODE,), variants=(("mode", "half_away_from_zero", "round_away"),)),
+    *(
+        _real(name, "ceil" if name == "Ceiling" else "")
+        for name in ("Ceiling", "Floor", "Sqrt", "Exp", "Log", "Erf", "Sigmoid")
+    ),
+    *(_real(name) for name in ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh")),
+    *(_real(name, since=4) for name in ("Asinh", "Acosh", "Atanh", "Mish")),
+    _real("HSwish", "hard_swish", 4),
+    _real("SoftPlus", since=4),
+    _real("SoftSign", since=9),
+    _real(
+        "Elu",
+        attributes=(number("alpha", None, "A number of the formula.")._replace(required=True),),
+        parameters=(("alpha", "alpha"),),
+    ),
+    _real("Gelu", since=2, last=6),
+    _real("Gelu", since=7, attributes=(_FORMULA,), variants=(("approximation_mode", "TANH", "gelu_tanh"),)),
+)

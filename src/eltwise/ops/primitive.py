@@ -1,0 +1,130 @@
+"""What a primitive is: a record of everything that the package knows of one elementary operation on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from eltwise.core.dtypes import ElementType, Kind
+
+ArrayFunction = Callable[..., Any]
+"""Takes the operands as arrays that broadcast, and ``out`` and ``casting`` as NumPy's ufuncs do; then parameters."""
+
+Instructions = tuple[str, ...]
+"""LLVM instructions as templates, each the value of one instruction; the last one is the result.
+
+``{a}``, ``{b}`` and ``{c}`` are the operands, ``{0}``, ``{1}`` the results of earlier instructions, ``{T}`` the type
+that the primitive computes in, ``{t}`` its name in intrinsics, ``{B}`` the type of conditions, ``{zero}``, ``{one}``,
+``{minus_one}`` numbers, and a parameter's name its value. No instruction may trap or be undefined for any operands,
+zeros in divisors included: kernels also compute lanes whose results are thrown away.
+"""
+
+FormT = TypeVar("FormT")
+
+NUMERIC: tuple[Kind, ...] = ("float", "signed", "unsigned")
+
+
+class Interval(NamedTuple):
+    """All integers from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    def is_within(self, other: Interval) -> bool:
+        """Whether the other interval holds all of it."""
+        return other.low <= self.low and self.high <= other.high
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Primitive:
+    """One elementary operation on elements.
+
+    Attributes:
+        name: what expressions, the oracle and the conformance run call it.
+        operands: the type of each operand: the type variable T, a boolean, or any type.
+        notation: how it is written: ``{} - {}`` between operands, ``max({})`` around a list of them.
+        numpy: the function on arrays, by kind of T.
+        llvm: the instructions on single elements or vectors, by kind; float16 and bfloat16 are computed in float32.
+        value_range: the interval of the exact integer results, from those of the operands.
+        is_modular: whether an integer result modulo 2^n depends on the operands modulo 2^n only, so that an operand
+            may have been computed in a wider type without wrapping.
+        rounds: whether the exact result of floats may be no float of their type. A result that is rounded to p2
+            digits and then to p is the one that is rounded once where p2 >= 2 p + 2 (Figueroa, "When is double
+            rounding innocuous?", 1995); what never rounds is the same in every wider type.
+        widens: whether a result in a wider type, rounded to the narrow one, is the narrow one's: by the rule above
+            for sums, products, quotients and square roots, and not for other real functions.
+        commutes: whether the operands may change places.
+        libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
+        result: whether the result has type T, is a boolean, or has the type that the parameter ``to`` states.
+        parameters: the names of the numbers that belong to a step, as an attribute of an operator.
+        is_real: whether it is a function of real numbers, rounded once, which kernels have a module for; it then states
+            neither NumPy functions nor instructions.
+        on_bits: whether operands of type T are read, and the result is written, as bits: a NaN keeps its payload.
+        divides: whether it is undefined for integers and a second operand of 0, which is refused.
+        idempotent: whether it gives an operand as it is where both operands are that one.
+        ignores_zero_sign: whether specifications leave open which zero it gives of operands with zeros of both signs.
+    """
+
+    name: str
+    operands: tuple[Literal["T", "boolean", "any"], ...]
+    notation: str
+    numpy: Mapping[Kind, ArrayFunction]
+    llvm: Mapping[Kind, Instructions]
+    value_range: Callable[..., Interval]
+    is_modular: bool = False
+    rounds: bool = False
+    widens: bool = True
+    commutes: bool = False
+    libraries: Mapping[str, Mapping[Kind, str]]
+    result: Literal["same", "boolean", "to"] = "same"
+    parameters: tuple[str, ...] = ()
+    is_real: bool = False
+    on_bits: bool = False
+    divides: bool = False
+    idempotent: bool = False
+    ignores_zero_sign: bool = False
+
+    @property
+    def arity(self) -> int:
+        """The number of operands."""
+        return len(self.operands)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of element types that T may be of."""
+        return ("float",) if self.is_real else tuple(self.numpy)
+
+    @property
+    def main(self) -> int:
+        """The first operand of type T."""
+        return self.operands.index("T") if "T" in self.operands else 0
+
+    def numpy_function(self, element_type: ElementType) -> ArrayFunction:
+        """The function on arrays of an element type."""
+        return self._of_kind(self.numpy, element_type, "NumPy function")
+
+    def instructions(self, element_type: ElementType) -> Instructions:
+        """The LLVM instructions for an element type."""
+        return self._of_kind(self.llvm, element_type, "LLVM instructions")
+
+    def library_name(self, library: str, element_type: ElementType) -> str:
+        """The name of the function in a library."""
+        return self._of_kind(self.libraries.get(library, {}), element_type, f"function of {library}")
+
+    def _of_kind(self, forms: Mapping[Kind, FormT], element_type: ElementType, what: str) -> FormT:
+        if element_type.kind not in forms:
+            raise LookupError(f"the primitive {self.name} states no {what} for {element_type}")
+        return forms[element_type.kind]
+
+
+def of_kinds(form: FormT, kinds: tuple[Kind, ...] = NUMERIC) -> dict[Kind, FormT]:
+    """The same form for several kinds of element types."""
+    return dict.fromkeys(kinds, form)
+
+
+def library_names(numpy: str, torch: str, kinds: tuple[Kind, ...] = NUMERIC) -> dict[str, Mapping[Kind, str]]:
+    """The names in libraries; JAX follows NumPy."""
+    return {
+        library: dict.fromkeys(kinds, name) for library, name in (("numpy", numpy), ("torch", torch), ("jax", numpy))
+    }

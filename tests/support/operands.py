@@ -1,0 +1,87 @@
+"""Operands of the types that an operator version or a primitive takes, and what the reference gives for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from eltwise import oracle
+from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.primitive import Primitive
+from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.oracle import array_of, hard_values
+
+NUMBERS: Mapping[str, Hashable] = {
+    "alpha": 0.75,
+    "beta": 0.25,
+    "gamma": 1.5,
+    "low": -1.5,
+    "high": float(np.float32(0.1)),
+    "detect_negative": False,
+    "detect_positive": True,
+}
+"""A value for every parameter of a primitive."""
+
+REQUIRED: Mapping[str, object] = {"direction": "LEFT", "min": -1.5, "max": 2.25, "alpha": 0.75}
+"""A value for every attribute that must be stated."""
+
+
+def expression(primitive: Primitive) -> Expression:
+    """A primitive as an expression, with parameters."""
+    return expression_of(primitive.name, None, tuple((name, NUMBERS[name]) for name in primitive.parameters))
+
+
+def pool(element_type: ElementType) -> np.ndarray:
+    """The hard values of a type."""
+    return hard_values.hard_values(element_type) if element_type.is_numeric else array_of(element_type, (0, 1))
+
+
+def required(schema: ElementwiseSchema) -> dict[str, Any]:
+    """The attributes that must be stated."""
+    return {attribute.name: REQUIRED[attribute.name] for attribute in schema.attributes if attribute.required}
+
+
+def choices(schema: ElementwiseSchema) -> list[dict[str, Any]]:
+    """The attributes that decide what an operator computes."""
+    one = required(schema)
+    return [one, *({**one, name: value} for name, value, _function in schema.variants)]
+
+
+def with_parameters(schema: ElementwiseSchema) -> dict[str, Any]:
+    """Attributes with a value other than the default for each parameter."""
+    attributes = required(schema)
+    for attribute, name in schema.parameters:
+        kind = next(each.kind for each in schema.attributes if each.name == attribute)
+        value = NUMBERS[name]
+        attributes[attribute] = int(bool(value)) if kind == "int" else value
+    return attributes
+
+
+def operand_types(schema: ElementwiseSchema, element_type: ElementType, count: int) -> list[ElementType]:
+    """The types of operands, where T is ``element_type``."""
+    others = schema.other_types or (None,) * count
+    return [other[0] if other else element_type for other in others[:count]]
+
+
+def drawn(types: Sequence[ElementType], size: int, seed: int, *, divides: bool = False) -> list[np.ndarray]:
+    """Hard and random values; no integer divisor is 0."""
+    generator = np.random.default_rng(seed)
+    operands = []
+    for element_type in types:
+        values = pool(element_type)
+        if element_type is not BOOL:
+            values = np.concatenate([values, hard_values.random_bits(element_type, 200, seed)])
+        operands.append(values[generator.integers(0, values.size, size)])
+    if divides and types[-1].is_integer:
+        operands[-1] = np.where(operands[-1] == 0, types[-1].storage.type(1), operands[-1])
+    return operands
+
+
+def expected(operation: Operation, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """What the reference gives for an operator version with attributes, on operands of one shape."""
+    steps = operation.expression(len(operands)).steps
+    parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
+    return oracle.evaluate(operation.function, *operands, rule="none", parameters=parameters)
