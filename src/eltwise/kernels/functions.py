@@ -185,7 +185,7 @@ def write_function(
         estimate = estimates.FORMULAS[name](argument, **parameters)
         if element_type is FLOAT32 and name not in (*_CIRCULAR, *estimates.INEXACT):
             near = narrowed(estimate)
-            return again_where(near, _is_unclear(estimate, near), lambda _mask: checked(argument, estimate))
+            return _again(near, _is_unclear(estimate, near), lambda _mask: checked(argument, estimate))
         return checked(argument, estimate)
 
     def again(result: Vector, mask: str) -> str:
@@ -200,12 +200,12 @@ def write_function(
             undecided = code.let(f"and {of(lanes, 'i1')} {undecided}, {flags}")
         if name in _CIRCULAR and element_type is not FLOAT16:
             undecided = code.let(f"or {of(lanes, 'i1')} {undecided}, {_is_far(argument)}")
-        return again_where(result, undecided, lambda mask: again(result, mask))
+        return _again(result, undecided, lambda mask: again(result, mask))
 
     if element_type is FLOAT32 or name in _NEVER_SINGLE or (name == "swish" and parameters["alpha"] != 1):
         return by_double()
     estimate = estimates.FORMULAS[name](single, **parameters)
-    return again_where(estimate, _undecided_single(element_type, name, single, estimate), lambda _mask: by_double())
+    return _again(estimate, _undecided_single(element_type, name, single, estimate), lambda _mask: by_double())
 
 
 def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str:
@@ -241,15 +241,28 @@ def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str
     def again(mask: str) -> str:
         return compute_each(result, mask, _accurate(code, name, parameters, FLOAT64), [(x.type, x.name)])
 
-    return again_where(result, undecided, again)
+    return _again(result, undecided, again)
 
 
-def again_where(result: Vector, flags: str, again: Callable[[str], str]) -> str:
+def _again(result: Vector, flags: str, again: Callable[[str], str]) -> str:
     """A result, or what is computed again, of flags as bits, where some flag is set."""
-    code, bits = result.code, f"i{result.lanes}"
-    mask = flags if result.lanes == 1 else code.let(f"bitcast {of(result.lanes, 'i1')} {flags} to {bits}")
-    is_any = code.let(f"icmp ne {bits} {mask}, 0")
-    return code.choose(is_any, [(result.type, result.name)], lambda: [again(mask)], is_rare=True)[0]
+    values = [(result.type, result.name)]
+    return where_any(result.code, flags, result.lanes, values, lambda mask: [again(mask)], is_rare=True)[0]
+
+
+def where_any(
+    code: Instructions,
+    flags: str,
+    lanes: int,
+    values: Sequence[tuple[str, str]],
+    body: Callable[[str], Sequence[str]],
+    *,
+    is_rare: bool = False,
+) -> list[str]:
+    """Values, types and names, or what is made of them where some flag is set; that is given the flags as bits."""
+    mask = flags if lanes == 1 else code.let(f"bitcast {of(lanes, 'i1')} {flags} to i{lanes}")
+    is_any = code.let(f"icmp ne i{lanes} {mask}, 0")
+    return code.choose(is_any, values, lambda: body(mask), is_rare=is_rare)
 
 
 def compute_each(result: Vector, mask: str, function: str, operands: Sequence[tuple[str, str]]) -> str:

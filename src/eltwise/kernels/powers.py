@@ -7,6 +7,7 @@ such a number comes so near to that it can be nothing else.
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from math import inf, nan
 
@@ -19,11 +20,11 @@ from eltwise.kernels.functions import (
     LAYOUTS,
     LEAST,
     MOST,
-    again_where,
     compute_each,
     narrowed,
     odd,
     undecided_of,
+    where_any,
 )
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
@@ -40,21 +41,29 @@ _LARGEST_FRACTION = 2.0**52
 """From here on float64 are whole numbers."""
 
 
-def estimate(x: F, y: F) -> tuple[F, F, F]:
-    """Powers of float64 with their signs, what is added to their magnitudes, and the error that this may have.
-
-    The last one is 0 where a magnitude is rounded once or special.
-    """
-    size, zero = abs(x), y.constant(0.0)
+def _simple(x: F, y: F) -> tuple[F, F]:
+    """Magnitudes of special powers and of those that are rounded once, and 0 where these are all."""
+    size = abs(x)
     rough = y * estimates.log(size)
+    is_estimated = abs(rough).where("olt", _FARTHEST, 1.0, 0.0)
+    magnitude = rough.where("ogt", 0.0, inf, rough.where("olt", 0.0, 0.0, rough))
+    powers = ((0.0, y.constant(1.0)), (2.0, size * size), (1.0, size), (0.5, size.sqrt()), (-1.0, 1.0 / size))
+    for exponent, power in powers:
+        magnitude = y.where("oeq", exponent, power, magnitude)
+        is_estimated = y.where("oeq", exponent, 0.0, is_estimated)
+    return size.where("oeq", 1.0, 1.0, magnitude), size.where("oeq", 1.0, 0.0, is_estimated)
+
+
+def _estimate(x: F, y: F) -> tuple[F, F, F]:
+    """Magnitudes as sums of two float64, and what these may lack."""
+    size, zero = abs(x), y.constant(0.0)
     pair = estimates.exp(Pair(y, zero) * estimates.log(Pair(size, zero)))
-    magnitude = rough.where("ogt", _FARTHEST, inf, rough.where("olt", -_FARTHEST, 0.0, pair.high))
-    error = abs(rough).where("olt", _FARTHEST, pair.high * (abs(rough) + 1.0) * _ERROR, 0.0)
-    for exponent, value in ((0.0, zero + 1.0), (2.0, size * size), (1.0, size), (0.5, size.sqrt()), (-1.0, 1.0 / size)):
-        magnitude, error = y.where("oeq", exponent, value, magnitude), y.where("oeq", exponent, 0.0, error)
-    magnitude, error = size.where("oeq", 1.0, 1.0, magnitude), size.where("oeq", 1.0, 0.0, error)
-    value = x.where("oeq", 1.0, 1.0, y.where("oeq", 0.0, 1.0, magnitude * _sign(x, y)))
-    return value, pair.low, error
+    return pair.high, pair.low, pair.high * (abs(y * estimates.log(size)) + 1.0) * _ERROR
+
+
+def _signed(x: F, y: F, magnitude: F) -> F:
+    value = magnitude * _sign(x, y)
+    return x.where("oeq", 1.0, 1.0, y.where("oeq", 0.0, 1.0, value))
 
 
 def _sign(x: F, y: F) -> F:
@@ -88,16 +97,20 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     assert element_type is not None
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
-        values, low, error = (np.array(each.values) for each in estimate(Array(wide), Array(y)))
-        size = np.abs(values)
+        bases, exponents = Array(wide), Array(y)
+        magnitude, is_estimated = _simple(bases, exponents)
+        high, low, error = (each.values for each in _estimate(bases, exponents))
+        estimated = is_estimated.values != 0
+        size = np.where(estimated, high, magnitude.values)
+        values = _signed(bases, exponents, Array(size)).values
         sides = (cast(size + (low + sign * error), FLOAT64, element_type, False) for sign in (-1, 1))
         below, above = (side.astype(np.float64) for side in sides)
-        undecided = (error != 0) & np.isfinite(values) & ((below != above) | (size < LEAST) | (size > MOST))
+        undecided = estimated & np.isfinite(values) & ((below != above) | (size < LEAST) | (size > MOST))
         for index in zip(*np.nonzero(undecided), strict=True):
             operands = (real_formulas.of_float(float(each)) for each in (abs(wide[index]), y[index]))
             real, layout = real_power(*operands), LAYOUTS.get(element_type)
-            magnitude = rounded(real, *layout) if layout else rounded_to_odd(real)
-            values[index] = np.copysign(magnitude, values[index])
+            nearest = rounded(real, *layout) if layout else rounded_to_odd(real)
+            values[index] = math.copysign(nearest, values[index])
         return cast(values, FLOAT64, element_type, False)
 
 
@@ -126,30 +139,43 @@ def write_power(code: Instructions, element_type: ElementType, lanes: int, x: st
     base, exponent = Vector(code, lanes, x), Vector(code, lanes, y)
     if element_type is not FLOAT64:
         base = Vector(code, lanes, code.let(f"fpext {of(lanes, 'float')} {x} to {base.type}"))
-    value, low, error = estimate(base, exponent)
-    size, flags = abs(value), of(lanes, "i1")
+    flags = of(lanes, "i1")
 
     def flag(comparison: str, one: Vector, other: Vector | float) -> str:
         limit = other if isinstance(other, Vector) else one.constant(other)
         return code.let(f"fcmp {comparison} {one.type} {one.name}, {limit.name}")
 
-    sides = [size + (low - error), size + (low + error)]
-    unsure = [flag("one", *sides), flag("olt", size, LEAST), flag("ogt", size, MOST)]
-    result = value
+    magnitude, is_estimated = _simple(base, exponent)
+    estimated = flag("one", is_estimated, 0.0)
+    zero = magnitude.constant(0.0)
+
+    def by_pairs(_mask: str) -> list[str]:
+        high, low, error = _estimate(base, exponent)
+        chosen = code.let(f"select {flags} {estimated}, {base.type} {high.name}, {base.type} {magnitude.name}")
+        return [chosen, low.name, error.name]
+
+    numbers = [(base.type, each.name) for each in (magnitude, zero, zero)]
+    names = where_any(code, estimated, lanes, numbers, by_pairs)
+    size, low, error = (Vector(code, lanes, name) for name in names)
+    result = value = _signed(base, exponent, size)
+    unsure = [
+        flag("une", size + (low - error), size + (low + error)),
+        flag("ult", size, LEAST),
+        flag("ugt", size, MOST),
+    ]
     if element_type is not FLOAT64:
-        unsure, result = (
-            [undecided_of(element_type, size)[1]],
-            narrowed(value) if element_type is FLOAT32 else odd(value),
-        )
+        unsure = [undecided_of(element_type, size)[1]]
+        result = narrowed(value) if element_type is FLOAT32 else odd(value)
     any_unsure = reduce(lambda one, other: code.let(f"or {flags} {one}, {other}"), unsure)
-    estimated = code.let(f"and {flags} {flag('one', error, 0.0)}, {flag('olt', size, inf)}")
+    estimated = code.let(f"and {flags} {estimated}, {flag('olt', abs(value), inf)}")
     function = _accurate(code, element_type)
 
-    def again(mask: str) -> str:
+    def again(mask: str) -> list[str]:
         magnitudes = compute_each(result, mask, function, [(base.type, base.name), (exponent.type, y)])
-        return Vector(code, lanes, magnitudes, result.precision).signed_as(result).name
+        return [Vector(code, lanes, magnitudes, result.precision).signed_as(result).name]
 
-    return again_where(result, code.let(f"and {flags} {any_unsure}, {estimated}"), again)
+    undecided = code.let(f"and {flags} {any_unsure}, {estimated}")
+    return where_any(code, undecided, lanes, [(result.type, result.name)], again, is_rare=True)[0]
 
 
 def _accurate(code: Instructions, element_type: ElementType) -> str:
