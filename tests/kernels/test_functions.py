@@ -12,7 +12,8 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, functions, jit
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.vectors import Array
+from eltwise.kernels.rounding_tests import SAFE_ARGUMENT, SAFE_RESULT, SINGLE_ERROR, SINGLE_LEAST
+from eltwise.kernels.vectors import SINGLE, Array, Vector
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
 
@@ -21,7 +22,18 @@ TYPES = [FLOAT16, BFLOAT16, FLOAT32, FLOAT64]
 NAMES = sorted(functions.FUNCTIONS[FLOAT32])
 
 
-def _text(name: str, parameters: tuple[tuple[str, float], ...], element_type: ElementType, lanes: int) -> str:
+def _estimate_text(name: str, parameters: tuple[tuple[str, float], ...]) -> str:
+    """A kernel of estimates in float32."""
+    return _text(name, parameters, FLOAT32, 16, is_estimate=True)
+
+
+def _text(
+    name: str,
+    parameters: tuple[tuple[str, float], ...],
+    element_type: ElementType,
+    lanes: int,
+    is_estimate: bool = False,
+) -> str:
     """A kernel of whole vectors: how many elements, and the addresses of the argument and of the result."""
     code, bits = Instructions(has_fused=jit.target().has_fused), element_type.bits
     count, *addresses = (code.argument(number) for number in range(3))
@@ -31,7 +43,10 @@ def _text(name: str, parameters: tuple[tuple[str, float], ...], element_type: El
         offset = code.let(f"mul i64 {index}, {bits // 8}")
         loaded = code.let(f"load {of(lanes, f'i{bits}')}, ptr {code.moved(source, offset)}, align 1")
         x = code.widened(element_type, lanes, loaded)
-        value = functions.write_function(code, name, dict(parameters), element_type, lanes, x)
+        if is_estimate:
+            value = estimates.FORMULAS[name](Vector(code, lanes, x, SINGLE), **dict(parameters)).name
+        else:
+            value = functions.write_function(code, name, dict(parameters), element_type, lanes, x)
         result = code.narrowed(element_type, lanes, value)
         code.do(f"store {of(lanes, f'i{bits}')} {result}, ptr {code.moved(target, offset)}, align 1")
 
@@ -42,10 +57,14 @@ def _text(name: str, parameters: tuple[tuple[str, float], ...], element_type: El
 def by_kernel(
     name: str, x: np.ndarray, element_type: ElementType, parameters: Mapping[str, float], lanes: int = 16
 ) -> np.ndarray:
+    return _run(jit.compiled(_text, name, tuple(parameters.items()), element_type, lanes), x, lanes)
+
+
+def _run(kernel: jit.Kernel, x: np.ndarray, lanes: int) -> np.ndarray:
     padded = np.concatenate([x, np.zeros(-x.size % lanes, x.dtype)])
     result = np.empty_like(padded)
-    arguments = np.array([padded.size, padded.ctypes.data, result.ctypes.data])
-    jit.compiled(_text, name, tuple(parameters.items()), element_type, lanes)(arguments.ctypes.data, 0, 0)
+    numbers = np.array([padded.size, padded.ctypes.data, result.ctypes.data])
+    kernel(numbers.ctypes.data, 0, 0)
     return result[: x.size]
 
 
@@ -134,3 +153,19 @@ def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
             real = function.ball(arb(argument), **exact)
             assert abs(float((near / real - 1).mid())) < estimates.ERROR / 1.5, argument
             assert abs(float(((arb(first) + second) / real - 1).mid())) < estimates.PAIR_ERROR / 1.5, argument
+
+
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("name", sorted(set(estimates.FORMULAS) - set(functions.NEVER_SINGLE)))
+def test_estimates_in_float32_stay_well_within_their_error(name: str, element_type: ElementType) -> None:
+    """Of all numbers of 16 bits for which they are used."""
+    parameters = oracle_function(name).parameters
+    x = wide(np.arange(1 << 16, dtype=np.uint16).view(element_type.storage))
+    x = x[np.isfinite(x)]
+    if element_type is BFLOAT16:
+        x = x[(np.abs(x) >= SINGLE_LEAST) if name == "log" else (np.abs(x) <= SAFE_ARGUMENT)]
+    single = wide(_run(jit.compiled(_estimate_text, name, tuple(parameters.items())), x.astype(np.float32), 16))
+    with np.errstate(all="ignore"):
+        value = np.broadcast_to(estimates.FORMULAS[name](Array(x), **parameters).values, x.shape)
+        error = np.abs(single / value - 1)[np.isfinite(value) & (np.abs(value) > SAFE_RESULT) & (np.abs(value) < 1e5)]
+    assert error.max() < SINGLE_ERROR / 1.5

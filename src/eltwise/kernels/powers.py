@@ -16,19 +16,13 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
-from eltwise.kernels.functions import (
-    LAYOUTS,
-    LEAST,
-    MOST,
-    compute_each,
-    narrowed,
-    odd,
-    undecided_of,
-    where_any,
-)
+from eltwise.kernels.function_values import LAYOUTS, LEAST, MOST
+from eltwise.kernels.functions import compute_each, where_any
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.soft_floats import R, define, of_double, rounded, rounded_to_odd
+from eltwise.kernels.rounding_tests import narrowed, odd, undecided_of
+from eltwise.kernels.soft_code import R, define, of_double
+from eltwise.kernels.soft_floats import rounded, rounded_to_odd
 from eltwise.kernels.vectors import Array, F, Vector
 
 _FARTHEST = 800.0

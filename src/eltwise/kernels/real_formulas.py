@@ -11,7 +11,8 @@ from math import factorial, isqrt
 from math import log as natural_log
 from typing import Any
 
-from eltwise.kernels.soft_floats import DIGITS, ZERO, R, Soft, pi_digits, soft
+from eltwise.kernels.soft_code import R
+from eltwise.kernels.soft_floats import DIGITS, ZERO, Soft, pi_digits, soft
 
 _GUARD = 64
 """How many digits the integers that constants are computed in have beyond those of the results."""
