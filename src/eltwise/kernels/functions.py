@@ -29,7 +29,7 @@ _ONE_STEP = ("leaky_relu",)
 """Formulas of one product, which float32 and float64 round once."""
 
 NEVER_SINGLE = (*CIRCULAR, "celu", "gelu_tanh", "hard_sigmoid")
-"""Functions whose float32 estimates may be worse than ``SINGLE_ERROR``."""
+"""Functions whose float32 estimates may be worse than ``single_error``."""
 
 FUNCTIONS: dict[ElementType, frozenset[str]] = {
     element_type: frozenset([*estimates.FORMULAS, *ROOTS]) for element_type in LAYOUTS

@@ -9,15 +9,16 @@ from eltwise.kernels import estimates
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.vectors import SINGLE, Vector
 
-SINGLE_ERROR = 2.0**-19
-"""The relative error that no estimate in float32 reaches for arguments of 16 bits; tests show that none has half of
-it."""
-
 SINGLE_LEAST = 2.0**-126
 """The least normal float32."""
 
 SAFE_ARGUMENT, SAFE_RESULT = 80.0, 2.0**-118
 """Estimates in float32 of larger arguments and smaller results may have met numbers that are not normal."""
+
+
+def single_error(name: str) -> float:
+    """The relative error, a power of two, that no estimate in float32 reaches for an argument of 16 bits."""
+    return 2.0**-20 if name == "gelu" else 2.0**-21
 
 
 def narrowed(value: Vector) -> Vector:
@@ -65,7 +66,7 @@ def undecided_of(element_type: ElementType, estimate: Vector) -> tuple[Vector, s
 def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: Vector) -> str:
     """Flags where real values near float32 estimates might be rounded otherwise."""
     if element_type is FLOAT16:
-        return _differs_in_half(estimate, SINGLE_ERROR)
+        return _differs_in_half(estimate, single_error(name))
     code, kind, flags = x.code, of(x.lanes, "i32"), of(x.lanes, "i1")
     bits = code.let(f"bitcast {estimate.type} {estimate.name} to {kind}")
     size = code.let(f"shl {kind} {bits}, {constant(x.lanes, 'i32', 1)}")
@@ -75,7 +76,7 @@ def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: 
     comparison, bound = ("olt", SINGLE_LEAST) if name == "log" else ("ogt", SAFE_ARGUMENT)
     is_beyond = code.let(f"fcmp {comparison} {x.type} {abs(x).name}, {x.constant(bound).name}")
     unsafe = code.let(f"or {flags} {is_small}, {is_beyond}")
-    return code.let(f"or {flags} {unsafe}, {_is_near_tie(estimate, int(SINGLE_ERROR * 2**24))}")
+    return code.let(f"or {flags} {unsafe}, {_is_near_tie(estimate, int(single_error(name) * 2**24))}")
 
 
 def is_unclear(estimate: Vector, near: Vector) -> str:
