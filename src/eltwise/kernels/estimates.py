@@ -276,7 +276,7 @@ def acos(x: F) -> F:
 
 def hard_sigmoid(x: F, alpha: float, beta: float) -> F:
     """``alpha * x + beta`` between 0 and 1: where the terms cancel, their sum is exact."""
-    return _at_most(_at_least(x * alpha + beta, 0.0), 1.0)
+    return _at_most(_at_least(x.fused(alpha, beta), 0.0), 1.0)
 
 
 def hard_swish(x: F) -> F:

@@ -28,9 +28,6 @@ __all__ = ["FUNCTIONS", "evaluate", "numbers_of", "write_function"]
 _ONE_STEP = ("leaky_relu",)
 """Formulas of one product, which float32 and float64 round once."""
 
-NEVER_SINGLE = (*CIRCULAR, "celu", "gelu_tanh", "hard_sigmoid")
-"""Functions whose float32 estimates may be worse than ``single_error``."""
-
 FUNCTIONS: dict[ElementType, frozenset[str]] = {
     element_type: frozenset([*estimates.FORMULAS, *ROOTS]) for element_type in LAYOUTS
 }
@@ -40,6 +37,13 @@ FUNCTIONS: dict[ElementType, frozenset[str]] = {
 def numbers_of(step: Step) -> dict[str, float]:
     """The parameters of a step that is a real function."""
     return {name: value for name, value in step.parameters if isinstance(value, float)}
+
+
+def is_estimated_in_single(name: str, parameters: Mapping[str, float], *, has_fused: bool) -> bool:
+    """Whether an estimate in float32 keeps within ``single_error``, for types of 16 bits."""
+    if name in (*CIRCULAR, "celu", "gelu_tanh") or (name == "swish" and parameters["alpha"] != 1):
+        return False
+    return name != "hard_sigmoid" or has_fused  # Where its terms cancel, the product must not be rounded.
 
 
 def write_function(
@@ -91,7 +95,7 @@ def write_function(
             undecided = code.let(f"or {of(lanes, 'i1')} {undecided}, {is_far(argument)}")
         return _again(result, undecided, lambda mask: again(result, mask))
 
-    if element_type is FLOAT32 or name in NEVER_SINGLE or (name == "swish" and parameters["alpha"] != 1):
+    if element_type is FLOAT32 or not is_estimated_in_single(name, parameters, has_fused=code.has_fused):
         return by_double()
     estimate = estimates.FORMULAS[name](single, **parameters)
     return _again(estimate, undecided_single(element_type, name, single, estimate), lambda _mask: by_double())

@@ -1,7 +1,7 @@
 """Vectors of floats as operands of Python's operators: LLVM's values, and NumPy's arrays with the same methods. Pure.
 
-A formula that is written once computes in both. LLVM may fuse the product and the sum of ``fused``, NumPy does not;
-bounds of errors hold for both. Nothing else is ever fused or reordered.
+A formula that is written once computes in both. Processors that can do so fuse the product and the sum of ``fused``,
+others and NumPy do not; bounds of errors hold for both. Nothing else is ever fused or reordered.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class Vector:
 
     def fused(self, factor: Number, addend: Number) -> Vector:
         """``self * factor + addend``, rounded once or twice."""
-        return self._intrinsic("fmuladd", self, factor, addend)
+        if self.code.has_fused:
+            return self._intrinsic("fma", self, factor, addend)
+        return self * factor + addend
 
     def product(self, other: Vector) -> tuple[Vector, Vector]:
         """Float64 products, and exactly what their rounding lost."""
