@@ -6,7 +6,7 @@ IEEE 754 has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, nan, pi
 from typing import Any, TypeVar
 
@@ -50,13 +50,21 @@ def _polynomial(x: F, name: str) -> F:
     return result
 
 
+def _less(x: F, whole: F, parts: Sequence[float]) -> F:
+    """What is left of numbers beyond whole numbers of the sum of parts."""
+    if isinstance(x, Pair):
+        return x.less(whole, parts)
+    for part in parts:
+        x = whole.fused(-part, x)
+    return x
+
+
 def _exponential(x: F) -> tuple[F, F]:
     """``s``, a power of two, and ``p`` of exp(x) = s + s p; magnitudes above ``largest`` count as this number."""
     precision = x.precision
     rest = _at_most(_at_least(x, -precision.largest), precision.largest)
     whole, power = rest.split(1 / coefficients.LOG2[0])
-    for part in precision.log2:
-        rest = whole.fused(-part, rest)
+    rest = _less(rest, whole, precision.log2)
     return power, rest * _polynomial(rest, "EXPM1")
 
 
@@ -201,10 +209,7 @@ def gelu_tanh(x: F) -> F:
 def _reduced(x: F) -> tuple[F, F]:
     """What is left of numbers up to ``FARTHEST_ANGLE`` beyond a multiple of pi / 2, and the multiple as a float64."""
     whole = x.split(2 / pi)[0]
-    rest = x
-    for part in x.precision.half_pi:
-        rest = whole.fused(-part, rest)
-    return rest, whole
+    return _less(x, whole, x.precision.half_pi), whole
 
 
 def _sine(rest: F, square: F) -> F:

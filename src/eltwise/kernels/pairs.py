@@ -5,6 +5,7 @@ The methods are those of ``Vector`` and ``Array``, whose formulas compute in pai
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
@@ -42,7 +43,10 @@ class Pair(Generic[F]):
         return Pair(self.high.constant(high), self.high.constant(low))
 
     def __add__(self, other: Pair[F] | float) -> Pair[F]:
-        pair = self._of(other)
+        if not isinstance(other, Pair):
+            total, lost = two_sum(self.high, self.high.constant(other))
+            return Pair(*_fast_sum(total, lost + self.low))
+        pair = other
         total, lost = two_sum(self.high, pair.high)
         return Pair(*_fast_sum(total, lost + (self.low + pair.low)))
 
@@ -58,9 +62,11 @@ class Pair(Generic[F]):
         return -self + other
 
     def __mul__(self, other: Pair[F] | float) -> Pair[F]:
-        pair = self._of(other)
-        product, lost = self.high.product(pair.high)
-        return Pair(*_fast_sum(product, lost + (self.high * pair.low + self.low * pair.high)))
+        if not isinstance(other, Pair):
+            product, lost = self.high.product(self.high.constant(other))
+            return Pair(*_fast_sum(product, self.low.fused(other, lost)))
+        product, lost = self.high.product(other.high)
+        return Pair(*_fast_sum(product, self.high.fused(other.low, self.low.fused(other.high, lost))))
 
     def __truediv__(self, other: Pair[F] | float) -> Pair[F]:
         pair = self._of(other)
@@ -77,7 +83,12 @@ class Pair(Generic[F]):
 
     def fused(self, factor: Pair[F] | float, addend: Pair[F] | float) -> Pair[F]:
         """``self * factor + addend``."""
-        return self * factor + addend
+        if not isinstance(factor, Pair) or not isinstance(addend, Pair):
+            return self * factor + addend
+        product, lost = self.high.product(factor.high)
+        lost = self.high.fused(factor.low, self.low.fused(factor.high, lost))
+        total, rest = two_sum(product, addend.high)
+        return Pair(*_fast_sum(total, rest + (lost + addend.low)))
 
     def sqrt(self) -> Pair[F]:
         """The square roots; 0 of 0."""
@@ -96,6 +107,14 @@ class Pair(Generic[F]):
         """``one`` where a comparison of the first part with a limit holds, else ``other``."""
         a, b = self._of(one), self._of(other)
         return Pair(*(self.high.where(comparison, limit, x, y) for x, y in ((a.high, b.high), (a.low, b.low))))
+
+    def less(self, whole: Pair[F], parts: Sequence[float]) -> Pair[F]:
+        """What is left beyond a whole number of the sum of parts, whose products with it are exact but for the last."""
+        rest, low = self.high - whole.high * parts[0], self.low
+        for part in parts[1:]:
+            rest, lost = two_sum(rest, whole.high * -part)
+            low = low + lost
+        return Pair(*_fast_sum(rest, low))
 
     def split(self, factor: float) -> tuple[Pair[F], Pair[F]]:
         """The integer next to ``self * factor``, and 2 to this power."""
@@ -117,5 +136,5 @@ class Pair(Generic[F]):
             value = value.fused(x, number)
         result = Pair(value, x.constant(0.0))
         for pair in reversed(pairs):
-            result = result * self + self.real(*pair)
+            result = result.fused(self, self.real(*pair))
         return result
