@@ -102,3 +102,22 @@ def test_the_layer_that_loses_most_by_quantization_is_first(worst: int, is_swapp
 def _values(model: onnx.ModelProto, inputs: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
     session = onnxruntime.InferenceSession(model.SerializeToString())
     return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+@pytest.mark.parametrize("hidden_by", ["Relu(p)", "Clip(p, low, high)", "Min(p, high)"])
+@pytest.mark.parametrize("against", ["Planted", "float64"])
+def test_an_overflow_is_named_before_the_rounding_that_leads_to_it(hidden_by: str, against: str, seed: int) -> None:
+    """One product is infinite as its operands are rounded up to bfloat16, and the next node hides that."""
+    rng, size = np.random.default_rng(seed), np.float32(2.0**64 - 2.0**55)
+    x, w = (rng.standard_normal((24, 24)).astype(np.float32) for _ in range(2))
+    x[0], w[:, 0] = 0, 0
+    x[0, 0] = w[0, 0] = size
+    limits = {"low": np.float32(-6), "high": np.float32(6)}
+    inputs = "float[24, 24] x, float[24, 24] w, float low, float high"
+    text = f"g ({inputs}) => (float[24, 24] z) {{ p = MatMul(x, w) z = {hidden_by} }}"
+    model = named(parsed(text))
+    del model.graph.input[2:]
+    model.graph.initializer.extend(numpy_helper.from_array(np.array(one), name) for name, one in limits.items())
+    report = eltwise.trace(model, runtime="Bfloat16", against=against, inputs={"x": x, "w": w})
+    assert (report.first_name, report.nodes[0].cause) == ("matmul_0", "overflow"), str(report)
+    assert report.nodes[0].explanation == "1 of 576 results leave the range of float32 (3.4028e+38)"

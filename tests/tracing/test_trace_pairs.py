@@ -11,11 +11,16 @@ import numpy as np
 import onnx
 import openvino
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import eltwise
+from eltwise.conversion import model_of
+from eltwise.core.dtypes import FLOAT16
+from eltwise.formats.onnx.float_types import in_float_type
+from eltwise.model import read
 from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
 from support.local_hosts import use_local_hosts
@@ -31,6 +36,7 @@ def _local() -> Iterator[None]:
         yield
 
 
+LARGEST_FLOAT16 = 65504
 FAULTS = ("none", "in the first", "in the second")
 
 
@@ -101,11 +107,48 @@ def test_constants_that_differ_are_named_in_both_orders(
     blamed = {node.name for node in report.nodes if node.blame in ("own", "in_graph", "fused", "changed")}
     assert blamed <= readers
     if report.is_good:
+        notes = [note for note in report.notes if "another constant in the other model" in note]
+        assert len(notes) == bool(chosen), str(report)
+        assert all(any(f"{name!r} of " in note for name in chosen) for note in notes)
         return
     node = report.first_node
     assert node is not None
     assert node.blame == "changed"
     assert any(f"{name!r}" in node.message for name in chosen)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30),
+    scale=st.sampled_from((1.0, 40.0, 2000.0)),
+    segment=st.sampled_from((1, 300, 1 << 26)),
+)
+def test_what_leaves_float16_is_named_in_both_orders(seed: int, scale: float, segment: int) -> None:
+    """A model and itself in float16: whichever is tested, only the first node whose results overflow is to blame."""
+    rng = random.Random(seed)  # noqa: S311 - models, not secrets
+    model = generate(rng, rng.randrange(3, 14))
+    narrow = model_of(in_float_type(read(model).graph, FLOAT16)).proto()
+    x = (scale * np.random.default_rng(seed).standard_normal(SHAPE)).astype(np.float16)
+    names = [node.output[0] for node in model.graph.node]
+    for one in (model, narrow):
+        one.graph.output.extend(
+            onnx.ValueInfoProto(name=n) for n in names if n not in {v.name for v in one.graph.output}
+        )
+    with np.errstate(all="ignore"):
+        arrays = ReferenceEvaluator(model).run(names, {"x": x.astype(np.float32)})
+    largest = [float(np.abs(array).max()) for array in arrays]
+    assume(not any(6e4 < one < 7e4 for one in largest))
+    lost = [one > LARGEST_FLOAT16 for one in largest]
+    for first, second, dtype in ((narrow, model, np.float16), (model, narrow, np.float32)):
+        inputs = {"x": x.astype(dtype)}
+        report = eltwise.trace(
+            first, second, runtime="onnxruntime", against="onnxruntime", inputs=inputs, segment=segment
+        )
+        blamed = [node for node in report.nodes if node.is_wrong_itself]
+        assert {node.cause for node in blamed} <= {"overflow"}, str(report)
+        if any(lost):
+            assert report.verdict == "disagree"
+            assert report.first_name == model.graph.node[lost.index(True)].name, str(report)
 
 
 @pytest.mark.parametrize("rewrite", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])

@@ -15,7 +15,7 @@ from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.tracing.difference import OVERFLOW, Difference, explained, signal_to_noise, worst_value
+from eltwise.tracing.difference import OVERFLOW, Difference, explained, signal_to_noise, with_overflow, worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
@@ -98,6 +98,8 @@ class Attribution:
             self._sought[operator] += 1
             difference = _of_values(self._runs, isolated)
             if difference.share < 1:
+                difference = with_overflow(difference, isolated.actual, isolated.expected)
+            if difference.share < 1 and difference.cause != OVERFLOW:
                 difference = _of_rounding(self._runs, isolated, difference)
         if difference.cause in ROUNDINGS:
             self._roundings[operator] = ROUNDINGS[difference.cause]

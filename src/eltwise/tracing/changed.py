@@ -10,11 +10,12 @@ import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Tensor
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import TracedModel
+from eltwise.tracing.partners import attributes_of
 from eltwise.tracing.runner import Values, copied, in_narrower_type
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.search import smallest
@@ -88,13 +89,22 @@ def find_changed(
     return changes
 
 
+def unseen_changes(runs: Runs) -> list[str]:
+    """A line for the constants of the other model that are not those of the tested one, where the outputs agree."""
+    changes = list(_changed_constants(runs))
+    if not changes:
+        return []
+    names = named(list(dict.fromkeys(f"{one.name!r} of {runs.model.nodes[one.number].label!r}" for one in changes)))
+    return [f"{names}: another constant in the other model, which changes no output on these inputs"]
+
+
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
     """The constants of nodes that the other model has too, with the same operator and attributes."""
     for number, node in enumerate(runs.model.nodes):
         others = runs.partners.in_place_of(number)
         if len(others) != 1 or others[0].schema.name != node.schema.name:
             continue
-        if dict(others[0].operation.given) != dict(node.operation.given):
+        if attributes_of(others[0]) != attributes_of(node):
             continue
         for name, partner in zip_longest(node.inputs, others[0].inputs, fillvalue=""):
             array, other = _array(runs.model, name), _array(runs.reference.model, partner)
@@ -135,7 +145,7 @@ def _change(runs: Runs, number: int) -> str:
     node, other = runs.model.nodes[number], runs.partners.in_place_of(number)[0]
     if node.schema.name != other.schema.name:
         return f"the other model has {other.schema.name} {other.label!r} in its place"
-    attributes, others = dict(node.operation.given), dict(other.operation.given)
+    attributes, others = attributes_of(node), attributes_of(other)
     names = sorted(name for name in attributes.keys() | others if attributes.get(name) != others.get(name))
     if names:
         return f"the other model has another attribute {names[0]!r}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from eltwise.core.errors import named
-from eltwise.tracing.changed import find_changed
+from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.fused import Fused, find_fused
 from eltwise.tracing.isolated import Isolated
@@ -52,7 +52,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
     whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs), untied)
     isolated, notes = dict(tracer.isolated), list[str]()
     if not runs.partners.is_identity:
-        _conclude_pair(runs, tracer, whole)
+        notes += _conclude_pair(runs, tracer, whole)
     if side := _differs_from_segments(runs, tracer, whole):
         fused = find_fused(side, *_right_outputs(runs, tracer, whole, side), runs.tolerances, most_bytes)
         if fused is None or side is runs.reference:
@@ -70,7 +70,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
     return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes), right)
 
 
-def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
+def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:
     """Find the nodes that another model has changed; where all outputs agree, values between need not."""
     beyond = [result for result in tracer.nodes.values() if result.is_beyond]
     ends = {port.value for port in runs.model.graph.outputs}
@@ -78,9 +78,11 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> None:
         outputs = whole.reference or {value: tracer.outputs[value] for value in ends & tracer.outputs.keys()}
         for number, change in find_changed(runs, tracer.nodes, tracer.isolated, outputs).items():
             tracer.nodes[number].blame, tracer.nodes[number].message = "changed", change
-    elif not any(result.blame in _CERTAIN for result in beyond):
+        return []
+    if not any(result.blame in _CERTAIN for result in beyond):
         for result in beyond:
             result.out, result.alone, result.blame, result.message = None, None, None, _UNPROVEN
+    return unseen_changes(runs)
 
 
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:

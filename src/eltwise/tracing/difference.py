@@ -109,8 +109,7 @@ def _measure_types(
     pair = (actual.reshape(-1), expected.reshape(-1))
     with np.errstate(all="ignore"):
         rounded = [np.ascontiguousarray(array, narrow.storage) for array in pair]
-        finite = (np.isfinite(array) & ~np.isfinite(one) for array, one in zip(pair, rounded, strict=True))
-        overflows = max(int(np.count_nonzero(one)) for one in finite)
+        overflows = _count_overflows(pair, rounded)
         if not overflows and has_same_bits(*rounded):
             is_exact = all(np.array_equal(one, array) for array, one in zip(pair, rounded, strict=True))
             return EQUAL if is_exact else _ROUNDED
@@ -126,8 +125,32 @@ def _measure_types(
     difference = Difference(status, max(errors), int(min(max(distances), 2.0**62)), differing=differing, beyond=beyond)
     if not (beyond and overflows):
         return difference
+    return _of_overflow(difference, overflows, expected, narrow, is_reference=of_numpy(expected.dtype) is narrow)
+
+
+def with_overflow(difference: Difference, actual: np.ndarray, expected: np.ndarray) -> Difference:
+    """The same difference of two arrays of one type; numbers that are infinite in one of them only are its cause."""
+    count = _count_overflows((actual, expected), (actual, expected)) if of_numpy(expected.dtype).kind == "float" else 0
+    is_reference = bool(count) and not np.isinf(actual).any()
+    return _of_overflow(difference, count, expected, of_numpy(expected.dtype), is_reference=is_reference)
+
+
+def _count_overflows(pair: Sequence[np.ndarray], rounded: Sequence[np.ndarray]) -> int:
+    """How many numbers are finite and not so as rounded, or infinite in one of two arrays only."""
+    finite, infinite = [np.isfinite(array) for array in pair], [np.isinf(array) for array in rounded]
+    is_lost = (one & ~np.isfinite(array) for one, array in zip(finite, rounded, strict=True))
+    return int(np.count_nonzero(np.any([*is_lost, finite[0] & infinite[1], finite[1] & infinite[0]], axis=0)))
+
+
+def _of_overflow(
+    difference: Difference, count: int, array: np.ndarray, narrow: ElementType, *, is_reference: bool
+) -> Difference:
+    """The same difference, caused by so many results that leave the range of a type, if there are any."""
+    if not count:
+        return difference
     limit = float(ml_dtypes.finfo(narrow.storage).max)  # type: ignore[no-untyped-call]
-    message = f"{overflows:,} of {actual.size:,} results leave the range of {narrow} ({limit:.5g})"
+    whose = " of the reference" if is_reference else ""
+    message = f"{count:,} of {array.size:,} results{whose} leave the range of {narrow} ({limit:.5g})"
     return replace(difference, cause=OVERFLOW, explanation=message)
 
 

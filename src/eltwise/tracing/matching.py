@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.partners import Partners, is_copy
+from eltwise.tracing.partners import Partners, attributes_of, is_one_constant
 
 
 def match(first: TracedModel, second: TracedModel) -> Partners:
@@ -43,7 +43,7 @@ class _Matching:
         self._by_name = self._names()
         self._readers: dict[tuple[str, ...], list[int]] = {}
         for number, values in enumerate(self.second.reads):
-            if not is_copy(self.second.nodes[number]):
+            if not self.second.is_copy(self.second.nodes[number]):
                 self._readers.setdefault(tuple(sorted(map(self._source, values))), []).append(number)
         self._match_outputs()
         for number in range(len(self.first.nodes)):
@@ -51,6 +51,11 @@ class _Matching:
 
     def is_same(self, number: int) -> bool:
         """Whether the second model has this node: its operator, attributes and constants, on the same inputs."""
+        node = self.first.nodes[number]
+        if self.first.is_copy(node):
+            return bool(self._partner(node.inputs[0])) and self._partner(node.outputs[0]) == self._partner(
+                node.inputs[0]
+            )
         others = (self.partners.get(value) for value in self.first.made[number])
         producers = {self.second.producer.get(other) for other in others if other is not None}
         other = producers.pop() if len(producers) == 1 else None
@@ -84,7 +89,7 @@ class _Matching:
 
     def _match_node(self, number: int) -> None:
         node = self.first.nodes[number]
-        if is_copy(node):
+        if self.first.is_copy(node):
             return
         named = {}
         for value in self.first.made[number]:
@@ -142,7 +147,7 @@ class _Matching:
 
     def _is_alike(self, one: Node, two: Node) -> bool:
         """Whether two nodes have one operator, and in one format the same attributes."""
-        if self._has_one_format and dict(one.operation.given) != dict(two.operation.given):
+        if self._has_one_format and attributes_of(one) != attributes_of(two):
             return False
         return self._has_operator(one, two)
 
@@ -162,8 +167,7 @@ class _Matching:
     def _is_one_input(self, value: str, other: str) -> bool:
         if self._partner(value):
             return self._partner(value) == self._source(other)
-        constant = self.first.constant(value)
-        return value == other == "" or (constant is not None and constant == self.second.constant(other))
+        return value == other == "" or is_one_constant(self.first.constant(value), self.second.constant(other))
 
 
 def matched_inputs(first: Graph, second: Graph) -> list[tuple[Port, Port | None]]:
@@ -219,9 +223,9 @@ def _dequantized(model: TracedModel) -> dict[str, str]:
 
 
 def _copies(model: TracedModel) -> Mapping[str, str]:
-    """What each Identity copies, through others."""
+    """What each copy is one of, through others."""
     copied: dict[str, str] = {}
     for node in model.nodes:
-        if is_copy(node):
+        if model.is_copy(node):
             copied[node.outputs[0]] = copied.get(node.inputs[0], node.inputs[0])
     return copied

@@ -218,6 +218,13 @@ class TracedModel:
                 ]
         return sorted(visited)
 
+    def is_copy(self, node: Node) -> bool:
+        """Whether a node gives its only input back, perhaps in another float type."""
+        if len(node.inputs) != 1 or node.schema.name not in ("Identity", "Cast", "Convert"):
+            return False
+        types = [self.types.get(value) for value in (*node.inputs, *node.outputs)]
+        return node.schema.name == "Identity" or all(map(_is_float, types))
+
     def constant(self, value: str) -> object:
         """A constant, for comparison with another; None for what is not constant."""
         node = self._constant_nodes.get(value)
@@ -297,6 +304,11 @@ def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
 
 def _can_be_given(value_type: TensorType) -> bool:
     return not value_type.other and (value_type.element_type is None or value_type.element_type.runs)
+
+
+def _is_float(value_type: TensorType | None) -> bool:
+    element_type = None if value_type is None else value_type.element_type
+    return element_type is not None and element_type.kind == "float"
 
 
 def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from eltwise.ir.graph import Node
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Node, Tensor
 from eltwise.tracing.model import TracedModel
+from eltwise.tracing.runner import in_narrower_type
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Partners:
 
     def in_place_of(self, number: int) -> list[Node]:
         """The nodes of the second model that compute what a node makes, without copies."""
-        return [node for one in self.region([number]) if not is_copy(node := self.second.nodes[one])]
+        return [node for one in self.region([number]) if not self.second.is_copy(node := self.second.nodes[one])]
 
     def schedule(self) -> dict[int, int]:
         """When to run the second model: for each of its nodes that is needed, the first node that needs it.
@@ -104,6 +107,28 @@ def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, i
     return last, other
 
 
-def is_copy(node: Node) -> bool:
-    """Whether a node gives its only input back."""
-    return node.schema.name == "Identity" and len(node.inputs) == 1
+def attributes_of(node: Node) -> dict[str, object]:
+    """The attributes of a node, of which those that name a float type are equal whichever it is."""
+    attributes = dict(node.operation.given)
+    if node.is_foreign and node.schema.domain == "ai.onnx":
+        from eltwise.formats.onnx.float_types import any_float
+
+        return {name: any_float(value) for name, value in attributes.items()}
+    floats = (name for name, value in attributes.items() if isinstance(value, ElementType) and value.kind == "float")
+    return attributes | dict.fromkeys(floats, "float")
+
+
+def is_one_constant(one: object, two: object) -> bool:
+    """Whether two constants are equal, also where one of them is the other rounded to another float type."""
+    if one is None or one == two:
+        return one is not None
+    if not (isinstance(one, Tensor) and isinstance(two, Tensor)) or one.shape != two.shape:
+        return False
+    types = {one.type.element_type, two.type.element_type}
+    if len(types) < 2 or any(kind is None or kind.kind != "float" for kind in types):
+        return False
+    try:
+        arrays = in_narrower_type(one.array, two.array)
+    except EltwiseError:
+        return False
+    return arrays[0].tobytes() == arrays[1].tobytes()

@@ -8,11 +8,12 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
+from eltwise.core.dtypes import BY_NAME, FLOAT32, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Tensor
 from eltwise.ir.verify import reads
 from eltwise.tracing.difference import Difference
-from eltwise.tracing.runner import Runner
+from eltwise.tracing.runner import Runner, is_float
 
 _NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 ROUNDINGS = {f"{name}_operands": name for name in _NARROW}
@@ -47,13 +48,14 @@ def of_rounded_operands(
         other: the name of that one.
         types: what operands may be rounded to.
     """
-    if result.dtype != np.float32:
-        return difference
+    digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
     shares = {
         name: _share(runner, numbers, inputs, value, result, narrow)
         for name, narrow in _NARROW.items()
-        if name in types
+        if name in types and BY_NAME[name].digits < digits <= FLOAT32.digits
     }
+    if not shares:
+        return difference
     name = max(shares, key=lambda one: shares[one])
     if shares[name] < max(LEAST_SHARE, difference.share):
         return difference
@@ -82,10 +84,11 @@ def _share(
         return 0.0
     predicted = outcome.values[value]
     with np.errstate(all="ignore"):
-        near = _CLOSE * np.max(np.abs(predicted), initial=0)
+        near = _CLOSE * np.max(np.abs(predicted), initial=0, where=np.isfinite(predicted))
         is_right = (np.abs(predicted - result) <= near) | (_rounded(predicted, narrow) == result)
     return float(np.mean(is_right)) if result.size else 0.0
 
 
 def _rounded(array: np.ndarray, narrow: type) -> np.ndarray:
-    return array.astype(narrow).astype(np.float32) if array.dtype == np.float32 else array
+    with np.errstate(over="ignore"):
+        return array.astype(narrow).astype(array.dtype) if is_float(array.dtype) else array

@@ -11,7 +11,7 @@ from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats import registry
-from eltwise.formats.onnx.float64 import in_float64
+from eltwise.formats.onnx.float_types import in_float_type
 from eltwise.ir.graph import Graph
 from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
@@ -59,7 +59,7 @@ def second_model(graph: Graph, other: Source | Model | None, runtime: str, again
         return graph if other is None else read(other, reads_weights=False).graph
     if other is not None:
         raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
-    return in_float64(graph)
+    return in_float_type(graph, FLOAT64_TYPE)
 
 
 def reference_runner(
