@@ -121,3 +121,26 @@ def test_check_and_trace_say_so(tmp_path: Path, cli: Callable[..., tuple[int, st
     assert "Dropout-13 node 'n': the node is in training mode" in str(report)
     onnx.save(model_of(13, dropout("half", "off")), path)
     assert cli("check", path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (dropout("half", "on"), 1),
+        (dropout("half", "off"), 0),
+        (helper.make_node("RandomNormalLike", ["x"], ["z"], "n"), 1),
+    ],
+)
+def test_what_should_not_be_deployed_is_a_finding_on_a_runtime(
+    node: NodeProto, expected: int, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of(13, node), path)
+    options = ("check", path, "--target", "onnxruntime")
+    code, printed, _said = cli(*options)
+    assert code == expected, printed
+    assert printed.count("node 'n': unintended: ") == expected
+    assert printed.count(" training mode") + printed.count(" every run") == expected
+    assert printed.splitlines()[-1].endswith("and it should not be deployed as it is" if expected else "the same")
+    assert cli(*options, "--no-run")[0] == (expected or 3)
+    assert cli(*options, "--severity", "refused")[0] == (3 if expected else 0)

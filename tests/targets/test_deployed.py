@@ -20,7 +20,7 @@ from eltwise.targets.report import TargetReport
 from eltwise.tracing.record import record
 from support.conversions import FOLDERS
 from support.target_models import bfloat16_model, bytes_model, legacy_model
-from support.traced_models import CHAIN, parsed
+from support.traced_models import CHAIN, named, parsed
 
 MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
 
@@ -256,3 +256,18 @@ def test_a_recorded_run_is_a_target(tmp_path: Path) -> None:
         eltwise.check(network, path, inputs={name: {"frame": np.load(frame)} for name in "ab"})
     with pytest.raises(eltwise.EltwiseError, match="no such file"):
         eltwise.check(network, str(tmp_path / "none.safetensors"))
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_the_node_is_named_where_the_bits_are_compared(index: int) -> None:
+    """Of a chain that eltwise runs, the one operator that OpenVINO computes otherwise: its Sub saturates."""
+    operators = ["Min"] * 4
+    operators[index] = "Sub"
+    nodes = [f"v{number + 1} = {operator}(v{number}, y)" for number, operator in enumerate(operators)]
+    report = eltwise.check(
+        named(parsed(f"g (uint8[3] v0, uint8[3] y) => (uint8[3] v4) {{ {' '.join(nodes)} }}")), "openvino"
+    )
+    assert report.verdict == "disagree"
+    assert report.trace is not None
+    assert report.trace.first_name == f"sub_{index}", str(report)
+    assert f"first: Sub 'sub_{index}': alone, on equal inputs, it differs by " in str(report)

@@ -23,6 +23,11 @@ _INFERENCE_ONLY, _DROPS_AGAIN, _HAS_MODE = 7, 12, 14
 _EXPORT = "export the model for inference, as after model.eval() in PyTorch"
 
 
+def unintended(graph: Graph) -> list[EltwiseError]:
+    """Find everything that a valid model should not be deployed with."""
+    return [*unintended_nodes(graph), *unintended_constants(graph)]
+
+
 def unintended_nodes(graph: Graph) -> Iterator[EltwiseError]:
     """Find the nodes in training mode and the random ones, one error for all nodes of an operator."""
     training: dict[str, list[Node]] = {}
@@ -110,7 +115,8 @@ def _nans(tensor: Tensor) -> int:
     if element_type.kind != "float" or not element_type.runs or tensor.is_sparse:
         return 0
     try:
-        return int(np.count_nonzero(np.isnan(tensor.array)))
+        with np.errstate(invalid="ignore"):  # Of NaN that signals.
+            return int(np.count_nonzero(np.isnan(tensor.array)))
     except EltwiseError:
         return 0
 

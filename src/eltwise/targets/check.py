@@ -16,8 +16,8 @@ from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.runtimes.specification import split
-from eltwise.targets.deployed import Deployed, Inputs, deploy
-from eltwise.targets.findings import by_rules, not_read
+from eltwise.targets.deployed import Deployed, Inputs, deploy, trace_of
+from eltwise.targets.findings import by_rules, not_read, with_unintended
 from eltwise.targets.plan import TargetName, read_model, runtimes_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
@@ -109,6 +109,7 @@ def check(
     if target is None:
         return problems_of(source, weights)
     least = severity_named(severity)
+    parse_tolerances(tolerance)
     if is_recording(target):
         model = read_model(source, weights)
         return _of_recording(model, target, least, Inputs(_input_sets(model.graph, inputs), tolerance, seed))
@@ -126,8 +127,7 @@ def check(
         report = by_rules(model.analysis, target, rules, least)
         report = replace(report, note=version_note(runtime, rules))
     if not run:
-        return report
-    parse_tolerances(tolerance)
+        return with_unintended(report, model)
     run_inputs = Inputs(_input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
     note = version_note(runtime, rules, deployed.observed.version) if target == name else ""
@@ -135,7 +135,9 @@ def check(
     report = _explained(report, deployed, is_of_another_version=bool(note))
     if report.verdict == "disagree" and deployed.observed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
-    return report
+        if report.trace is None:
+            report = replace(report, trace=trace_of(deployed.observed, target, model, seed))
+    return with_unintended(report, model)
 
 
 def _of_recording(model: Model, target: str, severity: Severity, inputs: Inputs) -> TargetReport:

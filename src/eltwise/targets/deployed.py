@@ -17,7 +17,7 @@ from eltwise.targets.rules import Severity
 from eltwise.targets.run import observe
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import Verdict
-from eltwise.tracing.references import FLOAT64
+from eltwise.tracing.references import EXACT, FLOAT64
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.trace import trace
 
@@ -108,6 +108,22 @@ def deploy(
     return replace(worst, sets=tuple((name, counts[name]) for name in reversed(_ORDER) if counts[name]))
 
 
+def trace_of(observed: TargetReport, target: str, model: Model, seed: int) -> TraceReport | None:
+    """The trace of the run whose outputs differ most from the exact ones; None where it does not show that.
+
+    Every bit counts where no value is wrong.
+    """
+    run = observed.worst_run
+    if run is None:
+        return None
+    is_wrong = any(finding.severity == "wrong values" for finding in observed.findings)
+    inputs = Inputs(tolerance=None if is_wrong else "ulp<=0", seed=seed)
+    result = _traced(Deployed(observed), target, model, run.name, run.feeds, inputs, EXACT, switches=False).trace
+    if result is None or result.verdict != "disagree":
+        return None
+    return result if run.name else replace(result, inputs=f"hard and random values of the seed {seed}")
+
+
 def _traced(
     deployed: Deployed,
     target: str,
@@ -115,15 +131,16 @@ def _traced(
     name: str,
     arrays: Mapping[str, np.ndarray],
     inputs: Inputs,
+    against: str = FLOAT64,
     *,
     switches: bool,
 ) -> Deployed:
-    """Run a model on one set of inputs against float64."""
+    """Run a model on one set of inputs against a reference."""
     try:
         traced = trace(
             model,
             runtime=target,
-            against=FLOAT64,
+            against=against,
             inputs=arrays,
             tolerance=inputs.tolerance,
             seed=inputs.seed,

@@ -9,7 +9,9 @@ from dataclasses import replace
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.families import REFUSED_IN_PART, sentence_of
 from eltwise.ir.graph import Graph
+from eltwise.model import Model
 from eltwise.passes.analysis import Analysis
+from eltwise.passes.unintended import unintended
 from eltwise.passes.upcast import exact_upcast
 from eltwise.targets.plan import (
     Steps,
@@ -66,6 +68,16 @@ def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding]) ->
         *wrong,
         *(replace(one, helps=helps if one.is_repairable else one.helps, is_repairable=False) for one in rest),
     ]
+
+
+def with_unintended(report: TargetReport, model: Model) -> TargetReport:
+    """The report with what a valid model should not be deployed with, as nodes in training mode."""
+    problems = [] if model.analysis.invalidities else unintended(model.graph)
+    trace = report.trace
+    if trace is not None:
+        trace = replace(trace, notes=tuple(note for note in trace.notes if note not in map(str, problems)))
+    findings = (replace(_invalid(one), severity="wrong values", kind="unintended") for one in problems)
+    return replace(report, trace=trace, findings=(*report.findings, *findings))
 
 
 def not_read(graph: Graph) -> Finding:

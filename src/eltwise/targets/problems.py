@@ -12,7 +12,7 @@ from eltwise.core.escaping import as_lines
 from eltwise.formats.reports import BaseReport
 from eltwise.model import Model, read
 from eltwise.ops import registry
-from eltwise.passes.unintended import unintended_constants, unintended_nodes
+from eltwise.passes.unintended import unintended
 from eltwise.report.annotations import Annotation, of_error
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def problems_of(source: Source | Model, weights: bytes | None = None) -> Problem
     if not problems and foreign:
         problems = [problem.located(where=analysis.name) for problem in analysis.invalidities]
     if not problems:
-        unintended = (*unintended_nodes(graph), *unintended_constants(graph))
-        problems = [problem.located(where=analysis.name) for problem in unintended]
+        problems = [problem.located(where=analysis.name) for problem in unintended(graph)]
     return ProblemsReport(
         tuple(problems),
         tuple(analysis.inference.assumptions),

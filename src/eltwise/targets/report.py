@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
@@ -16,6 +16,7 @@ from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
 from eltwise.tracing.records import VERDICTS, Verdict
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.switches import Switches, Trial
+from eltwise.verification import Run
 
 _SET_VERDICTS: dict[Verdict, str] = {"agree": "equal", "disagree": "different", "not_established": "not established"}
 _LEVELS: dict[Severity, Level] = {
@@ -25,6 +26,7 @@ _LEVELS: dict[Severity, Level] = {
     "sign of zero or NaN": "note",
 }
 _NOT_RUN = "the model does not run"
+_UNINTENDED = "it should not be deployed as it is"
 _MOST_GROUPS = 16
 _MOST_NODES = 4
 
@@ -39,7 +41,8 @@ class Finding:
         element_type: of the operands; empty for the model.
         broadcast: the broadcast rule; empty for the model.
         severity: what it means.
-        kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``.
+        kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``;
+            ``unintended`` for what no model should be deployed with, as a node in training mode.
         reasons: the faults that explain other values, by name; what ``repair`` takes as ``allow``.
         message: what happens, in words.
         helps: what to do about it.
@@ -94,11 +97,13 @@ class TargetReport(BaseReport[Finding]):
         not_checked: the operators of the other nodes, with how many there are and why.
         comparison: what was compared there and here, bit for bit; None if it was not run, or differs.
         is_compared: whether the runtime refused the model, or its results were compared with the exact ones.
-        trace: the whole model there against float64, where eltwise does not compute all of it.
+        trace: the whole model there against float64, where eltwise does not compute all of it; against the exact
+            results where outputs differ from these, on the inputs of that run.
         sets: of several sets of inputs how many had each verdict; the trace is that of the worst.
         remedies: the repair that was tried where it does not compute the same, and the options that help.
         switches: all options that were tried, and which of them make the difference; None where none were.
         severity: the least severity that counts.
+        worst_run: the run whose outputs differ most from the exact ones; None if the bits were not compared, or equal.
     """
 
     json_kind = "target"
@@ -120,6 +125,7 @@ class TargetReport(BaseReport[Finding]):
     remedies: tuple[Trial, ...] = ()
     switches: Switches | None = None
     severity: Severity = DEFAULT_SEVERITY
+    worst_run: Run | None = None
 
     @property
     def severe(self) -> tuple[Finding, ...]:
@@ -142,7 +148,7 @@ class TargetReport(BaseReport[Finding]):
     @property
     def is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
-        refused = any(finding.kind != "differs" for finding in self.severe)
+        refused = any(finding.kind not in ("differs", "unintended") for finding in self.severe)
         return refused or (self.trace is not None and self.trace.is_refused)
 
     @property
@@ -153,8 +159,15 @@ class TargetReport(BaseReport[Finding]):
     @property
     def summary(self) -> str:
         """The result in a line."""
-        result = _NOT_RUN if self.is_refused else VERDICTS[self.verdict]
-        return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {result}"
+        return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {self._result}"
+
+    @property
+    def _result(self) -> str:
+        """The verdict in words."""
+        rest = replace(self, findings=tuple(one for one in self.findings if one.kind != "unintended"))
+        if rest.verdict in (self.verdict, "disagree"):
+            return _NOT_RUN if self.is_refused else VERDICTS[self.verdict]
+        return f"{VERDICTS[rest.verdict]}, and {_UNINTENDED}"
 
     def __str__(self) -> str:
         groups = _grouped(self.severe)
@@ -188,7 +201,7 @@ class TargetReport(BaseReport[Finding]):
 
     def _to_do(self) -> Iterator[str]:
         """Whether the model computes the same, and at last what to do."""
-        yield f"{self.target}: {_NOT_RUN if self.is_refused else VERDICTS[self.verdict]}"
+        yield f"{self.target}: {self._result}"
         is_mended = any(one.verdict == "agree" for one in self.remedies)
         if self.switches is not None and self.switches.sentences and (self.switches.remedies or not is_mended):
             yield f"options: {self.switches}"
@@ -236,7 +249,7 @@ class TargetReport(BaseReport[Finding]):
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values, for programs that read it."""
-        plain = {name: value for name, value in vars(self).items() if name != "comparison"}
+        plain = {name: value for name, value in vars(self).items() if name not in ("comparison", "worst_run")}
         plain["trace"] = None if self.trace is None else self.trace.to_dict()
         plain["runtime_version"] = plain.pop("version")
         plain["sets"] = dict(self.sets)

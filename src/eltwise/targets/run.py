@@ -72,7 +72,7 @@ def observe(
 
     Returns:
         The version that ran, or none; and the outputs that differ or a refusal, else what was compared. ``is_compared``
-        says whether it is one of these three.
+        says whether it is one of these three, and ``worst_run`` is the run whose outputs differ most severely.
     """
     report = TargetReport(runtime.name, "")
     if not runtime.is_installed:
@@ -118,11 +118,14 @@ def program_of(graph: Graph) -> Program:
     return as_program(graph)
 
 
-def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) -> Severity | None:
+def severity_of(
+    got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool, *, is_whole: bool = False
+) -> Severity | None:
     """How severe it is that a runtime gives an array in place of the exact one; None if the bits are equal.
 
     Of ordinary numbers a difference that is large beside the largest result is a wrong value. Numbers at the limits of
-    their type differ that much if a step is rounded once instead of twice, so that they count as precision.
+    their type differ that much if a step is rounded once instead of twice, so that they count as precision. Of a whole
+    model an infinity or NaN in place of a number is a wrong value, too, and so is half the digits of float64.
     """
     if got is None or got.dtype != exact.dtype or got.shape != exact.shape:
         return "wrong values"
@@ -132,29 +135,15 @@ def severity_of(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) ->
         return "wrong values"
     with np.errstate(all="ignore"):
         mine, theirs = exact.astype(np.float64).reshape(-1), got.astype(np.float64).reshape(-1)
-        is_odd = np.isnan(mine) | np.isnan(theirs)
-        differs = ~is_odd & (mine != theirs)
+        is_lost = np.isfinite(mine) & ~np.isfinite(theirs)
+        differs = ~(np.isnan(mine) | np.isnan(theirs)) & (mine != theirs)
         both_finite = np.isfinite(mine) & np.isfinite(theirs)
-        largest = float(np.max(np.abs(mine[both_finite]), initial=0))
-        is_far = differs & ~(np.abs(mine - theirs) <= _CLOSE * largest)
-    if is_ordinary and is_far.any():
+        close = _CLOSE_FLOAT64 if is_whole and exact.dtype == np.float64 else _CLOSE
+        allowed = close * float(np.max(np.abs(mine[both_finite]), initial=0))
+        is_far = differs & ~(np.abs(mine - theirs) <= allowed)
+    if (is_ordinary and is_far.any()) or (is_whole and is_lost.any()):
         return "wrong values"
     return "precision" if differs.any() else "sign of zero or NaN"
-
-
-def _is_lost(got: np.ndarray | None, exact: np.ndarray, is_ordinary: bool) -> bool:
-    """Whether a runtime gives an infinity or NaN in place of a number, or half the digits of float64."""
-    kinds = {of_numpy(array.dtype).kind for array in (got, exact) if array is not None}
-    if got is None or got.shape != exact.shape or kinds != {"float"}:
-        return False
-    with np.errstate(all="ignore"):
-        mine, theirs = exact.astype(np.float64), got.astype(np.float64)
-        is_finite = np.isfinite(mine)
-        if (is_finite & ~np.isfinite(theirs)).any():
-            return True
-        largest = float(np.max(np.abs(mine[is_finite]), initial=0))
-        is_short = (np.abs(mine - theirs)[is_finite] > _CLOSE_FLOAT64 * largest).any()
-    return bool(is_ordinary and exact.dtype == np.float64 and is_short)
 
 
 def _sizes_of(graph: Graph) -> Iterator[int]:
@@ -198,7 +187,7 @@ def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: i
 
 
 def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator[Run | str]) -> TargetReport:
-    different: dict[str, Finding] = {}
+    different, worst = dict[str, Finding](), list[tuple[Severity, Run]]()
     most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
 
     def compute(inputs: Outputs) -> Outputs:
@@ -209,12 +198,12 @@ def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator
 
     def check(run: Run, outputs: Outputs) -> None:
         for (name, exact), got in zip(run.expected.items(), outputs, strict=False):
-            severity = (
-                "wrong values" if _is_lost(got, exact, run.is_ordinary) else severity_of(got, exact, run.is_ordinary)
-            )
+            severity = severity_of(got, exact, run.is_ordinary, is_whole=True)
             if severity and (name not in different or level(severity) > level(different[name].severity)):
                 message = "nothing" if got is None else difference(got, exact)
                 different[name] = _different(name, f"on {run.name}: {message}" if run.name else message, severity)
+                if not worst or level(severity) > level(worst[-1][0]):
+                    worst.append((severity, run))
 
     try:
         comparison = compare_runs(islice(runs, most_runs), compute, check)
@@ -222,7 +211,9 @@ def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator
         return replace(report, findings=(*different.values(), _refused(error.answer)), is_compared=True)
     is_compared = bool(different) or comparison.is_proof
     result = None if different else comparison
-    return replace(report, findings=tuple(different.values()), comparison=result, is_compared=is_compared)
+    worst_run = worst[-1][1] if worst else None
+    findings = tuple(different.values())
+    return replace(report, findings=findings, comparison=result, is_compared=is_compared, worst_run=worst_run)
 
 
 def _different(name: str, message: str, severity: Severity) -> Finding:
