@@ -38,7 +38,7 @@ def test_a_name_with_a_line_break_stays_on_one_line(sign: str) -> None:
         assert len(str(error).splitlines()) == 1
         assert sign not in str(error)
         assert repr(sign)[1:-1] in str(error)
-        both = ManyProblemsError([error, error], where=f"a{sign}b")
+        both = ManyProblemsError([error, ShapeError("it is wrong, too")], where=f"a{sign}b")
         assert len(str(both).splitlines()) == 3
         assert error.to_dict()["sentence"] == str(error)
 

@@ -23,12 +23,13 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.messages import needed_file_version
 from eltwise.passes.report import PassReport
-from eltwise.targets import repair as repair_module
+from eltwise.targets import deployed
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir, binary
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+from support.traced_models import named, parsed
 
 
 def is_good(made: object, target: str) -> bool:
@@ -212,14 +213,14 @@ def test_nothing_is_written_that_a_run_shows_to_be_wrong(
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(bytes_model(), source)
     wrong = Finding("", "the model, output 'z'", "", "", "wrong values", "differs", (), "gives other values: 0 for 1")
-    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: TargetReport("", "1", findings=(wrong,)))
+    monkeypatch.setattr(deployed, "observe", lambda *_a: TargetReport("", "1", findings=(wrong,), is_compared=True))
     code, printed, said = cli("repair", source, out, "--target", "openvino", "--verify")
     assert (code, printed, out.exists()) == (1, "", False)
     assert "gives other values" in said
     with pytest.raises(VerificationError, match="gives other values"):
         eltwise.repair(source, "openvino", verify=True)
     slight = replace(wrong, severity="precision")
-    monkeypatch.setattr(repair_module, "observe", lambda *_arguments: TargetReport("", "1", findings=(slight,)))
+    monkeypatch.setattr(deployed, "observe", lambda *_a: TargetReport("", "1", findings=(slight,), is_compared=True))
     _made, report = eltwise.repair(source, "openvino", verify=True)
     assert "less severe, and seen in the run" in str(report)
 
@@ -231,3 +232,42 @@ def test_the_command_repairs_a_file_in_its_place(tmp_path: Path, cli: Callable[.
     code, printed, _said = cli("repair", path, path, "--target", "onnxruntime", "--in-place", "--json")
     assert (code, len(json.loads(printed)["changes"])) == (0, 2)
     assert cli("check", path, "--target", "onnxruntime", "--no-run")[0] == 3  # Nothing is found, nothing was run.
+
+
+@pytest.mark.parametrize("options", [(), ("--verify",)])
+@pytest.mark.parametrize(
+    ("kind", "operator", "code", "text"),
+    [
+        ("bfloat16", "Tanh", 1, "Could not find an implementation for Tanh(13)"),
+        (
+            "float",
+            "Softmax",
+            0,
+            "verified: 3 elements of 1 run on 1 input drawn at random ",
+        ),
+    ],
+)
+def test_unchanged_is_said_only_of_what_was_run_and_is_right(
+    kind: str,
+    operator: str,
+    code: int,
+    text: str,
+    options: tuple[str, ...],
+    tmp_path: Path,
+    cli: Callable[..., tuple[int, str, str]],
+) -> None:  # fmt: skip
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed(f"g ({kind}[3] x) => ({kind}[3] z) {{ z = {operator}(x) }}"), source)
+    actual, printed, said = cli("repair", source, out, "--target", "onnxruntime", *options)
+    assert (actual, out.exists()) == (code, not code)
+    assert text in printed + said
+    assert ("repair has no rewrite for it; eltwise check" in said) == bool(code)
+
+
+def test_refusals_of_one_cause_share_a_line() -> None:
+    text = "g (int64[3] x, int64[3] y) => (int64[3] z) { a = Sub(x, y) b = Sub(a, y) z = Mul(b, y) }"
+    with pytest.raises(ManyProblemsError) as caught:
+        eltwise.repair(named(parsed(text)), "openvino")
+    assert [problem.node for problem in caught.value.problems] == ["sub_0", "sub_1", "mul_2"]
+    _head, line = str(caught.value).splitlines()
+    assert line.startswith("  1. 3 nodes (Sub-14 'sub_0', Sub-14 'sub_1', Mul-14 'mul_2'): wrong values on openvino ")

@@ -77,13 +77,18 @@ class EltwiseError(Exception):
         prefix = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
         return f"{prefix}: " if prefix else ""
 
-    def __str__(self) -> str:
-        sentence = f"{self._place()}{self.problem}"
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what to do about it, without the place."""
+        sentence = self.problem
         if self.got:
             sentence += f", got {self.got}"
         for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
             sentence += f"; {part}" if part else ""
         return on_one_line(sentence)
+
+    def __str__(self) -> str:
+        return on_one_line(self._place()) + self.sentence
 
     def to_dict(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
@@ -150,13 +155,35 @@ class ManyProblemsError(EltwiseError, ValueError):
 
     def __init__(self, problems: Sequence[EltwiseError], *, where: str = "") -> None:
         self.problems = tuple(problems)
-        lines = "".join(f"\n  {number}. {problem}" for number, problem in enumerate(self.problems, start=1))
+        groups = _grouped(self.problems)
+        lines = "".join(f"\n  {number}. {text}" for number, text in enumerate(groups, start=1))
         super().__init__(f"{len(self.problems)} problems:{lines}", where=where)
         self.args = (self.problems,)  # Copies and pickles are made from them.
 
     def __str__(self) -> str:
         lines = self.problem.split("\n")[1:]
         return as_lines([f"{self._place()}{len(self.problems)} problems:", *lines])
+
+
+_MOST_NODES = 4
+"""So many nodes of one problem are named."""
+
+
+def _grouped(problems: Sequence[EltwiseError]) -> list[str]:
+    """A sentence for each problem; those that differ only in the node share one."""
+    groups: dict[tuple[str, ...], list[EltwiseError]] = {}
+    for problem in problems:
+        fields = (problem.where, problem.operand, problem.problem, problem.got, problem.allowed, problem.hint)
+        key = fields if problem.node else (*fields, str(len(groups)))
+        groups.setdefault(key, []).append(problem)
+    return [
+        str(group[0]) if len(group) == 1 else f"{counted(len(group), 'node')} ({_nodes(group)}): {group[0].sentence}"
+        for group in groups.values()
+    ]
+
+
+def _nodes(problems: Sequence[EltwiseError]) -> str:
+    return named([f"{problem.operator} {problem.node!r}".strip() for problem in problems], _MOST_NODES)
 
 
 def raise_all(problems: Sequence[EltwiseError]) -> None:

@@ -19,12 +19,14 @@ class Comparison:
         elements: how many elements of outputs were compared.
         refusal: why there was no run, where there was none.
         inputs: what they were run on.
+        outcome: what is true of these elements.
     """
 
     runs: int
     elements: int
     refusal: str = ""
     inputs: str = "hard and random values"
+    outcome: str = "have the same bits"
 
     @property
     def is_proof(self) -> bool:
@@ -34,7 +36,7 @@ class Comparison:
     def __str__(self) -> str:
         if self.is_proof:
             runs = counted(self.runs, "run")
-            return f"{counted(self.elements, 'element')} of {runs} on {self.inputs} have the same bits"
+            return f"{counted(self.elements, 'element')} of {runs} on {self.inputs} {self.outcome}"
         reason = self.refusal or f"all outputs of {counted(self.runs, 'run')} are empty"
         return f"nothing could be compared: {reason}"
 

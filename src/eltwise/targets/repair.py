@@ -26,10 +26,10 @@ from eltwise.model import Model
 from eltwise.passes.align_broadcast import align_broadcast
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.opset import convert_opset
-from eltwise.passes.report import Change, PassReport
+from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.passes.upcast import upcast
-from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import BY_NAME
+from eltwise.targets.deployed import Inputs, deploy
 from eltwise.targets.findings import find, not_read
 from eltwise.targets.plan import (
     TargetName,
@@ -53,7 +53,6 @@ from eltwise.targets.rules import (
     severity_named,
     shipped_rules,
 )
-from eltwise.targets.run import observe
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
@@ -111,9 +110,10 @@ def repair(
     dropped = () if report.unchanged or graph.origin.domain == "ai.onnx" else model.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
+    repaired = model if report.unchanged else model_of(graph)
     if verify:
-        report = _verified(model, graph, target, report, BY_NAME[name], least)
-    return (model if report.unchanged else model_of(graph)), report
+        report = _verified(model, repaired, target, report, least)
+    return repaired, report
 
 
 def repair_file(
@@ -140,10 +140,12 @@ def repair_file(
         progress: receives how many bytes of external data have been copied.
 
     Returns:
-        What was changed. A model that is right already is written byte for byte.
+        What was changed. A model that no rule finds wrong is run on the target, where that is installed, and if it is
+        right, written byte for byte.
 
     Raises:
         EltwiseError: with every reason; ``out`` is as it was.
+        VerificationError: for a model that does not compute the same there, and that no rewrite makes right.
     """
     runtimes_on(target)
     check_places(source, out, in_place)
@@ -154,19 +156,30 @@ def repair_file(
             "a repaired model keeps its format", where=str(out), got=got, allowed=source.suffix, hint=hint
         )
     model, report = repair(source, target, allow=allow, verify=verify, severity=severity)
+    if report.unchanged and not (verify or allow):  # That nothing is wrong with it only a run can show.
+        report = _verified(model, model, target, report, severity_named(severity))
     return write(model, out, report, progress)
 
 
-def _verified(
-    model: Model, graph: Graph, target: str, report: PassReport, runtime: Runtime, least: Severity
-) -> PassReport:
-    """Run the repaired graph there and the original here; the report with what came of it."""
-    observed = observe(runtime, model, graph)
+def _verified(model: Model, repaired: Model, target: str, report: PassReport, least: Severity) -> PassReport:
+    """Run the repaired model there and compare it with the original; the report with what came of it."""
+    runtime = BY_NAME[runtimes_on(target)[model.graph.origin.domain]]
+    deployed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
+    observed, trace = deployed.observed, deployed.trace
+    hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps" if report.unchanged else ""
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
-            raise VerificationError(f"{target}: {finding.message}", operand=finding.subject)
-    seen = (f"less severe, and seen in the run: {finding}" for finding in observed.findings)
-    return replace(report, comparison=observed.comparison, assumptions=(*report.assumptions, *seen))
+            raise VerificationError(f"{target}: {finding.message}", operand=finding.subject, hint=hint)
+    if trace is not None and trace.verdict == "disagree":
+        raise VerificationError(trace.summary, hint=hint)
+    seen = [f"less severe, and seen in the run: {finding}" for finding in observed.findings]
+    comparison = observed.comparison
+    if trace is not None and trace.verdict == "agree":
+        elements = sum(output.total or 0 for output in trace.outputs)
+        comparison = Comparison(1, elements, "", trace.inputs, f"are those of {trace.against}, within the tolerance")
+    elif deployed.reason:
+        seen.append(f"not run: {deployed.reason}")
+    return replace(report, comparison=comparison, assumptions=(*report.assumptions, *seen))
 
 
 def _allowed_names(allow: str | Sequence[str], rules: RuleSet) -> tuple[str, ...]:
