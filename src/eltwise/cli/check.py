@@ -32,14 +32,7 @@ RUNNING = "running the model"
     metavar="LEAST",
     help="With --target: the least severity that counts: refused, wrong, precision or sign.",
 )
-@click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random.",
-)
+@options.input_sets
 @options.tolerance
 @options.seed
 @options.summary

@@ -85,6 +85,14 @@ inputs = click.option(
     metavar="NAME=FILE",
     help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
 )
+input_sets = click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random.",
+)
 seed = click.option("--seed", type=Integer(0), default=0, help="Of the inputs that are drawn.")
 attributes = click.option(
     "--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute, for example axis=1."

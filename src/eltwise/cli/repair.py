@@ -10,12 +10,16 @@ import click
 from eltwise.cli import options, printing
 from eltwise.cli.check import RUNNING
 from eltwise.cli.progress import progress_of_bytes, waiting
+from eltwise.cli.run import read_input_sets
+from eltwise.core.errors import AttributeValueError
 
 
 @click.command(cls=options.Command)
 @options.source
 @click.argument("out", type=options.PATH, metavar="OUT", help="The file to write, of the same format.")
-@click.option("--target", required=True, metavar="RUNTIME", help="onnxruntime or openvino.")
+@click.option(
+    "--target", required=True, metavar="RUNTIME", help="onnxruntime or openvino; with --precision any runtime."
+)
 @click.option(
     "--allow", multiple=True, metavar="FAULT", help="Accept a fault, by the name that check --target gives it."
 )
@@ -26,25 +30,57 @@ from eltwise.cli.progress import progress_of_bytes, waiting
     default="wrong values",
     help="The least severity that is repaired: refused, wrong, precision or sign.",
 )
+@click.option(
+    "--precision",
+    metavar="TYPE",
+    help="Rewrite for float16 instead, with the fewest nodes in float32 that keep the outputs within the tolerance.",
+)
+@options.input_sets
+@options.tolerance
+@options.seed
 @options.in_place
 @options.json
 def repair(
-    source: Path, out: Path, target: str, allow: Sequence[str], verify: bool, severity: str, in_place: bool, json: bool
+    *,
+    source: Path,
+    out: Path,
+    target: str,
+    allow: Sequence[str],
+    verify: bool,
+    severity: str,
+    precision: str | None,
+    inputs: Sequence[str],
+    tolerance: Sequence[str],
+    seed: int,
+    in_place: bool,
+    json: bool,
 ) -> None:
     """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason."""
+    from eltwise.model import read
+    from eltwise.targets.check import input_sets
+    from eltwise.targets.deployed import Inputs
     from eltwise.targets.plan import target_named
     from eltwise.targets.repair import repair_file
     from eltwise.targets.rules import severity_named
 
-    with waiting(RUNNING) if verify else progress_of_bytes() as progress:
+    if precision is None and (inputs or tolerance):
+        message = "this is of a rewrite for another precision"
+        raise AttributeValueError(
+            message, operand="--input" if inputs else "--tolerance", hint="add --precision float16"
+        )
+    graph = read(source, reads_weights=False).graph if inputs else None
+    sets = {} if graph is None else input_sets(graph, read_input_sets(graph, inputs))
+    with waiting(RUNNING) if verify or precision else progress_of_bytes() as progress:
         report = repair_file(
             source,
             out,
-            target=target_named(target),
+            target=target if precision else target_named(target),
             allow=allow,
             verify=verify,
             severity=severity_named(severity),
             in_place=in_place,
+            precision=precision,  # type: ignore[arg-type]
+            inputs=Inputs(sets, tolerance or None, seed),
             progress=progress,
         )
     printing.report(report, as_json=json)

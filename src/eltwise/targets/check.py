@@ -112,7 +112,7 @@ def check(
     parse_tolerances(tolerance)
     if is_recording(target):
         model = read_model(source, weights)
-        return _of_recording(model, target, least, Inputs(_input_sets(model.graph, inputs), tolerance, seed))
+        return _of_recording(model, target, least, Inputs(input_sets(model.graph, inputs), tolerance, seed))
     name = split(target).name
     runtimes_of = runtimes_on(name)
     model = read_model(source, weights)
@@ -128,7 +128,7 @@ def check(
         report = replace(report, note=version_note(runtime, rules))
     if not run:
         return with_unintended(report, model)
-    run_inputs = Inputs(_input_sets(model.graph, inputs), tolerance, seed)
+    run_inputs = Inputs(input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
     note = version_note(runtime, rules, deployed.observed.version) if target == name else ""
     report = replace(report, note=note if target == name else report.note)
@@ -155,7 +155,7 @@ def _of_recording(model: Model, target: str, severity: Severity, inputs: Inputs)
     return TargetReport(target, "as recorded", severity=severity, trace=traced)
 
 
-def _input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarray]]:
+def input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarray]]:
     """The sets of inputs by their names; what does not fit is refused before anything runs."""
     if inputs is None:
         return {}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from eltwise.conversion import check_places, model_of, write
 from eltwise.core.border import public
@@ -19,6 +19,7 @@ from eltwise.core.errors import (
     counted,
     raise_all,
     shown,
+    unknown_name,
 )
 from eltwise.core.progress import Progress, no_progress
 from eltwise.ir.graph import Graph
@@ -31,6 +32,7 @@ from eltwise.passes.upcast import upcast
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.deployed import Inputs, deploy
 from eltwise.targets.findings import find, not_read
+from eltwise.targets.float16 import in_float16
 from eltwise.targets.plan import (
     TargetName,
     Versions,
@@ -57,6 +59,9 @@ from eltwise.targets.rules import (
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
 
+Precision = Literal["float16"]
+"""The types that a float32 model is rewritten for."""
+
 _MOST_ROUNDS = 4
 """So often nodes are decided again that were left alone: beside what was rewritten, one may not be right any more."""
 
@@ -64,12 +69,15 @@ _MOST_ROUNDS = 4
 @public
 def repair(
     source: Source | Model,
-    target: TargetName,
+    target: TargetName | str,
     *,
     allow: str | Sequence[str] = (),
     weights: bytes | None = None,
     verify: bool = False,
     severity: Severity = DEFAULT_SEVERITY,
+    precision: Precision | None = None,
+    inputs: Inputs | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[Model, PassReport]:
     """Make a model right for a runtime, by what was measured of it.
 
@@ -83,6 +91,10 @@ def repair(
         weights: for the bytes of an .xml file, those of its .bin.
         verify: whether the repaired model is run there, and the original here, and the bits compared.
         severity: the least severity that is repaired or refused.
+        precision: ``float16`` rewrites a float32 model for it instead, and leaves the fewest nodes in float32 with
+            which the outputs on the target, any run specification, are those of float64 within the tolerance.
+        inputs: what that is tried on, with the tolerance.
+        progress: receives the steps of that.
 
     Returns:
         The model, with external data where it was, and the report.
@@ -96,6 +108,10 @@ def repair(
     ('Cast-13', 'Cast-13', 'Sub-13', 'Cast-13')
     """
     least = severity_named(severity)
+    if precision is not None:
+        if precision not in get_args(Precision):
+            raise unknown_name("precision", precision, get_args(Precision))
+        return in_float16(read_model(source, weights), target, inputs or Inputs(), progress)
     runtimes_of, model = runtimes_on(target), read_model(source, weights)
     try:
         name = runtimes_of.get(model.graph.origin.domain)
@@ -120,11 +136,13 @@ def repair_file(
     source: Path,
     out: Path,
     *,
-    target: TargetName,
+    target: TargetName | str,
     allow: Sequence[str] = (),
     verify: bool = False,
     severity: Severity = DEFAULT_SEVERITY,
     in_place: bool = False,
+    precision: Precision | None = None,
+    inputs: Inputs | None = None,
     progress: Progress = no_progress,
 ) -> PassReport:
     """Write a model file that is right for a runtime.
@@ -137,6 +155,8 @@ def repair_file(
         verify: whether the repaired model is run there, and the original here, before anything is written.
         severity: the least severity that is repaired or refused.
         in_place: whether ``out`` may be the source.
+        precision: as of ``repair``.
+        inputs: as of ``repair``.
         progress: receives how many bytes of external data have been copied.
 
     Returns:
@@ -147,7 +167,8 @@ def repair_file(
         EltwiseError: with every reason; ``out`` is as it was.
         VerificationError: for a model that does not compute the same there, and that no rewrite makes right.
     """
-    runtimes_on(target)
+    if precision is None:
+        runtimes_on(target)
     check_places(source, out, in_place)
     if source.suffix.lower() != out.suffix.lower():
         hint = "eltwise convert writes another format"
@@ -155,7 +176,10 @@ def repair_file(
         raise FileFormatError(
             "a repaired model keeps its format", where=str(out), got=got, allowed=source.suffix, hint=hint
         )
-    model, report = repair(source, target, allow=allow, verify=verify, severity=severity)
+    model, report = repair(
+        source, target, allow=allow, verify=verify, severity=severity, precision=precision, inputs=inputs,
+        progress=progress,
+    )  # fmt: skip
     if report.unchanged and not (verify or allow):  # That nothing is wrong with it only a run can show.
         report = _verified(model, model, target, report, severity_named(severity))
     return write(model, out, report, progress)

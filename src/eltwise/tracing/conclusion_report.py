@@ -57,6 +57,8 @@ def report_of(
         blamed=isolated,
         adapter=runs.tested.host.runtime.name,
         is_pair=not runs.partners.is_identity,
+        feeds=runs.feeds,
+        right_outputs=conclusion.right,
     )
 
 

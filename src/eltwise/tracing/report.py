@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from eltwise.comparison.tensor_report import number
 from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.border import public
@@ -47,6 +49,8 @@ class TraceReport(Written[TracedNode]):
         is_pair: whether two models were compared.
         model: the name of the model.
         switches: the options that were tried because an output differs; None where none were.
+        feeds: the inputs that the tested model was run on, by value.
+        right_outputs: the right outputs of the whole model, of those that the reference gave, by value.
     """
 
     json_kind = "trace"
@@ -66,6 +70,8 @@ class TraceReport(Written[TracedNode]):
     is_pair: bool = False
     model: str = ""
     switches: Switches | None = None
+    feeds: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
+    right_outputs: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
 
     @property
     def verdict(self) -> Verdict:

@@ -32,7 +32,7 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
     folder = ExternalData(folder_of(graph))
     for message in list(walk(model)):
         if isinstance(message, TensorProto) and message.data_type in _FLOATS:
-            _set_tensor(message, folder, element_type)
+            message.CopyFrom(rounded_tensor(message, folder, element_type, message.name))
         elif isinstance(message, TypeProto) and message.tensor_type.elem_type in _FLOATS:
             message.tensor_type.elem_type = element_type.onnx_number
         elif isinstance(message, NodeProto):
@@ -55,10 +55,11 @@ def any_float(attribute: object) -> object:
     return attribute
 
 
-def _set_tensor(proto: TensorProto, folder: ExternalData, element_type: ElementType) -> None:
-    name, array = proto.name, read_tensor(proto, folder, repr(proto.name)).array
-    proto.Clear()
-    keep_tensor(proto, name, Tensor(_rounded(array, element_type), element_type))
+def rounded_tensor(proto: TensorProto, folder: ExternalData, element_type: ElementType, name: str) -> TensorProto:
+    """The same tensor in a float type, with a name."""
+    array, result = read_tensor(proto, folder, repr(proto.name)).array, TensorProto()
+    keep_tensor(result, name, Tensor(_rounded(array, element_type), element_type))
+    return result
 
 
 def _rounded(array: np.ndarray, element_type: ElementType) -> np.ndarray:
