@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -62,7 +64,8 @@ def test_the_figures_are_those_of_plain_expressions(seed: int) -> None:
     assert found["max_abs"].max() == gap.max()
     assert found["max_rel"].max() == (gap / np.abs(a)).max()
     assert found["sum_abs"].sum() == pytest.approx(gap.sum(dtype=np.float64), rel=1e-12)
-    assert found["beyond"].sum() == (~np.isclose(b, a, rtol=np.float32(1e-4), atol=np.float32(1e-5))).sum()
+    wide = a.astype(np.float64), b.astype(np.float64)
+    assert found["beyond"].sum() == (np.abs(wide[0] - wide[1]) > 1e-5 + 1e-4 * np.abs(wide[0])).sum()
     ulps = np.abs(
         np.where(a < 0, -1, 1) * (a.view(np.int32) & 0x7FFFFFFF)
         - np.where(b < 0, -1, 1) * (b.view(np.int32) & 0x7FFFFFFF).astype(np.int64)
@@ -86,3 +89,25 @@ def test_what_has_no_kernel_is_measured(seed: int) -> None:
 )
 def test_distances_count_the_numbers_between(a: float, b: float, distance: int) -> None:
     assert distances(np.array([a]), np.array([b]), FLOAT64)[0] == distance
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+def test_the_tolerance_is_not_rounded_to_the_type(element_type: ElementType, compiled: bool, seed: int) -> None:
+    """Elements at the very limit of a tolerance, which has more digits than the type, beside exact fractions."""
+    if compiled and not jit.target().compiles(element_type):
+        pytest.skip("this processor does not convert the type")
+    rng = np.random.default_rng(seed)
+    limits = [Fraction(1 / 7), Fraction(1 / 3)]
+
+    def allowed(one: np.generic) -> Fraction:
+        return limits[0] + limits[1] * abs(Fraction(float(one)))
+
+    a = (rng.standard_normal(2000) * 8).astype(element_type.storage)
+    b = np.array([float(one) + float(allowed(one)) for one in a]).astype(element_type.storage)
+    gaps = (abs(Fraction(float(one)) - Fraction(float(two))) for one, two in zip(a, b, strict=True))
+    expected = sum(gap > allowed(one) for gap, one in zip(gaps, a, strict=True))
+    measure = records._compiled_records if compiled else records.numpy_records
+    found, _histogram = measure(a, b, element_type, Tolerance(rtol=1 / 3, atol=1 / 7))
+    assert found["beyond"].sum() == expected
+    assert 0 < expected < a.size

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from safetensors.numpy import save_file
 
 import eltwise
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.runtimes import registry
 from eltwise.targets.report import TargetReport
 from eltwise.tracing.record import record
@@ -271,3 +271,11 @@ def test_the_node_is_named_where_the_bits_are_compared(index: int) -> None:
     assert report.trace is not None
     assert report.trace.first_name == f"sub_{index}", str(report)
     assert f"first: Sub 'sub_{index}': alone, on equal inputs, it differs by " in str(report)
+
+
+@pytest.mark.parametrize("target", ["own.py:run", "onnx-reference"])
+def test_a_runtime_without_rules_is_referred_to_trace(target: str) -> None:
+    with pytest.raises(
+        NameUnknownError, match=r"there is no target .*; eltwise trace MODEL --runtime .* --against float64"
+    ):
+        eltwise.check(parsed(CHAIN), target)

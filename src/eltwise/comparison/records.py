@@ -159,8 +159,9 @@ def _of_unequal(
     ratio = gap / np.abs(x)
     ratio = np.where(np.isnan(ratio), gap, ratio)  # Of two zeros 0, of an infinity infinite.
     is_finite, is_finite_ratio = np.isfinite(gap), np.isfinite(ratio)
-    absolute, relative = x.dtype.type(tolerance.absolute), x.dtype.type(tolerance.rtol or 0.0)
-    is_near = (gap <= absolute + relative * np.abs(x)) & is_finite
+    wide = x.astype(np.float64), y.astype(np.float64)
+    size = np.abs(wide[0] - wide[1]) if is_float(element_type) else gap
+    is_near = (size <= tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(wide[0])) & (size < np.inf)
     is_near |= far < np.uint64(tolerance.too_far(element_type))
     fields |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
     figures = {name: mask for name, mask in fields.items() if mask.any()}

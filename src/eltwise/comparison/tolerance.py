@@ -1,7 +1,7 @@
 """Tolerances as text: ``ulp<=1``, ``rtol=1e-3, atol=1e-5``, and the same for some tensors by a pattern before a colon.
 
 An element is within a tolerance when its distance is at most ``ulp``, or when ``|a - b| <= atol + rtol * |a|``, as in
-NumPy's ``isclose`` with A as the reference, in the arithmetic of the type. Any NaN is within of any NaN, and zeros of
+NumPy's ``isclose`` with A as the reference, computed in float64. Any NaN is within of any NaN, and zeros of
 each other; a NaN and a number, and an infinity and anything but its neighbour, never are.
 """
 

@@ -78,10 +78,7 @@ class _Kernel(Lanes):
         self.code.fold("%first", "%last", 1, (("i1", "false"),), lambda number, seen: [self._block(number, seen[0])])
 
     def _limit(self, bits: str) -> str:
-        value = self.code.let(f"bitcast i64 {bits} to double")
-        if self.work == "float":
-            value = self.code.let(f"fptrunc double {value} to float")
-        return self.code.in_all_lanes(self.work, value, LANES)
+        return self.code.in_all_lanes("double", self.code.let(f"bitcast i64 {bits} to double"), LANES)
 
     def _block(self, number: str, was_unequal: str) -> str:
         """Measure a block, without looking for equal bits first where the one before it was unequal."""
@@ -168,7 +165,7 @@ class _Kernel(Lanes):
             lambda: list(self._rare(a, b, size, plain).values()),
         )
         measures = dict(zip(plain, joined, strict=True))
-        new = self._added(measures, unequal, size, distance, before)
+        new = self._added(measures, unequal, (a, b), distance, before)
         return [new[name] for name in before]
 
     def _rare(self, a: str, b: str, size: str, plain: Mapping[str, str]) -> dict[str, str]:
@@ -194,13 +191,13 @@ class _Kernel(Lanes):
         return measures | {name: self.counted(plain[name], mask) for name, mask in counted.items()}
 
     def _added(
-        self, measures: dict[str, str], unequal: str, size: str, distance: str, before: dict[str, str]
+        self, measures: dict[str, str], unequal: str, pair: tuple[str, str], distance: str, before: dict[str, str]
     ) -> dict[str, str]:
         """The sums after these elements."""
         let, new = self.code.let, {name: measures[name] for name in _RARE}
         far = self.where(measures["measured"], distance, self.distances)
         self._histogram(far, measures["measured"])
-        beyond = self._beyond(measures, size, distance)
+        beyond = self._beyond(measures, pair, distance)
         new |= {
             "differing": self.counted(before["differing"], unequal),
             "beyond": self.counted(before["beyond"], beyond),
@@ -216,14 +213,23 @@ class _Kernel(Lanes):
             new[name] = let(f"fadd {wide} {before[name]}, {widened}")
         return new
 
-    def _beyond(self, measures: Mapping[str, str], size: str, distance: str) -> str:
-        let, kind = self.code.let, self.works
-        allowed = let(f"fadd {kind} {self.atol}, {let(f'fmul {kind} {self.rtol}, {size}')}")
-        is_near = let(f"fcmp ole {kind} {measures['gap']}, {allowed}")
-        is_near = self.both(is_near, let(f"fcmp olt {kind} {measures['gap']}, {self.infinity}"))
+    def _beyond(self, measures: Mapping[str, str], pair: tuple[str, str], distance: str) -> str:
+        """Which elements are beyond the tolerance, in float64 whatever the type is."""
+        let, wide, gap = self.code.let, of(LANES, "double"), measures["gap"]
+        a, b = (let(f"fpext {self.works} {one} to {wide}") if self.work == "float" else one for one in pair)
+        if self.work == "float":
+            gap = self._size(let(f"fsub {wide} {a}, {b}"))
+        allowed = let(f"fadd {wide} {self.atol}, {let(f'fmul {wide} {self.rtol}, {self._size(a)}')}")
+        is_near = let(f"fcmp ole {wide} {gap}, {allowed}")
+        is_near = self.both(is_near, let(f"fcmp olt {wide} {gap}, splat (double 0x7FF0000000000000)"))
         is_next = let(f"icmp ult {self.distances} {distance}, {self.too_far}")
         outside = self.both(self.inverse(let(f"or {FLAGS} {is_near}, {is_next}")), measures["measured"])
         return let(f"or {FLAGS} {outside}, {measures['alone']}")
+
+    def _size(self, value: str) -> str:
+        """Numbers of float64 without their signs."""
+        wide = of(LANES, "double")
+        return self.code.let(f"call {wide} @llvm.fabs.v{LANES}f64({wide} {value})")
 
     def _histogram(self, far: str, measured: str) -> None:
         """Count the distances of lanes and of the lanes half a vector further in pairs, which halves the increments."""

@@ -110,8 +110,8 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
         UnsupportedError: for a runtime that is not installed.
         FileFormatError: if the function's file does not exist.
     """
-    file, _colon, function = name.rpartition(":")
-    if file.endswith(".py"):
+    if is_function(name):
+        file, _colon, function = name.rpartition(":")
         if not Path(file).is_file():
             hint = "a function is named FILE.py:FUNCTION"
             raise FileMissingError("there is no such file", where=str(Path(file)), hint=hint)
@@ -140,6 +140,11 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
         if full_name != runtime.name
         else runtime
     )
+
+
+def is_function(name: object) -> bool:
+    """Whether a specification is that of a function, ``FILE.py:FUNCTION``."""
+    return isinstance(name, str) and name.rpartition(":")[0].endswith(".py")
 
 
 def of_function(name: str, *, loads_models: bool = False) -> Runtime:

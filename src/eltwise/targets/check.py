@@ -14,7 +14,7 @@ from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
-from eltwise.runtimes.registry import BY_NAME
+from eltwise.runtimes.registry import BY_NAME, is_function
 from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Deployed, Inputs, deploy, trace_of
 from eltwise.targets.findings import by_rules, not_read, with_unintended
@@ -113,7 +113,7 @@ def check(
     if is_recording(target):
         model = read_model(source, weights)
         return _of_recording(model, target, least, Inputs(input_sets(model.graph, inputs), tolerance, seed))
-    name = split(target).name
+    name = target if is_function(target) else split(target).name
     runtimes_of = runtimes_on(name)
     model = read_model(source, weights)
     adapter = runtimes_of.get(model.graph.origin.domain)

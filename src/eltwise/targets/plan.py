@@ -18,6 +18,7 @@ from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
+from eltwise.runtimes.registry import BY_NAME, is_function
 from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level, span
 from eltwise.targets.sites import Site, sites_of
 
@@ -83,7 +84,10 @@ def target_named(name: object) -> TargetName:
     for target in TARGETS:
         if isinstance(name, str) and name == target:
             return target
-    raise unknown_name("target", name if isinstance(name, str) else repr(name), list(TARGETS))
+    error = unknown_name("target", name if isinstance(name, str) else repr(name), list(TARGETS))
+    if is_function(name) or name in BY_NAME:
+        error.hint = f"eltwise trace MODEL --runtime {name} --against float64 compares models in any runtime"
+    raise error
 
 
 def runtimes_on(target: object) -> Mapping[Domain, str]:

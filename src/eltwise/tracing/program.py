@@ -171,7 +171,7 @@ def program_runner(program: Program, path: str, name: str, model: TracedModel) -
         is_matched = value in model.producer and (is_shaped or name_there in outputs)
         (values if is_matched else rest)[value] = array
     recording = Recording({}, values, {"run": name, "version": program.version}, path)
-    runner = RecordedRunner(recording, model, values, notes_of_program(program, model.graph))
+    runner = RecordedRunner(recording, model, values, notes_of_program(program, model.graph), is_file=False)
     runner.missing = "not among the values of the program"
     runner.unmatched = {name: array for name, array in rest.items() if name not in model.producer}
     return runner

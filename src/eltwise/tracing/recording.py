@@ -90,7 +90,10 @@ class RecordedRunner(Runner):
 
     needs_inputs: ClassVar[bool] = False
 
-    def __init__(self, recording: Recording, model: TracedModel, values: Values, notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self, recording: Recording, model: TracedModel, values: Values, notes: Iterable[str] = (), *, is_file: bool
+    ) -> None:
+        self.is_file = is_file
         self.recording, self.recorded, self.notes = recording, values, tuple(notes)
         no_host: Any = None
         super().__init__(recording.where, no_host, model, missing="not in the recorded run")
@@ -108,6 +111,13 @@ class RecordedRunner(Runner):
         del values, isolated, replaced
         names = self.model.made_by(numbers) if outputs is None else outputs
         return Outcome({name: self.recorded[name] for name in names if name in self.recorded})
+
+    def doubt(self, result: np.ndarray, other: np.ndarray) -> str:
+        """A NaN in a file may come of how it was written, so that it is no proof of what the runtime gives."""
+        if not (self.is_file and is_float(result.dtype) and result.shape == other.shape):
+            return ""
+        count = int(np.count_nonzero(np.isnan(result) & ~np.isnan(other)))
+        return f"the recorded run has NaN for {counted(count, 'number')}" if count else ""
 
     def partners(self) -> Partners:
         """The partner map: each recorded value and each input is that of the same model."""
@@ -221,7 +231,7 @@ def recorded_runner(recording: Recording, model: TracedModel) -> RecordedRunner:
             message = f"the recorded value {name!r} has another type or shape than the model's"
             raise RecordingError(message, where=where, got=got, allowed=str(declared))
         values[value] = array
-    return RecordedRunner(recording, model, values, notes_of(recording))
+    return RecordedRunner(recording, model, values, notes_of(recording), is_file=True)
 
 
 def notes_of(recording: Recording) -> Iterable[str]:

@@ -66,6 +66,10 @@ class Runner:
     needs_inputs: ClassVar[bool] = True
     """Whether nodes can be run only where what they read is there."""
 
+    def doubt(self, _result: np.ndarray, _other: np.ndarray) -> str:
+        """Why a difference of its result from another one shows nothing; empty if it does."""
+        return ""
+
     def refusal_of(self, numbers: Iterable[int]) -> str:
         """Why some nodes are not given to the runtime; empty if they are."""
         foreign = [node.schema.name for node in map(self.model.nodes.__getitem__, numbers) if node.is_foreign]

@@ -226,12 +226,15 @@ class Tracer:
                 self._differences[value] = max(inputs, key=rank, default=EQUAL)
                 continue
             difference = measure(value, values[value], expected[value], self._runs.tolerances)
+            if difference.is_beyond and (message := self._reference.doubt(expected[value], values[value])):
+                result.message, self._differences[value] = message, max(inputs, key=rank, default=EQUAL)
+                continue
             self._differences[value] = difference
             if result.out is None or rank(difference) > rank(result.out):
                 result.out, result.value = difference, value
         if result.is_beyond:
             result.snr = signal_to_noise(values[result.value], expected[result.value])
-        if result.out is None:
+        if result.out is None and not result.message:
             produced = self._model.made[result.number]
             result.message = NOT_NUMBERS if self._partners.keys() & {*produced} else self._reference.missing
 

@@ -78,6 +78,8 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, status, message=failures[0]))
         elif value not in reference:
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
+        elif message := runs.reference.doubt(reference[value], tested[value]):
+            outputs.append(TracedOutput(port.name, "not_compared", message=message))
         elif value not in agreed and leaves_segments(runs, value, tested, *segments):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:

@@ -64,8 +64,8 @@ class Narrowing:
         path = self.graph.message.folder if isinstance(self.graph.message, OnnxFile) else None
         narrow = {number: ports for number, ports in self.ports.items() if number not in retained}
         wide = self._read_as_float32(narrow)
-        given = {value.name for value in model.graph.input}
-        tensors = {one.name: one for one in model.graph.initializer if one.name not in given}
+        input_names = {value.name for value in model.graph.input}
+        tensors = {one.name: one for one in model.graph.initializer if one.name not in input_names}
         tensors |= {
             node.output[0]: node.attribute[0].t
             for node in model.graph.node
@@ -74,7 +74,7 @@ class Narrowing:
         nodes, added = list(model.graph.node), dict[str, TensorProto]()
         needed = {nodes[n].input[index] for n, (inputs, _outputs) in narrow.items() for index in inputs}
         del model.graph.node[:]
-        model.graph.node.extend(_cast(name, is_narrow=True) for name in sorted(given & needed))
+        model.graph.node.extend(_cast(name, is_narrow=True) for name in sorted(input_names & needed))
         for number, node in enumerate(nodes):
             inputs, outputs = narrow.get(number, (frozenset(), frozenset()))
             for index in inputs:
@@ -82,14 +82,14 @@ class Narrowing:
                 if name in tensors and name not in added:
                     added[name] = rounded_tensor(tensors[name], ExternalData(path), FLOAT16, name + _SUFFIX)
                 node.input[index] += _SUFFIX
-            made = [node.output[index] for index in outputs]
+            names = [node.output[index] for index in outputs]
             for index in outputs:
                 node.output[index] += _SUFFIX
             if outputs:
                 set_attributes(node, FLOAT16)
             model.graph.node.append(node)
-            model.graph.node.extend(_cast(name, is_narrow=False) for name in made if name in wide)
-            others = [name for name in node.output if name in needed and name not in tensors and name not in made]
+            model.graph.node.extend(_cast(name, is_narrow=False) for name in names if name in wide)
+            others = [name for name in node.output if name in needed and name not in tensors and name not in names]
             model.graph.node.extend(_cast(name, is_narrow=True) for name in others)
         retained_tensors = [one for one in model.graph.initializer if one.name not in added or one.name in wide]
         retained_tensors += added.values()
