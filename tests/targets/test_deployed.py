@@ -279,3 +279,21 @@ def test_a_runtime_without_rules_is_referred_to_trace(target: str) -> None:
         NameUnknownError, match=r"there is no target .*; eltwise trace MODEL --runtime .* --against float64"
     ):
         eltwise.check(parsed(CHAIN), target)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "nodes"),
+    [
+        ("float[N, C, H, W] x", "s = Constant<value = int64[2] {-1, 1200}>() t = Tanh(x) y = Reshape(t, s)"),
+        ("float[N, C, L] x", "s = Constant<value = int64[3] {2, 7, 5}>() t = Tanh(x) y = Reshape(t, s)"),
+        ("float[B, S, D] x", "s = Constant<value = int64[4] {0, 0, 12, 64}>() t = Tanh(x) y = Reshape(t, s)"),
+        ("float[N, L] x, float[300, 4] w", "t = Tanh(x) y = MatMul(t, w)"),
+        ("float[N, C, H, W] x, float[8, 3, 3, 3] w", "t = Tanh(x) y = Conv(t, w)"),
+        ("float[N, L] x, float[4, 77] w", "t = Tanh(x) y = Mul(t, w) z = Softmax(y)"),
+    ],
+    ids=["flat", "three", "heads", "product", "convolution", "broadcast"],
+)
+def test_open_sizes_are_those_that_constants_and_other_inputs_need(inputs: str, nodes: str) -> None:
+    report = eltwise.check(parsed(f"g ({inputs}) => (float y) {{ {nodes} }}"), "onnxruntime")
+    assert report.trace is not None
+    assert (report.verdict, "sizes chosen: " in report.trace.inputs) == ("agree", True), str(report)

@@ -23,7 +23,7 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.tracing.inputs import SIZES, check_inputs, feeds_for, open_sizes
+from eltwise.tracing.inputs import check_inputs, feeds_for, open_sizes, sizes_to_try
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
 from eltwise.tracing.trace import trace
@@ -188,7 +188,7 @@ def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
     graph, tried = model.graph, set[str]()
     arrays = next(iter(inputs.sets.values()), {})
-    for sizes in SIZES:
+    for sizes in sizes_to_try(graph):
         try:
             feeds = feeds_for(graph, arrays, inputs.seed, sizes)[0]
         except EltwiseError:

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import prod
 
 import numpy as np
 
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, counted
-from eltwise.core.shapes import of_sizes
+from eltwise.core.shapes import LARGEST_RANK, of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.engine.random_inputs import drawn
-from eltwise.ir.graph import Graph, Port
+from eltwise.ir.graph import Graph, Port, Tensor
+from eltwise.ir.infer import constant_tensor
 from eltwise.runtimes import Host
 from eltwise.tracing.matching import matched_inputs
 from eltwise.tracing.model import has_large_weights, program_of
 from eltwise.tracing.runner import cast_float, is_float
 
 _MOST_NAMED = 8
+_MOST_SIZES, _LARGEST_SIZE = 16, 4096
+"""So many sizes of constants are tried for dimensions that a model leaves open, up to this one."""
 
 
 SIZES = tuple((1, last, other) for last in (16, 128, 512) for other in (last, 1))
 """What is tried for dimensions that a model leaves open, until it runs: for a first one, a last one, and others."""
+
+
+def sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """The same, then the sizes that constants have or hold, as those that it reshapes to, and those of other inputs."""
+    yield from SIZES
+    tensors = [tensor for _name, tensor in graph.constants]
+    constants = (node.bound for node in graph.nodes if node.schema.behaviour == "constant")
+    tensors += [constant_tensor(one) for one in constants if len(one.given) == 1]
+    lists = [one.array.reshape(-1).tolist() for one in tensors if _is_list_of_sizes(one)]
+    products = (prod(part) for one in lists for part in (one, one[1:], one[2:], one[-2:]) if min(part, default=0) > 0)
+    dimensions = [one for port in graph.inputs for one in port.type.shape.dimensions or () if one.is_known]
+    numbers = [*(size for one in (*lists, *(one.shape for one in tensors)) for size in one), *products]
+    numbers += [one.low for one in dimensions]
+    counts = Counter(size for size in numbers if 1 < size <= _LARGEST_SIZE)
+    for size, _count in counts.most_common(_MOST_SIZES):
+        yield from ((1, size, 1), (1, size, SIZES[0][1]), (1, SIZES[0][1], size), (1, size, size))
+
+
+def _is_list_of_sizes(tensor: Tensor) -> bool:
+    known = tensor.type.element_type
+    return known is not None and known.is_integer and len(tensor.shape) < 2 and 0 < tensor.size <= LARGEST_RANK
 
 
 def open_sizes(graph: Graph, feeds: Mapping[str, np.ndarray]) -> str:
@@ -130,15 +156,20 @@ def fitting_feeds(
     host: Host, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
 ) -> tuple[dict[str, np.ndarray], str]:
     """The inputs, with the first sizes of open dimensions on which the model runs, or the first of all."""
-    tries = [feeds_for(graph, arrays, seed, size) for size in SIZES]
-    if len({open_sizes(graph, feeds) for feeds, _source in tries}) == 1 or has_large_weights(graph):
-        return tries[0]
+    first, others = (feeds_for(graph, arrays, seed, size) for size in (SIZES[0], SIZES[-1]))
+    if open_sizes(graph, first[0]) == open_sizes(graph, others[0]) or has_large_weights(graph):
+        return first
     try:
         program = program_of(graph)
     except EltwiseError:
-        return tries[0]
-    for feeds, source in tries:
+        return first
+    tried = set[str]()
+    for sizes in sizes_to_try(graph):
+        feeds, source = feeds_for(graph, arrays, seed, sizes)
+        if (chosen := open_sizes(graph, feeds)) in tried:
+            continue
+        tried.add(chosen)
         answer = host.run(program, [feeds[port.value] for port in graph.inputs])
         if answer.kind != "refused":
             return feeds, source
-    return tries[0]
+    return first
