@@ -184,6 +184,17 @@ class RefusingOpenSizes(Planted):
                 raise NotImplementedError("a size is open")
 
 
+class WrongWithOpenSizes(Planted):
+    """Relu is computed as Abs in a model of float32 that leaves the size of an input open, at every level."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        try:
+            RefusingOpenSizes.change(self, model)  # type: ignore[arg-type]
+        except NotImplementedError:
+            Wrong.change(self, model)  # type: ignore[arg-type]
+
+
 class NeedsConstants(Planted):
     """It takes the shape of a Reshape only as a constant."""
 

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import eltwise
 from eltwise.runtimes.specification import split
 from eltwise.tracing.switches import LADDERS, Switches, Trial, find_switches
+from support.local_hosts import use_local_hosts
+from support.traced_models import named, parsed
 
 LEVELS = ("disabled", "basic", "extended", "layout", "all")
 OPTIMIZERS = LADDERS["onnxruntime"][0].parts
@@ -82,3 +85,20 @@ def test_the_version_that_changed_is_found(change: int, is_mended: bool, missing
 def test_other_options_and_the_version_stay(specification: str, tried: list[str]) -> None:
     found = find_switches(specification, lambda text: Trial(text, "disagree"))
     assert [trial.name for trial in found.trials] == tried
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("runtime", "sentence"),
+    [
+        ("WrongWithOpenSizes", "wrong with optimization=disabled, too"),
+        ("WrongUnlessBasic", "right with optimization=basic; wrong from extended on"),
+    ],
+)
+def test_switches_are_judged_on_the_file_as_it_is(runtime: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With sizes fixed the first of these runtimes is right at every level."""
+    use_local_hosts(monkeypatch)
+    monkeypatch.setitem(LADDERS, runtime, LADDERS["onnxruntime"])  # type: ignore[arg-type]
+    model = named(parsed("g (float[N, 4] x) => (float[N, 4] z) { t = Tanh(x) n = Neg(t) z = Relu(n) }"))
+    report = eltwise.trace(model, runtime=runtime, against="float64")
+    assert (report.verdict, str(report.switches)) == ("disagree", sentence), str(report)

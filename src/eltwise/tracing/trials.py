@@ -1,4 +1,4 @@
-"""Runs of a whole traced model with other specifications, whose outputs are compared with the right ones."""
+"""Runs of a whole model, as its file has it, with other specifications; outputs are compared with the right ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eltwise.tracing.difference import largest, relative_error
 from eltwise.tracing.runner import Values
 from eltwise.tracing.runs import Runs
 from eltwise.tracing.switches import Judge, Trial
-from eltwise.tracing.whole import compare_output
+from eltwise.tracing.whole import compare_output, run_whole
 
 
 def judge_of(runs: Runs, right: Values, start: Callable[[str], AbstractContextManager[Host]]) -> Judge:
@@ -25,11 +25,11 @@ def judge_of(runs: Runs, right: Values, start: Callable[[str], AbstractContextMa
     """
 
     def judge(specification: str) -> Trial:
-        model, names = runs.model, [value for value in right if value in runs.model.producer]
+        names = [value for value in right if value in runs.model.producer]
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                outcome = runner.run(range(len(model.nodes)), runs.feeds, names)
+                outcome = run_whole(runner, runs.feeds, names, runner)
                 if outcome.message or not outcome.values.keys() >= {*names}:
                     return Trial(specification, "disagree")
                 differences = {name: compare_output(runs, name, outcome.values, right) for name in names}

@@ -63,7 +63,7 @@ def compare_whole(
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
-        actual = _run(runs.tested, runs.feeds, list(partners), runs.tested)
+        actual = run_whole(runs.tested, runs.feeds, list(partners), runs.tested)
         expected = waiting.result()
     tested, reference = copied(actual.values), copied(expected.values)
     agreed = _untied(runs, tested, reference, segments, untied)
@@ -165,7 +165,7 @@ def _run_reference(
 ) -> Outcome:
     """The outputs of the reference by the values of the tested model."""
     if runs.reference.is_deployed:
-        outcome = _run(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())), runs.tested)
+        outcome = run_whole(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())), runs.tested)
         values = {value: outcome.values[other] for value, other in partners.items() if other in outcome.values}
         return replace(outcome, values=values)
     compared = {number for number, result in nodes.items() if result.out is not None}
@@ -183,7 +183,7 @@ def _run_reference(
     return Outcome(values | known, message)
 
 
-def _run(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
+def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
     """Run a whole model, with the sizes that its file leaves open; a reference that refuses these, with fixed ones.
 
     Where inputs and constants are outputs, the tested runtime is given the file, which has these, too; of the reference
