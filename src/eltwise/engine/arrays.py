@@ -91,9 +91,12 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
 
 
 def _rounded(element_type: ElementType, text: str) -> str:
-    """The Python text that rounds a number to an element type."""
+    """The Python text that rounds a number to an element type; NumPy's integer types would truncate it."""
+    text = text if len(text) < _LONGEST_NUMBER else "x"
+    if element_type.is_integer:
+        return f"round({text})"
     library = "ml_dtypes" if element_type.storage.isbuiltin != 1 else "numpy"
-    return f"{library}.{element_type.name}({text if len(text) < _LONGEST_NUMBER else 'x'})"
+    return f"{library}.{element_type.name}({text})"
 
 
 def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:

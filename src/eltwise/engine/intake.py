@@ -57,7 +57,7 @@ def _by_protocol(value: Any, protocols: Sequence[tuple[str, Callable[[Any], np.n
     raise ElementTypeError(
         "not an array",
         got=type(value).__name__,
-        allowed="an object with __array__, DLPack or the buffer protocol, or a Python number",
+        allowed="an object with __array__, DLPack or the buffer protocol",
         hint="numpy.asarray(value, dtype) makes one and says its type",
     )
 
