@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import LEAST_BITS_OF_INTEGERS, Cause, Problem
+from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS, Cause, Problem
+from eltwise.comparison.low_rank import low_rank
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import converted, same_bits
 from eltwise.comparison.places import percent
@@ -21,6 +22,10 @@ _LEAST_LAST_BITS = {8: 64, 16: 8}
 
 _LEAST_RANGE = 16
 """Integers that differ by 1 must have so many values, or they would do so by chance."""
+
+_LEAST_DIGITS_OF_NOISE, _MOST_NOISE, _FEWEST = 24, 16, 16
+"""Of how many binary digits a type must be, and how many rounding steps of the largest value are noise, if at least one
+of so many elements differs."""
 
 _LEAST_RANDOM, _SAMPLED = 16, 512
 _FAR, _LEAST_SHARE_OF_FAR = 24, 0.25
@@ -89,5 +94,27 @@ def _random_tail(problem: Problem) -> Cause | None:
     return Cause("uninitialized", 1.0, text, {"from": first, "elements": count})
 
 
-BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)
+def _noise(problem: Problem) -> Cause | None:
+    """Whether no difference is larger than some rounding steps of the largest value, as of sums in another order.
+
+    Of types of few digits that says nothing: a step of training is no larger either.
+    """
+    element_type, figures = problem.element_type, problem.figures
+    types = {problem.pair.a.element_type, problem.pair.b.element_type}
+    if not (is_float(element_type) and types == {element_type}) or element_type.digits < _LEAST_DIGITS_OF_NOISE:
+        return None
+    epsilon = 2.0 ** (1 - element_type.digits)
+    if figures.counts["nan"] or not math.isfinite(figures.max_abs) or figures.differing * _FEWEST < figures.total:
+        return None
+    factor = figures.max_abs / (epsilon * figures.largest or math.inf)
+    if factor > _MOST_NOISE or figures.differing * -math.log2(2 * max(factor, 0.5) * epsilon) < LEAST_BITS_OF_FLOATS:
+        return None
+    text = (
+        f"no difference is larger than {math.ceil(factor * 10) / 10:g} eps of the largest value "
+        f"({figures.largest:.3g}, eps {epsilon:.3g}): noise, as of sums in another order"
+    )
+    return Cause("noise", 1.0, text, {"factor": factor, "largest": figures.largest})
+
+
+BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _noise, _at_limits, _random_tail, low_rank)
 """The most telling first."""

@@ -234,9 +234,12 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
 
 def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -> Cause:
     """What is said where nothing predicts every element."""
-    bounded = next(filter(None, (find(problem) for find in BOUNDS)), None)
-    if bounded is not None and bounded.share == 1.0:
-        return bounded
+    bounded: Cause | None = None
+    for find in BOUNDS:
+        bound = find(problem)
+        if bound is not None and bound.share == 1.0:
+            return bound
+        bounded = bounded or bound
     if best is not None:
         _share, hypothesis, explained = best
         share = verified_share(explained.pair, hypothesis.predict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -120,6 +121,7 @@ def compare_sets(
             raise FileFormatError("there are no tensors to compare", where=side.where)
     states = states_of([a, b])
     pairs, missing, extra, unread = match(a, b)
+    names = Counter(name for one, other in pairs for name in {(one.name, ""), ("", other.name)})
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
     meter, copies = Meter(sum(sizes), progress), Copies(a)
@@ -130,7 +132,8 @@ def compare_sets(
         meter.text, end = one.name, meter.done + size
         settings = settings_of(tolerance_of(tolerances, one.name, other.name))
         try:
-            reports.append(_named(compare_tensors(one, other, settings), a.is_one or b.is_one))
+            report = compare_tensors(one, other, settings)
+            reports.append(report if a.is_one or b.is_one else _named(report, names))
         except EltwiseError as error:
             unreadable.append(str(error))
         meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
@@ -150,12 +153,16 @@ def _bytes(tensor: Tensor) -> int:
     return tensor.size * tensor.storage.itemsize
 
 
-def _named(report: TensorReport, has_no_names: bool) -> TensorReport:
-    """Say of a tensor that it has another name in B."""
-    if report.name == report.other_name or has_no_names:
+def _named(report: TensorReport, names: Mapping[tuple[str, str], int]) -> TensorReport:
+    """Say of a tensor that it has another name in B, or that one side has it once for several names."""
+    if report.name == report.other_name:
         return report
+    side = "B" if names["", report.other_name] > 1 else "A" if names[report.name, ""] > 1 else ""
+    if report.status == "equal" and side:
+        name = report.other_name if side == "B" else report.name
+        text = f"{side} has it once for several names, as {name!r}, with the same content"
+        return replace(report, cause="shared", cause_share=1.0, explanation=text)
+    text = f"it is called {report.other_name!r} in B"
     if report.status == "equal":
-        text = f"it is called {report.other_name!r} in B, with the same content"
-        return replace(report, cause="renamed", cause_share=1.0, explanation=text)
-    text = f"it is called {report.other_name!r} in B; {report.explanation}".removesuffix("; ")
-    return replace(report, explanation=text)
+        return replace(report, cause="renamed", cause_share=1.0, explanation=f"{text}, with the same content")
+    return replace(report, explanation=f"{text}; {report.explanation}".removesuffix("; "))

@@ -1,13 +1,15 @@
-"""Which tensor of B belongs to which of A: by name, then by shape and content."""
+"""Which tensor of B belongs to which of A: by name, by content, and by the rule that the names of others follow."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from eltwise.comparison.naming import Renamer
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.tensors import Tensor, TensorSet
@@ -20,10 +22,13 @@ _SHARED, _MOST_COPIES = 4, 4
 
 
 Pairs = tuple[tuple[Tensor, Tensor], ...]
+_Sizes = tuple[int, ...]
 
 
 def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str, ...], tuple[EltwiseError, ...]]:
     """Match two sets. A tensor without a name is matched with the only one of the other set.
+
+    A tensor that the other set has once for several names is in several pairs.
 
     Returns:
         The tensors of A with those of B, in the order of A; then the names of A and those of B without a partner;
@@ -35,80 +40,171 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
         return tuple((tensor, b.tensors[name]) for name, tensor in a.tensors.items()), (), (), ()
     names_a, names_b = {*a, *a.unreadable}, {*b, *b.unreadable}
     partner = {name: name for name in a if name in b}
-    left = {name: tensor for name, tensor in a.items() if name not in names_b}
-    other = {name: tensor for name, tensor in b.items() if name not in names_a}
-    unread: tuple[dict[str, EltwiseError], dict[str, EltwiseError]] = ({}, {})
-    partner |= _by_content(left, other, unread)
-    missing = tuple(name for name in left if name not in partner and name not in unread[0])
-    matched = {*partner.values(), *unread[1]}
-    extra = tuple(name for name in other if name not in matched)
-    pairs = tuple((a[name], b[partner[name]]) for name in a if name in partner)
-    return pairs, missing, extra, (*unread[0].values(), *unread[1].values())
+    left = _Samples({name: tensor for name, tensor in a.items() if name not in names_b})
+    other = _Samples({name: tensor for name, tensor in b.items() if name not in names_a})
+    partner |= _by_content(left, other)
+    left = left.without(partner)
+    other = other.without(set(partner.values()))
+    partner |= _shared(left, _Samples({name: b[name] for name in partner.values()}))
+    more = _shared(other, _Samples({name: a[name] for name in partner}))
+    missing = tuple(name for name in left.tensors if name not in partner and name not in left.unread)
+    extra = tuple(name for name in other.tensors if name not in more and name not in other.unread)
+    pairs = [(a[name], b[partner[name]]) for name in a if name in partner]
+    pairs += [(a[name], b[once_more]) for once_more, name in more.items()]
+    return tuple(pairs), missing, extra, (*left.unread.values(), *other.unread.values())
 
 
-def _by_content(
-    a: Mapping[str, Tensor], b: Mapping[str, Tensor], unread: Sequence[dict[str, EltwiseError]]
-) -> dict[str, str]:
-    """The names of tensors with the same elements at some places, then of those with nearly the same."""
-    shapes = {_sizes(tensor) for tensor in a.values()} & {_sizes(tensor) for tensor in b.values()}
-    samples = [
-        {
-            name: sample
-            for name, tensor in side.items()
-            if _sizes(tensor) in shapes and (sample := _sample(tensor, failed)) is not None
-        }
-        for side, failed in zip((a, b), unread, strict=True)
-    ]
-    by_bits: dict[tuple[object, ...], list[str]] = {}
-    for name, values in samples[1].items():
-        by_bits.setdefault((b[name].element_type, _sizes(b[name]), bits_of(values).tobytes()), []).append(name)
+@dataclass
+class _Samples:
+    """Some tensors, of which a few elements are read when they are asked for.
+
+    Attributes:
+        tensors: the tensors by name.
+        unread: why elements of some could not be read.
+        read: the elements that were read.
+    """
+
+    tensors: dict[str, Tensor]
+    unread: dict[str, EltwiseError] = field(default_factory=dict)
+    read: dict[tuple[str, bool], np.ndarray | None] = field(default_factory=dict)
+
+    def without(self, names: Mapping[str, str] | set[str]) -> _Samples:
+        """Those that have other names."""
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name not in names}
+        return _Samples(tensors, self.unread, self.read)
+
+    @property
+    def sizes(self) -> set[_Sizes]:
+        """The sizes of all, those of matrices also in the other order."""
+        sizes = set(map(_sizes, self.tensors.values()))
+        return sizes | {one[::-1] for one in sizes if len(one) == 2}
+
+    def of(self, name: str, is_transposed: bool = False) -> np.ndarray | None:
+        """Some elements, evenly spread over the tensor or its transpose; None where they cannot be read."""
+        key = name, is_transposed
+        if key not in self.read:
+            self.read[key] = _sample(self.tensors[name], self.unread, is_transposed)
+        return self.read[key]
+
+    def upright(self, sizes: set[_Sizes]) -> Iterator[tuple[str, _Sizes, np.ndarray]]:
+        """The names of tensors of these sizes, with their elements."""
+        for name, tensor in self.tensors.items():
+            if _sizes(tensor) in sizes and (values := self.of(name)) is not None:
+                yield name, _sizes(tensor), values
+
+    def both_ways(self, sizes: set[_Sizes]) -> Iterator[tuple[str, _Sizes, np.ndarray]]:
+        """The same, and then those of the transposes of matrices, as converters store the weights of linear layers."""
+        yield from self.upright(sizes)
+        for name, tensor in self.tensors.items():
+            turned = _sizes(tensor)[::-1]
+            if len(turned) == 2 and turned in sizes and (values := self.of(name, True)) is not None:
+                yield name, turned, values
+
+
+def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
+    """Names with the same elements; then those that the same rules lead to, and those with nearly the same elements."""
+    sizes = a.sizes & b.sizes
     partner: dict[str, str] = {}
-    for name, values in samples[0].items():
-        same = by_bits.get((a[name].element_type, _sizes(a[name]), bits_of(values).tobytes()))
-        if same:
-            partner[name] = same.pop(0)
-    partnered = set(partner.values())
-    left = {name: values for name, values in samples[1].items() if name not in partnered}
-    for name, values in samples[0].items():
-        near = _nearest(a[name], values, (b[other] for other in left), left) if name not in partner else ""
-        if near:
-            partner[name] = near
-            del left[near]
-    return partner
+    _take_equal(partner, a, b, sizes, is_telling)
+    used = set(partner.values())
+    renamer = Renamer(partner.items())
+    for name, tensor in a.tensors.items():
+        if name not in partner:
+            other = next((one for one in renamer.names_of(name) if one in b.tensors and one not in used), None)
+            if other is not None and sorted(_sizes(tensor)) == sorted(_sizes(b.tensors[other])):
+                partner[name] = other
+                used.add(other)
+    _take_equal(partner, a, b, sizes, lambda _values: True)
+    _take_nearest(partner, a.without(partner), b.without(set(partner.values())))
+    return {name: partner[name] for name in a.tensors if name in partner}
 
 
-def _sizes(tensor: Tensor) -> tuple[int, ...]:
+def is_telling(values: np.ndarray) -> bool:
+    """Whether elements tell a tensor from others, as those of one that is constant do not."""
+    return np.unique(bits_of(values)).size >= _LEAST_DISTINCT
+
+
+def _by_bits(tensors: _Samples, sizes: set[_Sizes]) -> dict[tuple[object, ...], list[str]]:
+    names: dict[tuple[object, ...], list[str]] = {}
+    for name, of_sizes, values in tensors.both_ways(sizes):
+        names.setdefault(_key(tensors.tensors[name], of_sizes, values), []).append(name)
+    return names
+
+
+def _key(tensor: Tensor, sizes: _Sizes, values: np.ndarray) -> tuple[object, ...]:
+    return tensor.element_type, sizes, values.tobytes()
+
+
+def _take_equal(
+    partner: dict[str, str], a: _Samples, b: _Samples, sizes: set[_Sizes], counts: Callable[[np.ndarray], bool]
+) -> None:
+    """Add the pairs with the same elements, of those without a partner and whose elements count."""
+    used, by_bits = set(partner.values()), _by_bits(b, sizes)
+    for name, of_sizes, values in a.upright(sizes):
+        if name in partner or not counts(values):
+            continue
+        same = by_bits.get(_key(a.tensors[name], of_sizes, values), [])
+        other = next((one for one in same if one not in used), None)
+        if other is not None:
+            partner[name] = other
+            used.add(other)
+
+
+def _shared(left: _Samples, others: _Samples) -> dict[str, str]:
+    """The tensors without a partner that the other set has once for several names, each with the name there."""
+    by_bits = _by_bits(others, left.sizes & others.sizes) if left.tensors else {}
+    shared: dict[str, str] = {}
+    for name, sizes, values in left.upright(others.sizes) if by_bits else ():
+        same = by_bits.get(_key(left.tensors[name], sizes, values))
+        if same and is_telling(values):
+            shared[name] = same[0]
+    return shared
+
+
+def _sizes(tensor: Tensor) -> _Sizes:
     """The shape without dimensions of 1, which converters add and remove."""
     return tuple(size for size in tensor.shape if size != 1)
 
 
-def _sample(tensor: Tensor, failed: dict[str, EltwiseError]) -> np.ndarray | None:
-    """The elements at some evenly spread places; None where they cannot be read, with the error by the name."""
+def _sample(tensor: Tensor, unread: dict[str, EltwiseError], is_transposed: bool = False) -> np.ndarray | None:
     if not tensor.size:
         return np.zeros(0, tensor.storage)
     indices = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
+    if is_transposed:
+        rows, columns = _sizes(tensor)
+        column, row = np.divmod(indices, rows)
+        indices = row * columns + column
     try:
         return np.ascontiguousarray(tensor.at(indices))
     except EltwiseError as error:
-        failed[tensor.name] = error
+        unread[tensor.name] = error
         return None
 
 
-def _nearest(tensor: Tensor, values: np.ndarray, others: Iterable[Tensor], samples: Mapping[str, np.ndarray]) -> str:
-    """The tensor of the same shape whose elements are nearest, if nearly all of them are near; else nothing."""
-    sample = values_of(values, tensor.element_type).astype(np.float64)
-    if np.unique(sample[np.isfinite(sample) & (sample != 0)]).size < _LEAST_DISTINCT:
-        return ""
-    best, name = _LEAST_NEAR, ""
-    for other in others:
-        if _sizes(other) != _sizes(tensor):
+def _take_nearest(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
+    """Add the pairs of the same sizes of which nearly all elements are near, the nearest first."""
+    rows: dict[_Sizes, list[tuple[str, np.ndarray]]] = {}
+    for name, sizes, values in b.both_ways(a.sizes):
+        rows.setdefault(sizes, []).append((name, _numbers(b.tensors[name], values)))
+    near = list[tuple[float, str, str]]()
+    tables = {sizes: np.stack([values for _name, values in of_sizes]) for sizes, of_sizes in rows.items()}
+    for name, sizes, values in a.upright(set(rows)):
+        one = _numbers(a.tensors[name], values)
+        if np.unique(one[np.isfinite(one) & (one != 0)]).size < _LEAST_DISTINCT:
             continue
-        theirs = values_of(samples[other.name], other.element_type).astype(np.float64)
         with np.errstate(all="ignore"):
-            share = float((np.abs(sample - theirs) <= _NEAR * np.abs(sample)).mean())
-        if share > best:
-            best, name = share, other.name
-    return name
+            limits = _NEAR * np.maximum(np.abs(one), np.abs(tables[sizes]))
+            shares = (np.abs(one - tables[sizes]) <= limits).mean(axis=1)
+        near += [(-float(shares[row]), name, rows[sizes][row][0]) for row in np.flatnonzero(shares > _LEAST_NEAR)]
+    used = set[str]()
+    for _share, name, other in sorted(near, key=lambda each: each[0]):
+        if name not in partner and other not in used:
+            partner[name] = other
+            used.add(other)
+
+
+def _numbers(tensor: Tensor, values: np.ndarray) -> np.ndarray:
+    return values_of(values, tensor.element_type).astype(np.float64)
 
 
 class Copies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.progress import Meter
 from eltwise.kernels.differences import BUCKETS, COUNTS
@@ -17,6 +19,8 @@ from eltwise.kernels.differences import BUCKETS, COUNTS
 MOST_SAMPLED = 1 << 16
 _BLOCKS_SAMPLED = 512
 _LEAST_OF_CHUNK = 4
+_TILE = 1 << 13
+"""So many elements are squared at a time: they stay in the cache, and BLAS starts no threads for so few."""
 
 
 @dataclass
@@ -33,6 +37,8 @@ class Figures:
         sum_abs: the sum of the finite absolute differences.
         sum_rel: the sum of the finite relative differences.
         histogram: how many distances have so many binary digits.
+        squares: the sums of the squares of A, of B and of B - A, over all pairs of finite values.
+        largest: the largest absolute value among these.
         first: the flat index of the first that differs; -1 for none.
         last: that of the last one.
         worst: that of the worst one: a NaN that is not matched, else the largest absolute difference.
@@ -50,6 +56,8 @@ class Figures:
     sum_abs: float = 0.0
     sum_rel: float = 0.0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS - 1, np.uint64))
+    squares: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    largest: float = 0.0
     first: int = -1
     last: int = -1
     worst: int = -1
@@ -73,6 +81,24 @@ class Figures:
         """The mean of the finite relative differences, those of equal elements among them."""
         return self._mean(self.sum_rel, "rel_infinite")
 
+    @property
+    def norms(self) -> tuple[float, float, float]:
+        """The norms of A, of B and of B - A."""
+        a, b, step = map(math.sqrt, self.squares)
+        return a, b, step
+
+    def add_squares(self, a: np.ndarray, b: np.ndarray, element_type: ElementType) -> None:
+        """Add the squares and the largest value of some elements, which are all of those that are equal, too."""
+        for start in range(0, a.size, _TILE):
+            x, y = (values_of(one[start : start + _TILE], element_type).astype(np.float64) for one in (a, b))
+            squares = _squares(x, y)
+            if not np.isfinite(squares).all():
+                is_finite = np.isfinite(x) & np.isfinite(y)
+                x, y = x[is_finite], y[is_finite]
+                squares = _squares(x, y)
+            self.squares += squares
+            self.largest = max(self.largest, *(float(np.abs(one).max(initial=0.0)) for one in (x, y)))
+
     def _mean(self, total: float, infinite: str) -> float | None:
         """None where a zero would only say that no difference is finite."""
         left_out = self.counts["nan"] + self.counts[infinite]
@@ -81,11 +107,17 @@ class Figures:
         return total / max(self.total - left_out, 1)
 
 
+def _squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    step = y - x
+    return np.array([x @ x, y @ y, step @ step])
+
+
 def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figures:
     """Measure all differences of a pair."""
     figures = Figures(total=pair.size)
     chunks = list(pair.ranges())
     blocks = max(_BLOCKS_SAMPLED // max(len(chunks), 1), _LEAST_OF_CHUNK)
+    equal = list[tuple[int, int]]()
     for start, stop in chunks:
         try:
             a, b = pair.read(start, stop)
@@ -94,9 +126,16 @@ def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figure
                 error.hint = f"of the {start:,} elements before it {figures.differing:,} differ"
             raise
         records, histogram = measure(a, b, pair.element_type, tolerance)
-        _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
+        if records["differing"].any():
+            _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
+            figures.add_squares(a, b, pair.element_type)
+        else:
+            equal.append((start, stop))
         if meter is not None:
             meter.add((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
+    for start, stop in equal if figures.differing else ():  # Of equal tensors, which are many, no norm is computed.
+        a = pair.read_a(start, stop)
+        figures.add_squares(a, a, pair.element_type)
     return figures
 
 
@@ -113,8 +152,6 @@ class _Chunk:
         """Add what was measured of a chunk to the figures."""
         figures, records = self.figures, self.records
         unequal = np.flatnonzero(records["differing"])
-        if not unequal.size:
-            return
         if figures.first < 0:
             figures.first = int(self._places(int(unequal[0]))[0])
         figures.last = int(self._places(int(unequal[-1]))[-1])

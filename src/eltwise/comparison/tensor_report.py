@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -66,6 +65,7 @@ class TensorReport:
         max_rel: the largest difference relative to A; infinite where A is 0.
         mean_rel: the same of those relative to A.
         max_ulp: the largest distance in units of the last place; of integers, the largest difference.
+        norms: the Euclidean norms of A, of B and of B - A over finite values; None for equal tensors, too.
         ulp_histogram: how many of those that differ have a distance of 0, 1, 2 to 3, 4 to 7, and so on.
         nan_mismatches: how many are NaN on one side only.
         infinity_mismatches: how many have an infinity on one side, or infinities of both signs.
@@ -97,6 +97,7 @@ class TensorReport:
     max_rel: float | None = None
     mean_rel: float | None = None
     max_ulp: int | None = None
+    norms: tuple[float, float, float] | None = None
     ulp_histogram: tuple[int, ...] = ()
     nan_mismatches: int | None = None
     infinity_mismatches: int | None = None
@@ -121,9 +122,10 @@ class TensorReport:
         """What tensors are sorted by: larger is worse."""
         rank = {"differs": 2, "within_tolerance": 1, "equal": 0}[self.status]
         share = (self.beyond_tolerance if self.beyond_tolerance is not None else self.total) / max(self.total, 1)
-        is_odd = self.differing is None or bool(self.nan_mismatches)
-        worst = math.inf if self.max_rel is None else float(self.max_rel)
-        return (rank, is_odd, min(worst, 1e300) * share, share, float(self.max_abs or 0))
+        is_odd = bool(self.nan_mismatches) or (self.differing is None and self.cause in ("other_shape", "other_type"))
+        a, b, step = self.norms or (0.0, 0.0, 0.0)
+        relative = step / max(a, b) if max(a, b) else 0.0
+        return (rank, is_odd, relative, share, float(self.max_abs or 0))
 
     @property
     def is_first_worst(self) -> bool:
