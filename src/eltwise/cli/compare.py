@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 from click.exceptions import Exit
@@ -20,6 +21,9 @@ from eltwise.cli.progress import progress_of_bytes
 @options.html_file
 @options.element_type
 @click.option("--causes/--no-causes", default=True, help="Whether to look for the causes.")
+@click.option("--order", metavar="MODEL", help="A model in whose order the tensors are reported.")
+@click.option("--summary", "detail", flag_value="summary", help="Print the result of the whole only.")
+@click.option("--all", "detail", flag_value="all", help="Print every tensor that differs.")
 def compare(
     a: str,
     b: str,
@@ -28,21 +32,30 @@ def compare(
     html: Path | None,
     element_type: str | None,
     causes: bool,
+    order: str | None,
+    detail: Literal["summary", "all"] | None,
 ) -> None:
     """Compare two sets of tensors: exit 1 if bits differ, or something is beyond the tolerance."""
-    from eltwise.comparison.compare import compare_sets, tensors_of
+    from eltwise.comparison.compare import compare_sets, graph_of, tensors_of
     from eltwise.comparison.tolerance import parse_tolerances, tolerance_files
     from eltwise.core.dtypes import by_name
 
     tolerances = parse_tolerances(tolerance)
     raw_type = by_name(element_type) if element_type else None
     sides = tensors_of(a, "A", raw_type), tensors_of(b, "B", raw_type)
-    read = [a, b, *(each.where for side in sides for each in side.values()), *tolerance_files(tolerance)]
+    graph = None if order is None else graph_of(order)
+    read = [
+        a,
+        b,
+        *([order] if order else []),
+        *(each.where for side in sides for each in side.values()),
+        *tolerance_files(tolerance),
+    ]
     printing.check_report(json, html, list(map(Path, dict.fromkeys(read))))
     with progress_of_bytes() as progress:
-        report = compare_sets(*sides, tolerances, causes, progress)
+        report = compare_sets(*sides, tolerances, causes, progress, graph)
     if not printing.write_report(report, json, html):
-        printing.lines(str(report))
+        printing.lines(report.to_text(detail or "worst"))
     for sentence in report.unreadable_shown():
         printing.note(f"eltwise: {sentence}")
     raise Exit(2 if report.unreadable else 0 if report.is_good else 1)

@@ -81,11 +81,11 @@ def _compared(a: Tensor, b: Tensor, settings: ComparisonSettings) -> TensorRepor
             f"{a.element_type} and {b.element_type} have no common type that holds both, so values are not compared"
         )
         message += f"; {shapes}" if shapes else ""
-        return _with_cause(report, Cause("other_type", 1.0, message))
+        return with_cause(report, Cause("other_type", 1.0, message))
     pair = Pair(a, b, element_type)
     if shapes:
         cause = find_cause(pair, Figures(), settings) if settings.causes else Cause("other_shape", 1.0, shapes)
-        return _with_cause(report, cause)
+        return with_cause(report, cause)
     return _measured(report, pair, settings)
 
 
@@ -99,7 +99,8 @@ def _of_no_elements(element_type: ElementType) -> dict[str, Any]:
     return fields
 
 
-def _with_cause(report: TensorReport, cause: Cause) -> TensorReport:
+def with_cause(report: TensorReport, cause: Cause) -> TensorReport:
+    """The report with a cause."""
     return replace(
         report,
         cause=cause.cause,
@@ -143,8 +144,8 @@ def _measured(report: TensorReport, pair: Pair, settings: ComparisonSettings) ->
     )
     if not figures.differing:
         message = f"the same values, as {pair.b.element_type} instead of {pair.a.element_type}"
-        return _with_cause(measured, Cause("other_type", 1.0, message)) if has_other_type else measured
-    return _with_cause(measured, _cause(pair, figures, settings, claims)) if settings.causes else measured
+        return with_cause(measured, Cause("other_type", 1.0, message)) if has_other_type else measured
+    return with_cause(measured, _cause(pair, figures, settings, claims)) if settings.causes else measured
 
 
 def _cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claims: Sequence[Claim]) -> Cause:

@@ -40,6 +40,7 @@ from eltwise.comparison.numbers import bits_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.places import Claim, covered, percent
 from eltwise.comparison.scan import Figures, spread
+from eltwise.comparison.value_hypotheses import narrowings
 from eltwise.kernels.threads import num_threads, run_together
 
 UNEXPLAINED = "unexplained"
@@ -84,13 +85,30 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
         if share == 1.0:
             share = verified_share(problem_of.pair, hypothesis.predict)
         if share == 1.0:
-            return _named(hypothesis, problem_of, 1.0)
+            return _named(hypothesis, problem_of.pair, problem_of.is_reversed)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
             best = share, hypothesis, problem_of
     if problem.has_one_shape:
         return fact or _in_part(problem, best)
     shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
     return Cause("other_shape", 1.0, f"{shapes}, and no rearrangement of A gives B")
+
+
+def explained_by(cause: str, pair: Pair, is_reversed: bool) -> Cause | None:
+    """The rounding that explains other tensors of the set, where it predicts every element of this one, too.
+
+    Args:
+        cause: its name.
+        pair: the tensors.
+        is_reversed: whether A is what B became.
+    """
+    if pair.a.shape != pair.b.shape:
+        return None
+    pair = pair.swapped if is_reversed else pair
+    hypothesis = next((one for _digits, one in narrowings(pair.element_type) if one.cause == cause), None)
+    if hypothesis is None or verified_share(pair, hypothesis.predict) < 1.0:
+        return None
+    return _named(hypothesis, pair, is_reversed)
 
 
 def _hypotheses(problem: Problem, claims: Sequence[Claim]) -> Iterator[tuple[Hypothesis, Problem]]:
@@ -154,11 +172,11 @@ def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) 
     return by_chance + MOST_OF * (1 - by_chance)
 
 
-def _named(hypothesis: Hypothesis, problem: Problem, share: float) -> Cause:
-    a, b = ("B", "A") if problem.is_reversed else ("A", "B")
+def _named(hypothesis: Hypothesis, pair: Pair, is_reversed: bool, share: float = 1.0) -> Cause:
+    a, b = ("B", "A") if is_reversed else ("A", "B")
     text = hypothesis.text.replace("{a}", a).replace("{b}", b)
-    details = dict(hypothesis.details) | ({"reversed": True} if problem.is_reversed else {})
-    types = problem.pair.a.element_type, problem.pair.b.element_type
+    details = dict(hypothesis.details) | ({"reversed": True} if is_reversed else {})
+    types = pair.a.element_type, pair.b.element_type
     if hypothesis.is_moved and types[0] is not types[1]:
         text += f", as {types[1]} instead of {types[0]}"
     if share < 1:
@@ -245,7 +263,7 @@ def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -
         share = verified_share(explained.pair, hypothesis.predict)
         predicted = hypothesis.predict(explained.sample.indices, explained.sample.a)
         if share >= _least_share(hypothesis, explained.sample, predicted):
-            return _named(hypothesis, explained, share)
+            return _named(hypothesis, explained.pair, explained.is_reversed, share)
     return bounded or _unexplained(problem.pair, problem.figures)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
+from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.matching import Copies, match
+from eltwise.comparison.naming import renamings
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
@@ -24,6 +26,7 @@ from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats import registry
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
+from eltwise.ir.graph import Graph
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 
 
@@ -37,6 +40,7 @@ def compare(
     ulp: int | None = None,
     tolerance: ToleranceLike = None,
     causes: bool = True,
+    order: object = None,
     progress: Progress = no_progress,
 ) -> ComparisonReport:
     """Compare two sets of tensors: which differ, where, by how much, and why.
@@ -55,6 +59,7 @@ def compare(
             ``"logits*: rtol=1e-3, atol=1e-5"``, several of these, of which the last one that is for a tensor counts, or
             ``"@FILE"`` with one a line. What it names has no other limit.
         causes: whether the causes of differences are looked for.
+        order: a model, or the path of one, in whose order the tensors are reported; by default it is that of A.
         progress: receives how many bytes have been read, and the name of the tensor.
 
     Returns:
@@ -70,7 +75,8 @@ def compare(
     """
     check_labels(a, b)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), tolerances, causes, progress)
+    graph = None if order is None else graph_of(order)
+    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), tolerances, causes, progress, graph)
 
 
 def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:
@@ -80,9 +86,11 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if isinstance(source, str | os.PathLike):
         return open_tensors(Path(source), raw_type)
     if hasattr(source, "graph"):
-        tensors = _of_model(source, side)
-        if tensors is not None:
-            return tensors
+        from eltwise.formats.onnx.reader import is_model_proto
+        from eltwise.model import Model
+
+        if isinstance(source, Model) or is_model_proto(source):
+            return constants_of(graph_of(source), side)
     if hasattr(source, "state_dict"):
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
@@ -94,14 +102,21 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     return tensors
 
 
-def _of_model(source: object, side: str) -> TensorSet | None:
-    """The constants of an ``onnx.ModelProto`` or a loaded model; None for what is neither."""
-    from eltwise.formats.onnx.reader import is_model_proto
+def graph_of(source: object) -> Graph:
+    """The graph of a loaded model, of an ``onnx.ModelProto``, or of the file at a path; elements are not read."""
     from eltwise.model import Model
 
     if isinstance(source, Model):
-        return constants_of(source.graph, side)
-    return constants_of(registry.read(source, reads_weights=False).graph, side) if is_model_proto(source) else None
+        return source.graph
+    return registry.read(source, reads_weights=False).graph  # type: ignore[arg-type]  # It refuses what is no model.
+
+
+def _positions(a: TensorSet, graph: Graph) -> dict[str, int]:
+    """The names of tensors that a model uses, by their names there or by content, in the order of its nodes."""
+    used = dict.fromkeys(name for node in graph.nodes for name in (*node.inputs, *node.outputs))
+    position = {name: number for number, name in enumerate(used)}
+    pairs = match(a, constants_of(graph, "order"))[0]
+    return {one.name: position[other.name] for one, other in pairs if other.name in position}
 
 
 def _in_memory(name: str, value: object, side: str) -> Tensor:
@@ -110,7 +125,12 @@ def _in_memory(name: str, value: object, side: str) -> Tensor:
 
 
 def compare_sets(
-    a: TensorSet, b: TensorSet, tolerances: Tolerances = (), causes: bool = True, progress: Progress = no_progress
+    a: TensorSet,
+    b: TensorSet,
+    tolerances: Tolerances = (),
+    causes: bool = True,
+    progress: Progress = no_progress,
+    order: Graph | None = None,
 ) -> ComparisonReport:
     """Compare two sets that are opened already; the arguments are those of ``compare``.
 
@@ -126,18 +146,25 @@ def compare_sets(
     sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
     meter, copies = Meter(sum(sizes), progress), Copies(a)
     unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
-    reports = list[TensorReport]()
+    reports, compared = list[TensorReport](), list[tuple[Tensor, Tensor]]()
     settings_of = cache(lambda tolerance: ComparisonSettings(tolerance, causes, meter, copies))
     for (one, other), size in zip(pairs, sizes, strict=True):
         meter.text, end = one.name, meter.done + size
         settings = settings_of(tolerance_of(tolerances, one.name, other.name))
         try:
-            report = compare_tensors(one, other, settings)
-            reports.append(report if a.is_one or b.is_one else _named(report, names))
+            reports.append(compare_tensors(one, other, settings))
+            compared.append((one, other))
         except EltwiseError as error:
             unreadable.append(str(error))
         meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
+    if causes:
+        explain_alike(compared, reports)
+    if not (a.is_one or b.is_one):
+        reports = [_named(report, names) for report in reports]
     check_unchanged(states)
+    if order is not None:
+        positions = _positions(a, order)
+        reports.sort(key=lambda each: positions.get(each.name, len(positions)))
     return ComparisonReport(
         tensors=tuple(reports),
         missing=missing,
@@ -145,12 +172,18 @@ def compare_sets(
         unreadable=tuple(dict.fromkeys(unreadable)),
         tolerances=tolerances,
         sources=(a.where, b.where),
-        _again=lambda tolerances: compare_sets(a, b, tolerances, causes),
+        renamings=() if a.is_one or b.is_one else _renamings(reports),
+        _again=lambda tolerances: compare_sets(a, b, tolerances, causes, order=order),
     )
 
 
 def _bytes(tensor: Tensor) -> int:
     return tensor.size * tensor.storage.itemsize
+
+
+def _renamings(reports: Sequence[TensorReport]) -> tuple[tuple[str, int], ...]:
+    pairs = ((each.name, each.other_name) for each in reports if each.cause != "shared")
+    return tuple((str(rule), count) for rule, count in renamings(pairs))
 
 
 def _named(report: TensorReport, names: Mapping[tuple[str, str], int]) -> TensorReport:

@@ -20,6 +20,11 @@ def pattern_of(name: str) -> str:
     return _NUMBER.sub("*", name)
 
 
+def numbers_of(name: str) -> list[str]:
+    """The numbers of a name that its pattern has ``*`` for."""
+    return _NUMBER.findall(name)
+
+
 @dataclass(frozen=True)
 class Renaming:
     """A rule by which names differ: another beginning, with the same numbers in it.
@@ -52,7 +57,7 @@ def renaming_of(name: str, other: str) -> Renaming:
     begin_a, begin_b = "".join(a[: len(a) - same]), "".join(b[: len(b) - same])
     if not begin_a and not begin_b.endswith((".", "/")):  # One has more in front; the separator belongs to that.
         same = 0
-    if _NUMBER.findall(begin_a) == _NUMBER.findall(begin_b):
+    if numbers_of(begin_a) == numbers_of(begin_b):
         begin_a, begin_b = pattern_of(begin_a), pattern_of(begin_b)
     return Renaming(begin_a.rstrip("./"), begin_b.rstrip("./"), bool(same))
 
@@ -77,6 +82,6 @@ class Renamer:
             beginning, rest = "".join(components[:length]), "".join(components[length:])
             for key in dict.fromkeys((beginning, pattern_of(beginning))):
                 for rule in self._rules.get(key, ()):
-                    numbers = iter(_NUMBER.findall(beginning) if key != beginning else ())
+                    numbers = iter(numbers_of(beginning) if key != beginning else ())
                     start = "".join(next(numbers, one) if one == "*" else one for one in re.split(r"(\*)", rule.b))
                     yield f"{start}.{rest}" if not beginning else start + rest if start else rest.lstrip("./")

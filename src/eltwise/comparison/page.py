@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.places import percent
+from eltwise.comparison.roll_up import COLUMNS, PatternReport
 from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
 from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, table, text
 from eltwise.report.pictures import Bar, bars
@@ -17,16 +18,18 @@ _LABELLED = 5
 
 
 def content(
-    summary: str,
+    headline: Sequence[str],
     facts: Sequence[tuple[str, str]],
+    patterns: Sequence[PatternReport],
     tensors: Sequence[TensorReport],
     names: Sequence[tuple[str, Sequence[str]]],
 ) -> str:
     """Make the content of a page.
 
     Args:
-        summary: the result in a line.
+        headline: the result in some lines.
         facts: what was compared, and how.
+        patterns: the tensors of all layers as one, in order.
         tensors: the pairs of tensors, the worst first.
         names: lists of what was not compared, each with its title; the first one is shown open.
     """
@@ -36,7 +39,10 @@ def content(
         for each in tensors
         if each.status == "equal"
     ]
-    parts = [head("Tensors compared", [summary], facts)]
+    parts = [head("Tensors compared", headline, facts)]
+    if len(patterns) < len(tensors) and different:
+        rows = table((each.cells for each in patterns), COLUMNS)
+        parts.append(f'<h2>By the pattern of names</h2><div class="inside">{rows}</div>')
     if different:
         parts.append("<h2>Differences, the worst first</h2>")
         parts.append(filters({status: STATUS_WORDS[status] for status in sorted({each.status for each in different})}))
@@ -76,6 +82,7 @@ def _figures(each: TensorReport) -> str:
     rows = [("differing", f"{each.differing:,} of {each.total:,} ({shown})")]
     if each.tolerance:
         rows.append(("tolerance", f"{each.tolerance}: {each.forgiven:,} forgiven, {each.beyond_tolerance:,} beyond"))
+    rows += [] if each.relative_norm is None else [("relative norm", number(each.relative_norm))]
     rows += [
         ("absolute", _largest(each.max_abs, each.mean_abs)),
         ("relative", _largest(each.max_rel, each.mean_rel)),

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 from eltwise.comparison import page
-from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport
+from eltwise.comparison.naming import pattern_of
+from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine, total_of
+from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, counted, named
-from eltwise.core.escaping import as_lines
+from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.report.written import Written
 
-_MOST_SHOWN = 40
+_MOST_SHOWN, _MOST_LISTED = 40, 12
+_MOST_CARDS, _WORST = 8, 3
+"""Up to so many tensors are all shown, of more the worst ones."""
+
+_MOST_UNREAD_IN_MESSAGE = 2
 _MOST_UNREADABLE = 20
 
 
@@ -29,6 +37,7 @@ class ComparisonReport(Written[TensorReport]):
         unreadable: sentences on tensors that could not be read.
         tolerances: what was forgiven.
         sources: what A and B are called.
+        renamings: the rules by which names differ, with how many tensors follow each.
     """
 
     json_kind = "comparison"
@@ -41,6 +50,7 @@ class ComparisonReport(Written[TensorReport]):
     unreadable: tuple[str, ...] = ()
     tolerances: Tolerances = ()
     sources: tuple[str, str] = ("A", "B")
+    renamings: tuple[tuple[str, int], ...] = ()
     _again: Callable[[Tolerances], ComparisonReport] | None = field(default=None, compare=False)
 
     @property
@@ -56,39 +66,101 @@ class ComparisonReport(Written[TensorReport]):
         return tuple(sorted(self.tensors, key=lambda each: each.badness, reverse=True))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**vars(self), "_again": None}  # The tensors are not copied.
+        return {name: value for name, value in vars(self).items() if name != "patterns"} | {
+            "_again": None
+        }  # The tensors are not copied.
+
+    @cached_property
+    def patterns(self) -> tuple[PatternReport, ...]:
+        """The tensors by the pattern of their names, in order: how much those of all layers moved, and why."""
+        return tuple(roll_up(self.tensors))
 
     @property
     def summary(self) -> str:
         """The result in a line."""
-        counts = {status: sum(each.status == status for each in self.tensors) for status in STATUS_WORDS}
+        counts = Counter(each.status for each in self.tensors)
         parts = [f"{counts[status]} {text}" for status, text in STATUS_WORDS.items() if counts[status]]
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
         return f"{counted(len(self.tensors), 'tensor')} compared: {', '.join(parts) or 'nothing to compare'}"
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> list[str]:
+        """The result in some lines: how many tensors differ, how much all of them moved, and why."""
         lines = [self.summary]
+        whole = total_of(self.patterns)
+        differing = whole.tensors - whole.equal
+        if differing > 1 and whole.largest_step is not None:
+            lines.append(
+                f"moved: {whole.cells[2]} of the elements, no step larger than {number(whole.largest_step)}, "
+                f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine)}"
+            )
         causes = Counter(each.cause for each in self.tensors if each.cause)
         if sum(causes.values()) > 1:
             lines.append(f"causes: {', '.join(f'{count} {cause}' for cause, count in causes.most_common())}")
-        shown = [each for each in self.by_badness if each.status != "equal" or each.explanation]
-        for each in shown[:_MOST_SHOWN]:
+        return lines
+
+    @public
+    def to_text(self, detail: Literal["summary", "worst", "all"] = "worst") -> str:
+        """The report as text, as ``str`` gives it.
+
+        Args:
+            detail: ``summary`` for the whole in some lines, ``all`` for every tensor that differs; by default these are
+                the worst three where there are many, and what tensors of all layers have in common.
+        """
+        if detail == "summary":
+            return as_lines(self.headline)
+        is_short = detail == "worst"
+        cards = [each for each in self.by_badness if each.status != "equal" or each.cause not in ("", "renamed")]
+        lines = self.headline
+        if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
+            lines, cards = [f"{self.summary}: {self._forgiven}"], []
+        lines += _listed("renamed", [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings])
+        if is_short and len(cards) > _MOST_CARDS:
+            lines += [*self._table_of_patterns(), *self._cards(cards[:_WORST]), f"... and {len(cards) - _WORST} more"]
+        else:
+            lines += self._cards(cards)
+        return as_lines(lines + self._not_compared())
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    @property
+    def _forgiven(self) -> str:
+        """What is forgiven where nothing is beyond the tolerance, and how much of it was needed."""
+        largest = total_of(self.patterns).largest_step
+        return f"{'; '.join(map(str, self.tolerances))}, no step larger than {number(largest)}"
+
+    def _table_of_patterns(self) -> list[str]:
+        """The patterns in which something differs as a table, and the names of the others."""
+        moved = [each for each in self.patterns if not each.is_frozen]
+        frozen = [f"{each.pattern} ({each.tensors})" for each in self.patterns if each.is_frozen]
+        rows = [COLUMNS, *(each.cells for each in moved[:_MOST_SHOWN])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, map(on_one_line, row), widths)).rstrip() for row in rows]
+        lines += [f"... and {len(moved) - _MOST_SHOWN} more patterns"] if len(moved) > _MOST_SHOWN else []
+        return lines + _listed("frozen", frozen)
+
+    @staticmethod
+    def _cards(tensors: Sequence[TensorReport]) -> list[str]:
+        lines = []
+        for each in tensors:
             cause = f" ({each.cause})" if each.cause else ""
             lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{cause}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
-        if len(shown) > _MOST_SHOWN:
-            lines.append(f"... and {len(shown) - _MOST_SHOWN} more")
-        lines += [f"missing in B: {named(self.missing, _MOST_SHOWN)}"] if self.missing else []
-        lines += [f"extra in B: {named(self.extra, _MOST_SHOWN)}"] if self.extra else []
-        lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
-        return as_lines(lines)
+        return lines
+
+    def _not_compared(self) -> list[str]:
+        lines = _listed("missing in B", _rolled_up(self.missing)) + _listed("extra in B", _rolled_up(self.extra))
+        return lines + [f"not read: {sentence}" for sentence in self.unreadable_shown()]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
         return {
             "tensors": [each.to_dict() for each in self.tensors],
+            "patterns": [each.to_dict() for each in self.patterns],
+            "renamings": [{"rule": rule, "tensors": count} for rule, count in self.renamings],
             "missing": list(self.missing),
             "extra": list(self.extra),
             "unreadable": list(self.unreadable),
@@ -104,9 +176,11 @@ class ComparisonReport(Written[TensorReport]):
         """The title of its page and the content."""
         facts = [("A", self.sources[0]), ("B", self.sources[1])]
         facts += [("tolerance", str(one)) for one in self.tolerances] or [("tolerance", "none: every bit counts")]
+        renamed = [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings]
         names = [("Could not be read", self.unreadable_shown())]
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
-        return self.summary, page.content(self.summary, facts, self.by_badness, names)
+        names += [("Renamed", renamed)]
+        return self.summary, page.content(self.headline, facts, self.patterns, self.by_badness, names)
 
     @public
     def assert_within(
@@ -122,17 +196,40 @@ class ComparisonReport(Written[TensorReport]):
         The arguments say what is forgiven, as for ``compare``; by default what was given there, or no differing bit.
 
         Raises:
-            AssertionError: with the report as its message.
+            AssertionError: with the worst tensors as its message, in at most 25 lines.
         """
         report: ComparisonReport = self
         tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
         if tolerances and tolerances != self.tolerances:
             report = self._measured_again(tolerances)
         if not report.is_good:
-            raise AssertionError(str(report))
+            raise AssertionError(report._message())
+
+    def _message(self) -> str:
+        """What there is to say in a failed test."""
+        bad = [each for each in self.by_badness if each.status == "differs"]
+        lines = [*self.headline, *self._cards(bad[:_WORST])]
+        lines += [f"... and {len(bad) - _WORST} more"] if len(bad) > _WORST else []
+        rest = self._not_compared()
+        more = len(rest) - _MOST_UNREAD_IN_MESSAGE
+        return as_lines(lines + rest[:_MOST_UNREAD_IN_MESSAGE] + ([f"... and {more} more"] if more > 0 else []))
 
     def _measured_again(self, tolerances: Tolerances) -> ComparisonReport:
         if self._again is None:
             hint = "compare the tensors again"
             raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)
         return self._again(tolerances)
+
+
+def _listed(title: str, texts: Sequence[str]) -> list[str]:
+    """A title before the first texts of a list, one a line where they are few."""
+    return [f"{title}: {named(texts, _MOST_LISTED)}"] if texts else []
+
+
+def _rolled_up(names: Sequence[str]) -> Sequence[str]:
+    """Names; where they are many, their patterns and how many there are of each."""
+    if len(names) <= _MOST_LISTED:
+        return names
+    return [
+        f"{pattern} ({count})" if count > 1 else pattern for pattern, count in Counter(map(pattern_of, names)).items()
+    ]

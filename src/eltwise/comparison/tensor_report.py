@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -118,6 +120,11 @@ class TensorReport:
         return (self.differing or 0) - (self.beyond_tolerance or 0)
 
     @property
+    def relative_norm(self) -> float | None:
+        """The norm of B - A over that of A."""
+        return None if self.norms is None else relative_norm(one * one for one in self.norms)
+
+    @property
     def badness(self) -> tuple[float, ...]:
         """What tensors are sorted by: larger is worse."""
         rank = {"differs": 2, "within_tolerance": 1, "equal": 0}[self.status]
@@ -154,7 +161,10 @@ class TensorReport:
             share = f"{self.differing:,} of {self.total:,} {'differs' if self.differing == 1 else 'differ'}"
             if self.tolerance:
                 share += f", {self.forgiven:,} within {self.tolerance}, {self.beyond_tolerance:,} beyond"
-            figures = f"max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
+            norm = "" if self.relative_norm is None else f"relative norm {number(self.relative_norm)}, "
+            figures = (
+                f"{norm}max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
+            )
             lines.append(f"{share}; {figures}{self._odd()}")
             if self.where and self.differing < self.total:
                 lines.append(f"where: {self.where}")
@@ -182,3 +192,17 @@ def number(value: float | int | None) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:.{_DIGITS}g}"
+
+
+def relative_norm(squares: Iterable[float]) -> float:
+    """The norm of B - A over that of A, from sums of squares; infinite where A is 0."""
+    a, _b, step = squares
+    return math.sqrt(step / a) if a else math.inf if step else 0.0
+
+
+def cosine(squares: Iterable[float]) -> float | None:
+    """The cosine of the angle between A and B, from the sums of the squares of A, B and B - A; None where one is 0."""
+    a, b, step = map(math.sqrt, squares)
+    if not (0 < a < math.inf and 0 < b < math.inf):
+        return None
+    return max(1 - max(step - abs(a - b), 0.0) * (step + abs(a - b)) / (2 * a * b), -1.0)

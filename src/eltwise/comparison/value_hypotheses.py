@@ -52,25 +52,35 @@ def signs(problem: Problem) -> Iterator[Hypothesis]:
         yield computed("byte_order", text, lambda a: bits_of(a).byteswap().view(a.dtype))
 
 
-def digits(problem: Problem) -> Iterator[Hypothesis]:
-    """Fewer digits: rounded or truncated to a narrower type and back."""
-    element_type = problem.element_type
-    if element_type.numpy is None or element_type.kind == "boolean":
+def narrowings(element_type: ElementType) -> Iterator[tuple[int, Hypothesis]]:
+    """The hypotheses on fewer digits, whatever the data, with how many they leave."""
+    if element_type.numpy is None or not is_float(element_type):
         return
     for narrow in _FLOATS:
-        if is_float(element_type) and element_type.digits > narrow.digits and _has_digits(problem, narrow.digits):
+        if element_type.digits > narrow.digits:
             text = f"{{b}} is {{a}} rounded to {narrow.name}"
-            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, wide=element_type, narrow=narrow))
+            rounded = partial(_rounded, wide=element_type, narrow=narrow)
+            yield narrow.digits, computed(f"{narrow.name}_rounding", text, rounded)
             text = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
-            yield computed(f"{narrow.name}_truncation", text, partial(_truncated, wide=element_type, narrow=narrow))
-        if element_type.is_integer and element_type.bits > narrow.digits > 8:
-            text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
-            yield computed(f"{narrow.name}_rounding", text, partial(_through_floats, wide=element_type, narrow=narrow))
-    if element_type in (FLOAT32, FLOAT64) and _has_digits(problem, _TF32_DIGITS):
+            truncated = partial(_truncated, wide=element_type, narrow=narrow)
+            yield narrow.digits, computed(f"{narrow.name}_truncation", text, truncated)
+    if element_type in (FLOAT32, FLOAT64):
         drop = element_type.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
             text = f"{{b}} is {{a}} {verb} to the 10 binary digits of TF32"
-            yield computed(f"tf32_{slug}", text, partial(cut, drop=drop))
+            yield _TF32_DIGITS, computed(f"tf32_{slug}", text, partial(cut, drop=drop))
+
+
+def digits(problem: Problem) -> Iterator[Hypothesis]:
+    """Fewer digits: rounded or truncated to a narrower type and back."""
+    element_type = problem.element_type
+    yield from (one for count, one in narrowings(element_type) if _has_digits(problem, count))
+    if element_type.numpy is None or not element_type.is_integer:
+        return
+    for narrow in _FLOATS:
+        if element_type.bits > narrow.digits > 8:
+            text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
+            yield computed(f"{narrow.name}_rounding", text, partial(_through_floats, wide=element_type, narrow=narrow))
 
 
 def _has_digits(problem: Problem, count: int) -> bool:
