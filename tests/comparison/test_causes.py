@@ -228,7 +228,7 @@ def test_noise_of_the_last_bits_is_no_factor_and_no_offset(count: int, seed: int
         a = (1 + generator.random(count)).astype(np.float32)
         b = (a * (1 + 1e-7 * generator.standard_normal(count))).astype(np.float32)
         if (a != b).any():
-            assert compare_arrays(a, b).cause in ("last_bit", "unexplained")
+            assert compare_arrays(a, b).cause in ("last_bit", "noise", "unexplained")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

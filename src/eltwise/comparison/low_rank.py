@@ -47,11 +47,15 @@ def low_rank(problem: Problem) -> Cause | None:
     generator = np.random.default_rng(0)
     chosen, few = (np.sort(generator.permutation(count)[:LARGEST_DECOMPOSED]) for count in (rows, columns))
     sampled = _change(pair, *pair.at((chosen[:, None] * columns + few).reshape(-1))).reshape(chosen.size, few.size)
+    if not np.isfinite(sampled).all():  # LAPACK may not come back from an infinity.
+        return None
     left, values, _right = np.linalg.svd(sampled, full_matrices=False)
     rank = int((values > 2 * rounding * (math.sqrt(chosen.size) + math.sqrt(few.size))).sum())
     if not 0 < rank <= most:
         return None
     whole = np.stack([_change(pair, *pair.read(row * columns, (row + 1) * columns)) for row in chosen.tolist()])
+    if not np.isfinite(whole).all():
+        return None
     basis = np.linalg.qr((left[:, :rank].T @ whole).T)[0]
     if not _is_spanned(pair, basis, rounding, _LARGEST_ROUNDING * (epsilon * figures.largest + _ARITHMETIC * change)):
         return None
@@ -79,6 +83,6 @@ def _is_spanned(pair: Pair, basis: np.ndarray, rounding: float, largest: float) 
         rows = _change(pair, *pair.read(start, min(start + step, pair.size))).reshape(-1, columns)
         rest = rows - (rows @ basis) @ basis.T
         total += float(np.square(rest).sum())
-        if np.abs(rest).max() > largest:
+        if not np.abs(rest).max() <= largest:  # Also for NaN.
             return False
     return math.sqrt(total / pair.size) <= rounding

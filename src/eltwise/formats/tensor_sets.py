@@ -2,7 +2,8 @@
 
 ``.npy`` and ``.pb`` hold one tensor, named after the file; ``.npz``, ``.safetensors`` (also in shards, with an index)
 and zarr several; of ``.onnx`` and ``.xml`` it is the constants. A folder is the set of all of these in it, named by
-their paths. Pickles are never loaded.
+their paths. The files of other libraries are read by them (see ``foreign_tensors``). Pickles of
+other objects are never loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
-from eltwise.formats import files, npy, registry
+from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
 from eltwise.ir.graph import Graph
@@ -26,7 +27,13 @@ from eltwise.ir.infer import constant_tensor
 from eltwise.ir.tensors import Source, Tensor, TensorSet, Transposed, of_array
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
-PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin")
+"""Those of files that need no other library; a folder is the set of these."""
+
+_OF_TORCH = (".pt", ".pth", ".ckpt", ".bin")
+_PICKLES = (".pkl", ".pickle")
+_HUB = "hf:/"
+"""How ``foreign_tensors.HUB`` begins in a path, which holds no two slashes in a row."""
+
 _MOST_FILES = 100_000
 _PIECE = 1 << 24
 
@@ -41,6 +48,8 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     Raises:
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
+    if path.as_posix().startswith(_HUB):
+        return open_tensors(foreign_tensors.fetched(path.as_posix().removeprefix(_HUB)), raw_type)
     try:
         if path.is_dir():
             return _of_folder(path, raw_type)
@@ -49,14 +58,11 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     if path.name.endswith(INDEX):
         return _safetensors(path)
     ending = path.suffix.lower()
-    if ending in PICKLES:
-        raise FileFormatError(
-            "this is a pickle, and loading one runs the code in it, so it is never loaded",
-            where=str(path),
-            hint="save it as safetensors: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)",
-        )
+    if ending in _PICKLES:
+        problem = "this is a pickle, and loading one runs the code in it, so it is never loaded"
+        raise FileFormatError(problem, where=str(path), hint="save its arrays: numpy.savez(path, **arrays)")
     if ending not in _OPENERS:
-        raise files.unknown_ending(path, ", ".join(ENDINGS))
+        raise files.unknown_ending(path, ", ".join(dict.fromkeys((*ENDINGS, *_OPENERS))))
     if not path.exists():
         raise files.unreadable(path, FileNotFoundError())
     files.check_regular(path)
@@ -252,4 +258,7 @@ _OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {
     ".safetensors": _safetensors,
     ".onnx": _onnx,
     ".xml": _openvino,
+    **dict.fromkeys(_OF_TORCH, lambda path, _type: foreign_tensors.open_torch(path)),
+    ".gguf": lambda path, _type: foreign_tensors.open_gguf(path),
+    **dict.fromkeys((".h5", ".hdf5", ".nc"), lambda path, _type: foreign_tensors.open_hdf5(path)),
 }

@@ -1,0 +1,233 @@
+"""Checkpoints and arrays that other libraries read: PyTorch's files, GGUF, HDF5, NetCDF, the Hugging Face Hub.
+
+Each library is optional and imported when such a file is opened. Nothing here parses one of these formats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.blocks import Box
+from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, native
+
+_SAFE_TORCH = (2, 6)
+"""Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
+
+_HUB_FILES = ("*.safetensors", "*.safetensors.index.json")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_DEEPEST = 32
+_TILE = 1 << 16
+
+
+def library(name: str, what: str, where: str, package: str = "") -> Any:
+    """A library that is optional.
+
+    Raises:
+        UnsupportedError: where it is not installed, with its name.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        hint = f"pip install {package or name}"
+        raise UnsupportedError(f"{what} needs the package {package or name}", where=where, hint=hint) from None
+
+
+class Rows(Source):
+    """An array that another library reads, box by box."""
+
+    def __init__(self, shape: tuple[int, ...], read_box: Callable[[Box], np.ndarray], where: str) -> None:
+        self.shape, self._read_box, self._where = shape, read_box, where
+
+    @property
+    def grain(self) -> int:
+        """Whole rows of the first axis, as many as make a tile: libraries take long for each read."""
+        row = max(math.prod(self.shape[1:]), 1)
+        return max(_TILE // row, 1) * row
+
+    def box(self, box: Box) -> np.ndarray:
+        """Read a part."""
+        try:
+            return native(np.asarray(self._read_box(box)))
+        except Exception as error:  # noqa: BLE001 - libraries raise what they like
+            raise unreadable(self._where, error) from None
+
+    def at(self, indices: np.ndarray) -> np.ndarray:
+        """Read the tiles that the indices touch."""
+        order = np.argsort(indices, kind="stable")
+        sorted_indices = indices[order]
+        starts = np.flatnonzero(np.diff(sorted_indices // _TILE, prepend=-1))
+        parts = []
+        for first, last in pairwise([*starts.tolist(), indices.size]):
+            begin, end = int(sorted_indices[first]), int(sorted_indices[last - 1]) + 1
+            parts.append(self.read(begin, end)[sorted_indices[first:last] - begin])
+        gathered = np.concatenate(parts) if parts else self.read(0, 0)
+        elements = np.empty_like(gathered)
+        elements[order] = gathered
+        return elements
+
+
+def unreadable(where: str, error: Exception) -> FileFormatError:
+    """Make the error for a file that a library refuses."""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return FileFormatError(f"the file cannot be read ({reason[:200]})", where=where)
+
+
+def open_torch(path: Path) -> TensorSet:
+    """The tensors of a file that ``torch.save`` wrote; those in dictionaries and lists are named by their keys.
+
+    Raises:
+        UnsupportedError: where torch is not installed, or so old that a file can run code in it.
+        FileFormatError: where torch refuses the file: also where it holds other objects than tensors.
+    """
+    where = str(path)
+    hint = "or save it as safetensors: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)"
+    torch = library("torch", "this pickle, of which only tensors are loaded,", where)
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _SAFE_TORCH:
+        problem = "before torch 2.6 a hostile file can run code when it is loaded"
+        raise UnsupportedError(problem, where=where, got=torch.__version__, hint="pip install 'torch>=2.6'")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 - torch raises what it likes
+        raise FileFormatError(
+            "torch does not load this file with weights_only=True, so it holds no plain tensors or is damaged",
+            where=where,
+            got=type(error).__name__,
+            hint=hint,
+        ) from None
+    tensors = TensorSet(where)
+    for name, value in _named_tensors(content, torch.Tensor):
+        tensors.add(name, _of_torch, name, value, torch, where)
+    return tensors
+
+
+def _named_tensors(content: object, kind: type, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    if isinstance(content, kind):
+        yield name or "tensor", content
+    elif isinstance(content, Mapping | list | tuple) and depth < _DEEPEST:
+        inside = content.items() if isinstance(content, Mapping) else enumerate(content)
+        for key, value in inside:
+            yield from _named_tensors(value, kind, f"{name}.{key}" if name else str(key), depth + 1)
+
+
+def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor:
+    element_type = by_name(str(value.dtype).removeprefix("torch."))
+    dense = (value.to_dense() if value.layout is not torch.strided else value).detach().resolve_conj().contiguous()
+    same_width = getattr(torch, f"uint{8 * dense.element_size()}")
+    array = dense.view(-1).view(same_width).numpy() if dense.dim() else dense.reshape(1).view(same_width).numpy()
+    return Tensor(InMemory(array.view(element_type.storage).reshape(dense.shape)), element_type, name, where)
+
+
+def open_gguf(path: Path) -> TensorSet:
+    """The tensors of a GGUF file; quantized ones are dequantized to float32 as they are read.
+
+    Raises:
+        UnsupportedError: where the library is not installed.
+        FileFormatError: where it refuses the file.
+    """
+    where = str(path)
+    gguf = library("gguf", "a GGUF file", where)
+    try:
+        stored = gguf.GGUFReader(path).tensors
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(where, error) from None
+    tensors = TensorSet(where)
+    for one in stored:
+        tensors.add(one.name, _of_gguf, one, gguf, where)
+    return tensors
+
+
+def _of_gguf(one: Any, gguf: Any, where: str) -> Tensor:
+    shape = tuple(map(int, reversed(one.shape)))
+    kind = one.tensor_type.name
+    if kind == "BF16":
+        array = np.asarray(one.data).view(BFLOAT16.storage).reshape(shape)
+        return Tensor(InMemory(array), BFLOAT16, one.name, where)
+    if kind[0] in "FI" and kind[1:].isdigit():
+        array = np.asarray(one.data).reshape(shape)
+        return Tensor(InMemory(array), of_numpy(array.dtype), one.name, where)
+    rows = np.asarray(one.data).reshape(*shape[:-1], -1)
+
+    def read_box(box: Box) -> np.ndarray:
+        return np.asarray(gguf.dequantize(rows[box[:-1]], one.tensor_type)[..., box[-1]])
+
+    return Tensor(Rows(shape, read_box, where), by_name("float32"), one.name, where)
+
+
+def open_hdf5(path: Path) -> TensorSet:
+    """The datasets of numbers in an HDF5 file, named by their paths; of a NetCDF file of version 3 its variables.
+
+    Raises:
+        UnsupportedError: where the library is not installed.
+        FileFormatError: where it refuses the file.
+    """
+    where = str(path)
+    with path.open("rb") as stream:
+        is_hdf5 = stream.read(len(_HDF5)) == _HDF5
+    if path.suffix.lower() == ".nc" and not is_hdf5:
+        return _open_netcdf(path)
+    h5py = library("h5py", "an HDF5 file", where)
+    tensors = TensorSet(where)
+    try:
+        file = h5py.File(path, "r")
+
+        def visit(name: str, stored: Any) -> None:
+            if isinstance(stored, h5py.Dataset) and stored.shape is not None:
+                tensors.add(name, _sliced, name, stored, where)
+
+        file.visititems(visit)
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(where, error) from None
+    return tensors
+
+
+def _sliced(name: str, stored: Any, where: str) -> Tensor:
+    shape = tuple(map(int, stored.shape))
+    element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
+    return Tensor(Rows(shape, lambda box: stored[box], where), element_type, name, where)
+
+
+def _open_netcdf(path: Path) -> TensorSet:
+    where = str(path)
+    library("scipy", "a NetCDF file of version 3", where)
+    xarray = library("xarray", "a NetCDF file of version 3", where)
+    try:
+        stored = xarray.open_dataset(path, engine="scipy", decode_cf=False)
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(where, error) from None
+    tensors = TensorSet(where)
+    for name, variable in stored.variables.items():
+        tensors.add(str(name), _sliced, str(name), variable, where)
+    return tensors
+
+
+def fetched(model: str) -> Path:
+    """The folder or file with the safetensors of a model on the Hugging Face Hub, in the cache of its library.
+
+    Args:
+        model: ``ORGANISATION/MODEL`` or ``ORGANISATION/MODEL@REVISION``.
+
+    Raises:
+        UnsupportedError: where the library is not installed.
+        FileFormatError: for what is no such name, and where the model cannot be had.
+    """
+    url, (repository, _at, revision) = f"hf://{model}", model.partition("@")
+    if repository.count("/") != 1:
+        raise FileFormatError("not a model on the Hub", where=url, allowed="hf://ORGANISATION/MODEL[@REVISION]")
+    hub = library("huggingface_hub", "a model on the Hugging Face Hub", url)
+    try:
+        folder = hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(_HUB_FILES))
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(url, error) from None
+    names = sorted(Path(folder).glob("*.safetensors"))
+    if not names:
+        raise FileFormatError("the model has no safetensors files", where=url)
+    return names[0] if len(names) == 1 else Path(folder)

@@ -1,0 +1,156 @@
+"""Files that other libraries read: the same elements as the library gives, and one sentence where it is missing."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import eltwise
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.formats import foreign_tensors
+from eltwise.formats.foreign_tensors import Rows
+from eltwise.formats.tensor_sets import open_tensors
+
+W = np.random.default_rng(9).standard_normal((40, 64)).astype(np.float32)
+NAMED = {"h.0.w": W, "h.0.b": W[0].astype(np.float16), "steps": np.int64([3])}
+
+
+def written_torch(path: Path) -> dict[str, np.ndarray]:
+    torch: Any = pytest.importorskip("torch")
+    state = {name: torch.from_numpy(array.copy()) for name, array in NAMED.items()}
+    torch.save({"model": state | {"bf": state["h.0.w"].to(torch.bfloat16), "one": state["h.0.w"][0, 0]}}, path)
+    more = {"bf": W.astype(ml_dtypes.bfloat16), "one": W[0, 0].reshape(())}
+    return {f"model.{name}": array for name, array in (NAMED | more).items()}
+
+
+def written_gguf(path: Path) -> dict[str, np.ndarray]:
+    gguf: Any = pytest.importorskip("gguf")
+    kind = gguf.GGMLQuantizationType
+    writer = gguf.GGUFWriter(path, "llama")
+    for name, array in NAMED.items():
+        writer.add_tensor(name, array)
+    packed = {one: gguf.quantize(W, kind[one]) for one in ("Q8_0", "Q4_0", "BF16")}
+    for name, data in packed.items():
+        writer.add_tensor(name, data, raw_dtype=kind[name])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    more = {name: gguf.dequantize(packed[name], kind[name]) for name in ("Q8_0", "Q4_0")}
+    return NAMED | more | {"BF16": W.astype(ml_dtypes.bfloat16)}
+
+
+def written_hdf5(path: Path) -> dict[str, np.ndarray]:
+    h5py: Any = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for name, array in NAMED.items():
+            chunks = {"chunks": (8, 16), "compression": "gzip"} if array.ndim == 2 else {}
+            file.create_dataset(name.replace(".", "/"), data=array, **chunks)
+        file["mask"], file["big"], file["one"] = W > 0, W.astype(">f8"), np.float32(2)
+    named = {name.replace(".", "/"): array for name, array in NAMED.items()}
+    return named | {"mask": W > 0, "big": W.astype(np.float64), "one": np.array(2, np.float32)}
+
+
+def written_netcdf(path: Path) -> dict[str, np.ndarray]:
+    pytest.importorskip("scipy")
+    xarray: Any = pytest.importorskip("xarray")
+    xarray.Dataset({"w": (("y", "x"), W)}).to_netcdf(path, engine="scipy")
+    return {"w": W}
+
+
+Write = Callable[[Path], dict[str, np.ndarray]]
+WRITERS: dict[str, Write] = {
+    "m.pth": written_torch,
+    "m.gguf": written_gguf,
+    "m.h5": written_hdf5,
+    "m4.nc": written_hdf5,
+    "m3.nc": written_netcdf,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_tensor_has_the_elements_that_the_library_wrote(name: str, tmp_path: Path) -> None:
+    arrays = WRITERS[name](tmp_path / name)
+    opened = open_tensors(tmp_path / name)
+    assert (opened.keys(), opened.unreadable) == (arrays.keys(), {})
+    for key, array in arrays.items():
+        tensor = opened[key]
+        assert (tensor.shape, tensor.storage) == (array.shape, array.dtype), key
+        assert tensor.array.tobytes() == array.tobytes(), key
+        indices = np.random.default_rng(1).integers(0, array.size, 50)
+        assert tensor.at(indices).tobytes() == array.reshape(-1)[indices].tobytes(), key
+        half = array.size // 2
+        assert tensor.read(half, array.size).tobytes() == array.reshape(-1)[half:].tobytes(), key
+    assert eltwise.compare(tmp_path / name, arrays).is_good
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "m.pt", "m.bin"])
+def test_a_file_that_is_damaged_is_one_sentence(name: str, tmp_path: Path) -> None:
+    """Also where the library that would have read it is missing."""
+    for content in (b"", b"\x80\x04", b"\x89HDF\r\n\x1a\n" + bytes(200), b"CDF\x01" + bytes(9), b"GGUF" + bytes(40)):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(EltwiseError) as caught:
+            open_tensors(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (tmp_path / "ran",)
+
+    for name in ("m.pth", "m.pkl"):
+        (tmp_path / name).write_bytes(pickle.dumps({"w": Hostile()}))
+        with pytest.raises((FileFormatError, UnsupportedError)):
+            open_tensors(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["m.pth", "m.gguf", "m.h5", "m.nc", "hf://org/model"])
+def test_a_missing_library_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(foreign_tensors, "import_module", missing)
+    (tmp_path / name.replace("/", "")).write_bytes(b"CDF\x01")
+    path = Path(name) if name.startswith("hf") else tmp_path / name
+    with pytest.raises(UnsupportedError, match=r"needs the package (torch|gguf|h5py|scipy|huggingface_hub)") as caught:
+        open_tensors(path)
+    assert "pip install" in str(caught.value)
+
+
+def test_a_model_of_the_hub_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the cache of the library, which asks the network for nothing."""
+    hub: Any = pytest.importorskip("huggingface_hub")
+    commit = "0" * 40
+    snapshot = tmp_path / "models--org--model" / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (tmp_path / "models--org--model" / "refs").mkdir()
+    (tmp_path / "models--org--model" / "refs" / "main").write_text(commit)
+    save_file({"w": W}, snapshot / "model.safetensors")
+    original = hub.snapshot_download
+    offline = lambda *names, **more: original(*names, **more, cache_dir=tmp_path, local_files_only=True)  # noqa: E731
+    monkeypatch.setattr(hub, "snapshot_download", offline)
+    assert eltwise.compare("hf://org/model", {"w": W}).is_good
+    for name in ("hf://model", "hf://org/none"):
+        with pytest.raises(FileFormatError):
+            eltwise.compare(name, {"w": W})
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 5), (200, 3, 150)])
+def test_boxes_of_another_library_give_ranges_and_single_elements(shape: tuple[int, ...], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    array = rng.standard_normal(shape)
+    rows = Rows(shape, lambda box: array[box], "")
+    start, stop = sorted(rng.integers(0, array.size + 1, 2).tolist())
+    assert (rows.read(start, stop) == array.reshape(-1)[start:stop]).all()
+    for count in (0, 1, 30):
+        indices = rng.integers(0, array.size, count)
+        assert (rows.at(indices) == array.reshape(-1)[indices]).all()
