@@ -215,10 +215,7 @@ ACCEPTED = [
     [
         (lambda f: f / "none.npz", "there is no such file"),
         (lambda f: bad(f, "m.txt", b""), "unknown file ending, got .txt"),
-        *(
-            (lambda f, e=e: bad(f, f"m{e}", b"\x80\x04"), "this is a pickle")
-            for e in (".pkl", ".pickle")
-        ),
+        *((lambda f, e=e: bad(f, f"m{e}", b"\x80\x04"), "this is a pickle") for e in (".pkl", ".pickle")),
         (lambda f: np.save(f / "x.npy", np.array([{}], object)) or f / "x.npy", "pickles are never loaded: save the"),
         (lambda f: bad(f, "m.safetensors", b""), "not a readable safetensors file"),
         (lambda f: bad(f, "m.safetensors", header(ONE) + bytes(7)), "not a readable safetensors file"),

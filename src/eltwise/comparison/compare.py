@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -164,7 +165,7 @@ def compare_sets(
     check_unchanged(states)
     if order is not None:
         positions = _positions(a, order)
-        reports.sort(key=lambda each: positions.get(each.name, len(positions)))
+        reports.sort(key=lambda each: positions.get(each.name, math.inf))
     return ComparisonReport(
         tensors=tuple(reports),
         missing=missing,

@@ -40,7 +40,8 @@ class Renaming:
     is_beginning: bool
 
     def __str__(self) -> str:
-        a, b = (f"{one}.*" if one and self.is_beginning else one or "*" for one in (self.a, self.b))
+        a, b = (one.rstrip("./") for one in (self.a, self.b))
+        a, b = (f"{one}.*" if one and self.is_beginning else one or "*" for one in (a, b))
         return f"{a} -> {b}"
 
 
@@ -55,11 +56,9 @@ def renaming_of(name: str, other: str) -> Renaming:
     while same < min(len(a), len(b)) and a[-1 - same] == b[-1 - same]:
         same += 1
     begin_a, begin_b = "".join(a[: len(a) - same]), "".join(b[: len(b) - same])
-    if not begin_a and not begin_b.endswith((".", "/")):  # One has more in front; the separator belongs to that.
-        same = 0
     if numbers_of(begin_a) == numbers_of(begin_b):
         begin_a, begin_b = pattern_of(begin_a), pattern_of(begin_b)
-    return Renaming(begin_a.rstrip("./"), begin_b.rstrip("./"), bool(same))
+    return Renaming(begin_a, begin_b, bool(same))
 
 
 def renamings(pairs: Iterable[tuple[str, str]]) -> list[tuple[Renaming, int]]:
@@ -84,4 +83,4 @@ class Renamer:
                 for rule in self._rules.get(key, ()):
                     numbers = iter(numbers_of(beginning) if key != beginning else ())
                     start = "".join(next(numbers, one) if one == "*" else one for one in re.split(r"(\*)", rule.b))
-                    yield f"{start}.{rest}" if not beginning else start + rest if start else rest.lstrip("./")
+                    yield start + rest

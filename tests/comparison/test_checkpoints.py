@@ -1,0 +1,214 @@
+"""Checkpoints of some hundred tensors: what was planted is named, in both orders, in few lines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+import eltwise
+import eltwise.comparison.naming
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.low_rank import LARGEST_RANK
+from eltwise.comparison.naming import Renamer, renaming_of
+from eltwise.comparison.report import ComparisonReport
+from support.checkpoints import CHANGES, LARGEST_STEP, RANK, RENAMED, Arrays, merged, renamed, transformer, tuned
+
+
+def both_orders(a: Arrays, b: Arrays) -> tuple[ComparisonReport, ComparisonReport]:
+    return eltwise.compare(a, b), eltwise.compare(b, a)
+
+
+@pytest.mark.parametrize("cause", CHANGES)
+def test_what_was_planted_is_named_in_both_orders(cause: str, seed: int) -> None:
+    change, allowed = CHANGES[cause]
+    rng = np.random.default_rng([seed, len(cause)])
+    a = transformer(rng, layers=4)
+    b = change(a, rng)
+    reports = both_orders(a, b)
+    forward, backward = ({(one.name, one.other_name): one for one in report} for report in reports)
+    assert {key[::-1] for key in backward} == set(forward)
+    assert not reports[0].missing
+    assert not reports[1].extra
+    for key, one in forward.items():
+        other = backward[key[::-1]]
+        assert (one.status, one.cause, one.differing) == (other.status, other.cause, other.differing), key
+        assert one.cause in allowed or not one.cause, (key, one.explanation)
+    assert cause in {one.cause for one in forward.values()}
+    for report in reports:
+        assert report.summary in str(report)
+        assert len(str(report).splitlines()) < 60
+        if not report.is_good:
+            with pytest.raises(AssertionError) as caught:
+                report.assert_within()
+            assert len(str(caught.value).splitlines()) <= 25
+
+
+def test_a_tuned_checkpoint_is_a_headline_and_a_line_for_each_pattern(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = transformer(rng)
+    report = eltwise.compare(a, tuned(a, rng))
+    assert len(report) == 290
+    patterns = {each.pattern: each for each in report.patterns}
+    assert {each.pattern for each in report.patterns if each.is_frozen} == {
+        *("model.embed_tokens.weight", "model.norm.weight"),
+        *(f"model.layers.*.{norm}.{kind}" for norm in ("norm1", "norm2") for kind in ("weight", "bias")),
+    }
+    assert all(each.largest_step <= LARGEST_STEP * 1.001 for each in patterns.values() if not each.is_frozen)
+    text = str(report)
+    assert "no step larger than 3e-05" in text
+    assert "frozen: model.embed_tokens.weight" in text
+    assert re.search(r"^model\.layers\.\*\.attn\.q\.weight +24 +(9\d\.\d+|100) % ", text, re.MULTILINE)
+    assert text.count("different (") == 3
+    assert report.to_text("all").count("different (") == 8 * 24
+    assert report.to_text("summary") == "\n".join(text.splitlines()[:3])
+    within = eltwise.compare(a, tuned(a, rng), atol=1e-4)
+    assert str(within).splitlines() == [f"{within.summary}: atol=0.0001, no step larger than 3e-05"]
+
+
+def test_the_figures_of_a_pattern_are_those_of_its_tensors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = transformer(rng, layers=3)
+    b = tuned(a, rng)
+    for each in eltwise.compare(a, b).patterns:
+        names = [name for name in a if eltwise.comparison.naming.pattern_of(name) == each.pattern]
+        x, y = (np.concatenate([side[name].ravel().astype(np.float64) for name in names]) for side in (a, b))
+        assert (each.tensors, each.total, each.moved) == (len(names), x.size, int((x != y).sum()))
+        if each.moved:
+            assert each.relative_norm == pytest.approx(np.linalg.norm(y - x) / np.linalg.norm(x), rel=1e-9)
+            assert 1 - each.cosine == pytest.approx(1 - x @ y / np.linalg.norm(x) / np.linalg.norm(y), abs=1e-12)
+            assert each.largest_step == pytest.approx(np.abs(y - x).max(), rel=1e-6)
+
+
+def test_tensors_that_moved_and_were_renamed_follow_the_rule_of_the_others(seed: int) -> None:
+    """Also constant ones, whose content tells nothing."""
+    rng = np.random.default_rng(seed)
+    a = transformer(rng, layers=12)
+    moved = tuned(a, rng) | {
+        name: rng.standard_normal(array.shape).astype("f4") for name, array in a.items() if ".k." in name
+    }
+    report = eltwise.compare(a, renamed(moved, rng))
+    assert (report.missing, report.extra) == ((), ())
+    assert report.renamings == ((RENAMED, 12 * 12),)
+    assert all(one.other_name == one.name.replace("model.layers.", "transformer.h.") for one in report)
+    assert f"renamed: {RENAMED} (144 tensors)" in str(report)
+
+
+def test_a_tensor_that_one_side_has_once_for_two_names_is_not_missing(seed: int) -> None:
+    w, v = np.random.default_rng(seed).standard_normal((2, 30, 20)).astype(np.float32)
+    for a, b in (({"e": w, "head": w, "v": v}, {"e": w, "v": v}), ({"e": w, "head": w, "v": v}, {"v": v, "node": w})):
+        for report in both_orders(a, b):
+            assert report.is_good
+            assert {one.cause for one in report} <= {"shared", "renamed", ""}
+            assert "shared" in {one.cause for one in report}
+    assert not eltwise.compare({"e": w, "head": v}, {"e": w}).is_good
+
+
+@given(
+    st.integers(1, 12), st.sampled_from([np.float32, np.float64, np.float16, ml_dtypes.bfloat16]), st.integers(0, 99)
+)
+def test_a_change_of_low_rank_is_found_and_a_near_miss_is_not(rank: int, kind: Any, number: int) -> None:
+    rng = np.random.default_rng([rank, number])
+    shape = tuple(rng.integers(6 * rank + 20, 200, 2).tolist())
+    a = (rng.standard_normal(shape) / 20).astype(kind)
+    change = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1])) / 50
+    b = (a.astype(np.float64) + change).astype(kind)
+    result = compare_arrays(a, b)
+    assert (result.cause, result.explanation_details) == ("low_rank", {"rank": rank})
+    b[-1, -1] += kind(1)
+    near = compare_arrays(a, b)
+    assert near.cause != "low_rank" or near.explanation_details == {"rank": rank + 1}
+    b[rng.random(shape) < 0.1] += kind(1)
+    assert compare_arrays(a, b).cause != "low_rank"
+    full = (a.astype(np.float64) + rng.standard_normal(shape) / 50).astype(kind)
+    assert compare_arrays(a, full).cause == "unexplained"
+    assert rank < LARGEST_RANK
+
+
+def test_steps_of_training_and_other_rows_are_neither_noise_nor_of_low_rank(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for kind in (np.float32, ml_dtypes.bfloat16):
+        a = (rng.standard_normal((96, 128)) / 20).astype(kind)
+        trained = (a + rng.uniform(-1e-2, 1e-2, a.shape)).astype(kind)
+        rows = a.copy()
+        rows[3:9] = rng.standard_normal((6, 128)).astype(kind)
+        for b in (trained, rows, rng.permutation(a, axis=0) + a, -a[::-1] * a):
+            for x, y in ((a, b), (b, a)):
+                assert compare_arrays(x, y.astype(kind)).cause not in ("noise", "low_rank")
+
+
+def test_an_infinity_is_no_matrix_of_low_rank(seed: int) -> None:
+    """LAPACK did not come back from one."""
+    a = np.random.default_rng(seed).standard_normal((40, 40)).astype(np.float32)
+    for value in (np.inf, np.nan):
+        b = a * a
+        b[5, 7] = value
+        assert compare_arrays(a, b).cause == compare_arrays(b, a).cause == "unexplained"
+
+
+def test_the_order_is_that_of_the_network(seed: int, tmp_path: Path) -> None:
+    """Names there may be others: content tells."""
+    w = dict(zip("abc", np.random.default_rng(seed).standard_normal((3, 9, 9)).astype(np.float32), strict=True))
+    nodes = [helper.make_node("Add", ["x", "b"], ["1"]), helper.make_node("Add", ["1", "onnx::c"], ["2"])]
+    nodes += [helper.make_node("Add", ["2", "a"], ["y"])]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (9, 9)) for name in "xy"]
+    constants = [
+        numpy_helper.from_array(np.ascontiguousarray(w[name]), f"onnx::{name}" if name == "c" else name) for name in w
+    ]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], constants)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(proto, tmp_path / "m.onnx")
+    a = w | {"other": w["a"] * 2}
+    for order in (proto, tmp_path / "m.onnx", eltwise.load(proto)):
+        assert [one.name for one in eltwise.compare(a, a, order=order)] == ["b", "c", "a", "other"]
+    assert [one.name for one in eltwise.compare(a, a)] == list(a)
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=2), st.sampled_from(["attn.q.weight", "mlp/w", "b"]))
+def test_a_rule_gives_the_name_that_it_was_taken_from(numbers: list[int], rest: str) -> None:
+    begins = ["model.layers.{}", "h.{}.x.{}", "blk.{}", "", "encoder", "layers/{}/{}"]
+    for one in begins:
+        for other in begins:
+            if one.count("{}") != other.count("{}"):
+                continue
+            first, second, third = (
+                (f"{begin.format(*pair)}.{rest}").lstrip(".")
+                for begin, pair in ((one, numbers), (other, numbers), (one, (7, 8)))
+            )
+            names = list(Renamer([(first, second)]).names_of(third))
+            assert f"{other.format(7, 8)}.{rest}".lstrip(".") in names or first == second, (first, second, names)
+            assert first == second or "->" in str(renaming_of(first, second))
+
+
+@pytest.mark.filterwarnings("ignore")  # The exporter warns of itself.
+def test_a_checkpoint_of_torch_is_in_its_onnx_export(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    head = torch.nn.Linear(32, 50)
+    model = torch.nn.Sequential(torch.nn.Embedding(50, 32), layer, head)
+    head.weight = model[0].weight
+    inputs = (torch.randint(0, 50, (1, 8)),)
+    path = tmp_path / "m.onnx"
+    torch.onnx.export(model, inputs, str(path), dynamo=False, training=torch.onnx.TrainingMode.TRAINING)
+    torch.save(model.state_dict(), tmp_path / "m.pth")
+    report = eltwise.compare(tmp_path / "m.pth", path)
+    assert not report.missing
+    assert {one.cause for one in report} <= {"", "transposed", "renamed", "shared"}
+    assert sum(one.cause == "transposed" for one in report) >= 3
+
+
+def test_merged_adapters_name_their_rank_in_the_headline_table(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = transformer(rng, layers=5)
+    table = {each.pattern: each.cause for each in eltwise.compare(a, merged(a, rng)).patterns}
+    assert table["model.layers.*.attn.q.weight"] == f"low_rank {RANK}"
+    assert table["model.layers.*.attn.k.weight"] == "frozen"
