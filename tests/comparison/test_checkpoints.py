@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
@@ -112,6 +112,7 @@ def test_a_tensor_that_one_side_has_once_for_two_names_is_not_missing(seed: int)
     assert not eltwise.compare({"e": w, "head": v}, {"e": w}).is_good
 
 
+@settings(max_examples=30)
 @given(
     st.integers(1, 12), st.sampled_from([np.float32, np.float64, np.float16, ml_dtypes.bfloat16]), st.integers(0, 99)
 )

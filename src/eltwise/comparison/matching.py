@@ -45,8 +45,8 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
     partner |= _by_content(left, other)
     left = left.without(partner)
     other = other.without(set(partner.values()))
-    partner |= _shared(left, _Samples({name: b[name] for name in partner.values()}))
-    more = _shared(other, _Samples({name: a[name] for name in partner}))
+    partner |= _shared(left, _Samples({name: b[name] for name in partner.values()}), b.stores_once)
+    more = _shared(other, _Samples({name: a[name] for name in partner}), a.stores_once)
     missing = tuple(name for name in left.tensors if name not in partner and name not in left.unread)
     extra = tuple(name for name in other.tensors if name not in more and name not in other.unread)
     pairs = [(a[name], b[partner[name]]) for name in a if name in partner]
@@ -150,13 +150,16 @@ def _take_equal(
             used.add(other)
 
 
-def _shared(left: _Samples, others: _Samples) -> dict[str, str]:
-    """The tensors without a partner that the other set has once for several names, each with the name there."""
+def _shared(left: _Samples, others: _Samples, stores_once: bool) -> dict[str, str]:
+    """The tensors without a partner that the other set has once for several names, each with the name there.
+
+    A constant tensor may have been lost where another is equal by chance, unless equal ones are stored once.
+    """
     by_bits = _by_bits(others, left.sizes & others.sizes) if left.tensors else {}
     shared: dict[str, str] = {}
     for name, sizes, values in left.upright(others.sizes) if by_bits else ():
         same = by_bits.get(_key(left.tensors[name], sizes, values))
-        if same and is_telling(values):
+        if same and (is_telling(values) or (stores_once and values.size)):
             shared[name] = same[0]
     return shared
 

@@ -18,7 +18,7 @@ from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.report.written import Written
 
-_MOST_SHOWN, _MOST_LISTED = 40, 12
+_MOST_SHOWN, _MOST_LISTED = 40, 8
 _MOST_CARDS, _WORST = 8, 3
 """Up to so many tensors are all shown, of more the worst ones."""
 
@@ -112,11 +112,12 @@ class ComparisonReport(Written[TensorReport]):
         if detail == "summary":
             return as_lines(self.headline)
         is_short = detail == "worst"
-        cards = [each for each in self.by_badness if each.status != "equal" or each.cause not in ("", "renamed")]
+        cards = [each for each in self.by_badness if each.status != "equal"]
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
             lines, cards = [f"{self.summary}: {self._forgiven}"], []
         lines += _listed("renamed", [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings])
+        lines += _listed("shared", [each.label for each in self.tensors if each.cause == "shared"])
         if is_short and len(cards) > _MOST_CARDS:
             lines += [*self._table_of_patterns(), *self._cards(cards[:_WORST]), f"... and {len(cards) - _WORST} more"]
         else:

@@ -12,6 +12,9 @@ from eltwise.comparison.places import percent
 from eltwise.comparison.tensor_report import TensorReport, cosine, number, relative_norm
 
 _MOST_CAUSES = 3
+_REARRANGED = ("transposed", "flipped", "shifted", "reordered", "byte_order")
+"""Causes that move elements, so that the difference of two at one index is no step."""
+
 COLUMNS = ("tensors", "differ", "moved", "relative norm", "cosine", "largest step", "moved most", "cause")
 
 
@@ -25,7 +28,7 @@ class PatternReport:
         equal: how many of these are equal.
         total: how many elements those have that were measured.
         moved: how many of them differ.
-        largest_step: the largest absolute difference; None where none was measured.
+        largest_step: the largest absolute difference, but of rearranged tensors; None where none was measured.
         most: the name of the tensor that moved most, relative to its norm.
         causes: how many tensors differ by each cause.
         squares: the sums of the squares of A, of B and of B - A, of tensors that differ.
@@ -53,7 +56,7 @@ class PatternReport:
             return
         self.total += each.total
         self.moved += each.differing
-        if each.norms is None or each.max_abs is None:
+        if each.norms is None or each.max_abs is None or each.cause in _REARRANGED:
             return
         self._add_squares(tuple(norm * norm for norm in each.norms), float(each.max_abs))
         if (each.relative_norm or 0.0) > self._most:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
-from eltwise.comparison.records import block_elements_of, measure
+from eltwise.comparison.records import LEAST_ELEMENTS, block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
@@ -125,12 +125,13 @@ def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figure
             if start:
                 error.hint = f"of the {start:,} elements before it {figures.differing:,} differ"
             raise
-        records, histogram = measure(a, b, pair.element_type, tolerance)
-        if records["differing"].any():
+        is_equal = a.size < LEAST_ELEMENTS and bool(same_bits(a, b).all())
+        records, histogram = (None, None) if is_equal else measure(a, b, pair.element_type, tolerance)
+        if records is None or histogram is None or not records["differing"].any():
+            equal.append((start, stop))
+        else:
             _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
             figures.add_squares(a, b, pair.element_type)
-        else:
-            equal.append((start, stop))
         if meter is not None:
             meter.add((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
     for start, stop in equal if figures.differing else ():  # Of equal tensors, which are many, no norm is computed.

@@ -71,7 +71,7 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
 
 def constants_of(graph: Graph, where: str) -> TensorSet:
     """The constants of a model and the values of its Constant nodes; what lies in other files is not read."""
-    constants = TensorSet(where)
+    constants = TensorSet(where, stores_once=True)
     for name, tensor in graph.constants:
         constants.add(name, tensor.opened, name, where)
     for node in graph.nodes:

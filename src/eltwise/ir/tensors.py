@@ -201,6 +201,7 @@ class TensorSet(Mapping[str, Tensor]):
         unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
         is_one: whether the format holds one tensor without a name.
         metadata: the names and texts that a checkpoint holds beside its tensors.
+        stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
     """
 
     where: str
@@ -208,6 +209,7 @@ class TensorSet(Mapping[str, Tensor]):
     unreadable: dict[str, EltwiseError] = field(default_factory=dict)
     is_one: bool = False
     metadata: dict[str, str] = field(default_factory=dict)
+    stores_once: bool = False
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -103,7 +103,7 @@ def port_types(graph: Graph) -> dict[str, TensorType]:
 
 def read_constants(path: Path) -> TensorSet:
     """Find the constants of a model file; their elements are not read."""
-    file, constants = _ir_file(path), TensorSet(str(path))
+    file, constants = _ir_file(path), TensorSet(str(path), stores_once=True)
     try:
         layers = [layer for layer in read_net(file.xml).layers if layer.kind == "const"]
     except EltwiseError as error:
