@@ -81,7 +81,7 @@ def test_the_figures_of_a_pattern_are_those_of_its_tensors(seed: int) -> None:
     for each in eltwise.compare(a, b).patterns:
         names = [name for name in a if eltwise.comparison.naming.pattern_of(name) == each.pattern]
         x, y = (np.concatenate([side[name].ravel().astype(np.float64) for name in names]) for side in (a, b))
-        assert (each.tensors, each.total, each.moved) == (len(names), x.size, int((x != y).sum()))
+        assert (len(each.members), each.total, each.moved) == (len(names), x.size, int((x != y).sum()))
         if each.moved:
             assert each.relative_norm == pytest.approx(np.linalg.norm(y - x) / np.linalg.norm(x), rel=1e-9)
             assert 1 - each.cosine == pytest.approx(1 - x @ y / np.linalg.norm(x) / np.linalg.norm(y), abs=1e-12)

@@ -126,7 +126,7 @@ def _measured(report: TensorReport, pair: Pair, settings: ComparisonSettings) ->
         max_rel=figures.max_rel,
         mean_rel=figures.mean_rel,
         max_ulp=figures.max_ulp,
-        norms=figures.norms if figures.differing else None,
+        norms=tuple(np.sqrt(figures.squares).tolist()) if figures.differing else None,
         ulp_histogram=_without_end(figures),
         nan_mismatches=counts["nan"],
         infinity_mismatches=counts["infinity"],

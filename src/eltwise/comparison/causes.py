@@ -95,13 +95,7 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
 
 
 def explained_by(cause: str, pair: Pair, is_reversed: bool) -> Cause | None:
-    """The rounding that explains other tensors of the set, where it predicts every element of this one, too.
-
-    Args:
-        cause: its name.
-        pair: the tensors.
-        is_reversed: whether A is what B became.
-    """
+    """The rounding of that name, of A or of B where that is reversed, if it predicts every element of a pair."""
     if pair.a.shape != pair.b.shape:
         return None
     pair = pair.swapped if is_reversed else pair

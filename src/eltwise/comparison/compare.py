@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,8 +13,8 @@ from pathlib import Path
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
-from eltwise.comparison.matching import Copies, match
-from eltwise.comparison.naming import renamings
+from eltwise.comparison.matching import Copies, Pairs, match
+from eltwise.comparison.naming import Renaming, renamings
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
@@ -144,24 +144,16 @@ def compare_sets(
     pairs, missing, extra, unread = match(a, b)
     names = Counter(name for one, other in pairs for name in {(one.name, ""), ("", other.name)})
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
-    sizes = [_bytes(one) + _bytes(other) for one, other in pairs]
-    meter, copies = Meter(sum(sizes), progress), Copies(a)
-    unreadable = [str(error) for error in (*a.unreadable.values(), *b.unreadable.values(), *unread)]
-    reports, compared = list[TensorReport](), list[tuple[Tensor, Tensor]]()
+    meter, copies = Meter(sum(_bytes(one) + _bytes(other) for one, other in pairs), progress), Copies(a)
     settings_of = cache(lambda tolerance: ComparisonSettings(tolerance, causes, meter, copies))
-    for (one, other), size in zip(pairs, sizes, strict=True):
-        meter.text, end = one.name, meter.done + size
-        settings = settings_of(tolerance_of(tolerances, one.name, other.name))
-        try:
-            reports.append(compare_tensors(one, other, settings))
-            compared.append((one, other))
-        except EltwiseError as error:
-            unreadable.append(str(error))
-        meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
+    errors = [*a.unreadable.values(), *b.unreadable.values(), *unread]
+    reports, compared = _compared(pairs, lambda *names: settings_of(tolerance_of(tolerances, *names)), meter, errors)
     if causes:
         explain_alike(compared, reports)
+    rules = list[tuple[Renaming, int]]()
     if not (a.is_one or b.is_one):
         reports = [_named(report, names) for report in reports]
+        rules = renamings((each.name, each.other_name) for each in reports if each.cause != "shared")
     check_unchanged(states)
     if order is not None:
         positions = _positions(a, order)
@@ -170,21 +162,33 @@ def compare_sets(
         tensors=tuple(reports),
         missing=missing,
         extra=extra,
-        unreadable=tuple(dict.fromkeys(unreadable)),
+        unreadable=tuple(dict.fromkeys(map(str, errors))),
         tolerances=tolerances,
         sources=(a.where, b.where),
-        renamings=() if a.is_one or b.is_one else _renamings(reports),
+        renamings=tuple((str(rule), count) for rule, count in rules),
         _again=lambda tolerances: compare_sets(a, b, tolerances, causes, order=order),
     )
 
 
+def _compared(
+    pairs: Pairs, settings_of: Callable[..., ComparisonSettings], meter: Meter, errors: list[EltwiseError]
+) -> tuple[list[TensorReport], list[tuple[Tensor, Tensor]]]:
+    """The records of pairs that can be read, and these pairs; an error is added for each other one."""
+    reports, compared = list[TensorReport](), list[tuple[Tensor, Tensor]]()
+    for one, other in pairs:
+        meter.text, end = one.name, meter.done + _bytes(one) + _bytes(other)
+        settings = settings_of(one.name, other.name)
+        try:
+            reports.append(compare_tensors(one, other, settings))
+            compared.append((one, other))
+        except EltwiseError as error:
+            errors.append(error)
+        meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
+    return reports, compared
+
+
 def _bytes(tensor: Tensor) -> int:
     return tensor.size * tensor.storage.itemsize
-
-
-def _renamings(reports: Sequence[TensorReport]) -> tuple[tuple[str, int], ...]:
-    pairs = ((each.name, each.other_name) for each in reports if each.cause != "shared")
-    return tuple((str(rule), count) for rule, count in renamings(pairs))
 
 
 def _named(report: TensorReport, names: Mapping[tuple[str, str], int]) -> TensorReport:

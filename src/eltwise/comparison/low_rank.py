@@ -69,14 +69,7 @@ def _change(pair: Pair, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _is_spanned(pair: Pair, basis: np.ndarray, rounding: float, largest: float) -> bool:
-    """Whether every row of B - A lies in the span of orthonormal columns, but for rounding.
-
-    Args:
-        pair: the pair.
-        basis: the columns.
-        rounding: the root mean square of what rounding changes.
-        largest: the most that it changes.
-    """
+    """Whether every row of B - A lies in the span of orthonormal columns, but for rounding."""
     columns, total = len(basis), 0.0
     step = max(_TILE // columns, 1) * columns
     for start in range(0, pair.size, step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -124,10 +124,10 @@ def is_telling(values: np.ndarray) -> bool:
     return np.unique(bits_of(values)).size >= _LEAST_DISTINCT
 
 
-def _by_bits(tensors: _Samples, sizes: set[_Sizes]) -> dict[tuple[object, ...], list[str]]:
-    names: dict[tuple[object, ...], list[str]] = {}
+def _by_bits(tensors: _Samples, sizes: set[_Sizes]) -> dict[tuple[object, ...], deque[str]]:
+    names: dict[tuple[object, ...], deque[str]] = {}
     for name, of_sizes, values in tensors.both_ways(sizes):
-        names.setdefault(_key(tensors.tensors[name], of_sizes, values), []).append(name)
+        names.setdefault(_key(tensors.tensors[name], of_sizes, values), deque()).append(name)
     return names
 
 
@@ -143,11 +143,12 @@ def _take_equal(
     for name, of_sizes, values in a.upright(sizes):
         if name in partner or not counts(values):
             continue
-        same = by_bits.get(_key(a.tensors[name], of_sizes, values), [])
-        other = next((one for one in same if one not in used), None)
-        if other is not None:
-            partner[name] = other
-            used.add(other)
+        same = by_bits.get(_key(a.tensors[name], of_sizes, values), deque())
+        while same and same[0] in used:
+            same.popleft()
+        if same:
+            partner[name] = same[0]
+            used.add(same.popleft())
 
 
 def _shared(left: _Samples, others: _Samples, stores_once: bool) -> dict[str, str]:

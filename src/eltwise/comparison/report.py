@@ -10,7 +10,7 @@ from typing import Literal
 
 from eltwise.comparison import page
 from eltwise.comparison.naming import pattern_of
-from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine, total_of
+from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
 from eltwise.core.border import public
@@ -89,9 +89,8 @@ class ComparisonReport(Written[TensorReport]):
     def headline(self) -> list[str]:
         """The result in some lines: how many tensors differ, how much all of them moved, and why."""
         lines = [self.summary]
-        whole = total_of(self.patterns)
-        differing = whole.tensors - whole.equal
-        if differing > 1 and whole.largest_step is not None:
+        whole = PatternReport("*", self.tensors)
+        if len(self.tensors) - whole.equal > 1 and whole.largest_step is not None:
             lines.append(
                 f"moved: {whole.cells[2]} of the elements, no step larger than {number(whole.largest_step)}, "
                 f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine)}"
@@ -115,42 +114,37 @@ class ComparisonReport(Written[TensorReport]):
         cards = [each for each in self.by_badness if each.status != "equal"]
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
-            lines, cards = [f"{self.summary}: {self._forgiven}"], []
-        lines += _listed("renamed", [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings])
+            largest = number(PatternReport("*", self.tensors).largest_step)
+            lines = [f"{self.summary}: {'; '.join(map(str, self.tolerances))}, no step larger than {largest}"]
+            cards = []
+        lines += _listed("renamed", self._renamings_shown())
         lines += _listed("shared", [each.label for each in self.tensors if each.cause == "shared"])
         if is_short and len(cards) > _MOST_CARDS:
-            lines += [*self._table_of_patterns(), *self._cards(cards[:_WORST]), f"... and {len(cards) - _WORST} more"]
+            lines += [*self._table_of_patterns(), *self._cards(cards, _WORST)]
         else:
-            lines += self._cards(cards)
+            lines += self._cards(cards, len(cards))
         return as_lines(lines + self._not_compared())
 
     def __str__(self) -> str:
         return self.to_text()
 
-    @property
-    def _forgiven(self) -> str:
-        """What is forgiven where nothing is beyond the tolerance, and how much of it was needed."""
-        largest = total_of(self.patterns).largest_step
-        return f"{'; '.join(map(str, self.tolerances))}, no step larger than {number(largest)}"
-
     def _table_of_patterns(self) -> list[str]:
         """The patterns in which something differs as a table, and the names of the others."""
         moved = [each for each in self.patterns if not each.is_frozen]
-        frozen = [f"{each.pattern} ({each.tensors})" for each in self.patterns if each.is_frozen]
+        frozen = [f"{each.pattern} ({len(each.members)})" for each in self.patterns if each.is_frozen]
         rows = [COLUMNS, *(each.cells for each in moved[:_MOST_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, map(on_one_line, row), widths)).rstrip() for row in rows]
-        lines += [f"... and {len(moved) - _MOST_SHOWN} more patterns"] if len(moved) > _MOST_SHOWN else []
-        return lines + _listed("frozen", frozen)
+        return lines + _more(len(moved) - _MOST_SHOWN) + _listed("frozen", frozen)
 
     @staticmethod
-    def _cards(tensors: Sequence[TensorReport]) -> list[str]:
+    def _cards(tensors: Sequence[TensorReport], most: int) -> list[str]:
         lines = []
-        for each in tensors:
+        for each in tensors[:most]:
             cause = f" ({each.cause})" if each.cause else ""
             lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{cause}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
-        return lines
+        return lines + _more(len(tensors) - most)
 
     def _not_compared(self) -> list[str]:
         lines = _listed("missing in B", _rolled_up(self.missing)) + _listed("extra in B", _rolled_up(self.extra))
@@ -168,19 +162,19 @@ class ComparisonReport(Written[TensorReport]):
             "sources": list(self.sources),
         }
 
+    def _renamings_shown(self) -> list[str]:
+        return [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings]
+
     def unreadable_shown(self) -> list[str]:
         """The first sentences on tensors that could not be read, and how many more there are."""
-        more = len(self.unreadable) - _MOST_UNREADABLE
-        return [*self.unreadable[:_MOST_UNREADABLE], *([f"... and {more:,} more"] if more > 0 else [])]
+        return [*self.unreadable[:_MOST_UNREADABLE], *_more(len(self.unreadable) - _MOST_UNREADABLE)]
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
         facts = [("A", self.sources[0]), ("B", self.sources[1])]
         facts += [("tolerance", str(one)) for one in self.tolerances] or [("tolerance", "none: every bit counts")]
-        renamed = [f"{rule} ({counted(count, 'tensor')})" for rule, count in self.renamings]
-        names = [("Could not be read", self.unreadable_shown())]
+        names = [("Could not be read", self.unreadable_shown()), ("Renamed", self._renamings_shown())]
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
-        names += [("Renamed", renamed)]
         return self.summary, page.content(self.headline, facts, self.patterns, self.by_badness, names)
 
     @public
@@ -209,17 +203,19 @@ class ComparisonReport(Written[TensorReport]):
     def _message(self) -> str:
         """What there is to say in a failed test."""
         bad = [each for each in self.by_badness if each.status == "differs"]
-        lines = [*self.headline, *self._cards(bad[:_WORST])]
-        lines += [f"... and {len(bad) - _WORST} more"] if len(bad) > _WORST else []
         rest = self._not_compared()
-        more = len(rest) - _MOST_UNREAD_IN_MESSAGE
-        return as_lines(lines + rest[:_MOST_UNREAD_IN_MESSAGE] + ([f"... and {more} more"] if more > 0 else []))
+        rest = rest[:_MOST_UNREAD_IN_MESSAGE] + _more(len(rest) - _MOST_UNREAD_IN_MESSAGE)
+        return as_lines([*self.headline, *self._cards(bad, _WORST), *rest])
 
     def _measured_again(self, tolerances: Tolerances) -> ComparisonReport:
         if self._again is None:
             hint = "compare the tensors again"
             raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)
         return self._again(tolerances)
+
+
+def _more(count: int) -> list[str]:
+    return [f"... and {count:,} more"] if count > 0 else []
 
 
 def _listed(title: str, texts: Sequence[str]) -> list[str]:

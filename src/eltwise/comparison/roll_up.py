@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from eltwise.comparison.naming import numbers_of, pattern_of
 from eltwise.comparison.places import percent
@@ -18,78 +19,76 @@ _REARRANGED = ("transposed", "flipped", "shifted", "reordered", "byte_order")
 COLUMNS = ("tensors", "differ", "moved", "relative norm", "cosine", "largest step", "moved most", "cause")
 
 
-@dataclass
+@dataclass(frozen=True)
 class PatternReport:
     """How the tensors of a pattern of names moved from A to B.
 
     Attributes:
         pattern: the names in A, with ``*`` for numbers.
-        tensors: how many there are.
-        equal: how many of these are equal.
-        total: how many elements those have that were measured.
-        moved: how many of them differ.
-        largest_step: the largest absolute difference, but of rearranged tensors; None where none was measured.
-        most: the name of the tensor that moved most, relative to its norm.
-        causes: how many tensors differ by each cause.
-        squares: the sums of the squares of A, of B and of B - A, of tensors that differ.
+        members: the records of these tensors.
     """
 
     pattern: str
-    tensors: int = 0
-    equal: int = 0
-    total: int = 0
-    moved: int = 0
-    largest_step: float | None = None
-    most: str = ""
-    causes: Counter[str] = field(default_factory=Counter)
-    squares: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    _most: float = -1.0
+    members: Sequence[TensorReport]
 
-    def add(self, each: TensorReport) -> None:
-        """Count a tensor."""
-        self.tensors += 1
-        self.equal += each.status == "equal"
-        if each.status != "equal" and each.cause:
-            rank = each.explanation_details.get("rank")
-            self.causes[each.cause if rank is None else f"{each.cause} {rank}"] += 1
-        if each.differing is None:
-            return
-        self.total += each.total
-        self.moved += each.differing
-        if each.norms is None or each.max_abs is None or each.cause in _REARRANGED:
-            return
-        self._add_squares(tuple(norm * norm for norm in each.norms), float(each.max_abs))
-        if (each.relative_norm or 0.0) > self._most:
-            self.most, self._most = each.name, each.relative_norm or 0.0
+    @cached_property
+    def equal(self) -> int:
+        """How many tensors are equal."""
+        return sum(each.status == "equal" for each in self.members)
 
-    def join(self, other: PatternReport) -> None:
-        """Count the tensors of another pattern."""
-        self.tensors += other.tensors
-        self.equal += other.equal
-        self.total += other.total
-        self.moved += other.moved
-        if other.largest_step is not None:
-            self._add_squares(other.squares, other.largest_step)
+    @cached_property
+    def total(self) -> int:
+        """How many elements were compared."""
+        return sum(each.total for each in self.members if each.differing is not None)
 
-    def _add_squares(self, squares: tuple[float, ...], largest: float) -> None:
-        a, b, step = (total + more for total, more in zip(self.squares, squares, strict=True))
-        self.squares = a, b, step
-        self.largest_step = max(self.largest_step or 0.0, largest)
+    @cached_property
+    def moved(self) -> int:
+        """How many of them differ."""
+        return sum(each.differing or 0 for each in self.members)
+
+    @cached_property
+    def _moved(self) -> list[TensorReport]:
+        """The tensors whose elements moved, but those that are rearranged."""
+        return [each for each in self.members if each.norms and each.cause not in _REARRANGED]
+
+    @cached_property
+    def _squares(self) -> tuple[float, ...]:
+        return tuple(
+            sum(norm * norm for norm in side) for side in zip(*(each.norms or () for each in self._moved), strict=True)
+        )
+
+    @cached_property
+    def largest_step(self) -> float | None:
+        """The largest absolute difference; None where none was measured."""
+        return max((float(each.max_abs or 0) for each in self._moved), default=None)
+
+    @cached_property
+    def moved_most(self) -> str:
+        """The name of the tensor that moved most, relative to its norm."""
+        return max(self._moved, key=lambda each: each.relative_norm or 0.0).name if self._moved else ""
+
+    @cached_property
+    def causes(self) -> Counter[str]:
+        """How many tensors differ by each cause."""
+        ranks = (
+            (each.cause, each.explanation_details.get("rank", "")) for each in self.members if each.status != "equal"
+        )
+        return Counter(f"{cause} {rank}".strip() for cause, rank in ranks if cause)
 
     @property
     def is_frozen(self) -> bool:
         """Whether nothing in it changed."""
-        return self.equal == self.tensors
+        return self.equal == len(self.members)
 
     @property
     def relative_norm(self) -> float | None:
-        """The norm of B - A over that of A, of tensors that differ; None where none was measured."""
-        return relative_norm(self.squares) if self.largest_step is not None else None
+        """The norm of B - A over that of A, of the tensors that moved; None where none did."""
+        return relative_norm(self._squares) if self._moved else None
 
     @property
     def cosine(self) -> float | None:
-        """The cosine of the angle between A and B, of tensors that differ; None where none was measured."""
-        return cosine(self.squares) if self.largest_step is not None else None
+        """The cosine of the angle between A and B, of the tensors that moved; None where none did."""
+        return cosine(self._squares) if self._moved else None
 
     @property
     def cause(self) -> str:
@@ -103,38 +102,26 @@ class PatternReport:
     @property
     def cells(self) -> tuple[str, ...]:
         """What the table of patterns shows of it; see ``COLUMNS``."""
-        differing = self.tensors - self.equal
-        count = f"{differing:,}" if differing == self.tensors else f"{differing:,} of {self.tensors:,}"
+        tensors = len(self.members)
+        count = f"{tensors:,}" if not self.equal else f"{tensors - self.equal:,} of {tensors:,}"
         share = percent(self.moved / self.total) if self.total else "-"
         figures = number(self.relative_norm), shown_cosine(self.cosine), number(self.largest_step)
-        most = ".".join(numbers_of(self.most)) if self.tensors > 1 else ""
+        most = ".".join(numbers_of(self.moved_most)) if tensors > 1 else ""
         return self.pattern, count, share, *figures, most, self.cause
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
-        fields = {name: value for name, value in vars(self).items() if name not in ("squares", "_most")}
-        figures = {"relative_norm": self.relative_norm, "cosine": self.cosine}
-        texts = {"cause": self.cause or None, "most": self.most or None}
-        return fields | figures | texts | {"causes": dict(self.causes)}
+        fields = {name: getattr(self, name) or None for name in ("cause", "moved_most")}
+        names = ("pattern", "equal", "total", "moved", "relative_norm", "cosine", "largest_step", "causes")
+        return {"tensors": len(self.members)} | {name: getattr(self, name) for name in names} | fields
 
 
 def roll_up(tensors: Iterable[TensorReport]) -> list[PatternReport]:
     """The patterns of tensors, in the order of their first ones."""
-    patterns: dict[str, PatternReport] = {}
+    patterns: dict[str, list[TensorReport]] = {}
     for each in tensors:
-        pattern = pattern_of(each.name)
-        if pattern not in patterns:
-            patterns[pattern] = PatternReport(pattern)
-        patterns[pattern].add(each)
-    return list(patterns.values())
-
-
-def total_of(patterns: Iterable[PatternReport]) -> PatternReport:
-    """All patterns as one."""
-    whole = PatternReport("*")
-    for each in patterns:
-        whole.join(each)
-    return whole
+        patterns.setdefault(pattern_of(each.name), []).append(each)
+    return [PatternReport(pattern, members) for pattern, members in patterns.items()]
 
 
 def shown_cosine(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,12 +79,6 @@ class Figures:
     def mean_rel(self) -> float | None:
         """The mean of the finite relative differences, those of equal elements among them."""
         return self._mean(self.sum_rel, "rel_infinite")
-
-    @property
-    def norms(self) -> tuple[float, float, float]:
-        """The norms of A, of B and of B - A."""
-        a, b, step = map(math.sqrt, self.squares)
-        return a, b, step
 
     def add_squares(self, a: np.ndarray, b: np.ndarray, element_type: ElementType) -> None:
         """Add the squares and the largest value of some elements, which are all of those that are equal, too."""

@@ -43,13 +43,17 @@ def state(text: str) -> str:
 def states_of(sets: Iterable[TensorSet]) -> States:
     """The states of all files and stores in which tensors lie, files as they were when they were opened."""
     states: States = {}
+    seen = set[str]()  # Names of arrays in memory are no files; each is looked for once.
     for tensors in sets:
         if Path(tensors.where).is_file() and any(tensor.where for tensor in tensors.values()):
             states[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
         for tensor in tensors.values():
             path, opened = _source(tensor)
-            if opened or (path and path not in states and (is_url(path) or Path(path).exists())):
-                states[path] = opened or state(path)
+            if opened:
+                states[path] = opened
+            elif path and path not in states and path not in seen and (is_url(path) or Path(path).exists()):
+                states[path] = state(path)
+            seen.add(path)
     return states
 
 
