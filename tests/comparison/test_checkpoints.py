@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
 
 import eltwise
 import eltwise.comparison.naming
@@ -21,6 +23,8 @@ from eltwise.comparison.low_rank import LARGEST_RANK
 from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.report import ComparisonReport
 from support.checkpoints import CHANGES, LARGEST_STEP, RANK, RENAMED, Arrays, merged, renamed, transformer, tuned
+
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def both_orders(a: Arrays, b: Arrays) -> tuple[ComparisonReport, ComparisonReport]:
@@ -72,6 +76,20 @@ def test_a_tuned_checkpoint_is_a_headline_and_a_line_for_each_pattern(seed: int)
     assert report.to_text("summary") == "\n".join(text.splitlines()[:3])
     within = eltwise.compare(a, tuned(a, rng), atol=1e-4)
     assert str(within).splitlines() == [f"{within.summary}: atol=0.0001, no step larger than 3e-05"]
+
+
+def test_the_command_prints_as_much_as_is_asked_for(seed: int, tmp_path: Path, cli: Cli) -> None:
+    rng = np.random.default_rng(seed)
+    a = transformer(rng, layers=3)
+    b = renamed(tuned(a, rng), rng)
+    for name, arrays in (("a", a), ("b", b)):
+        save_file(arrays, tmp_path / f"{name}.safetensors")
+    files = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    report = eltwise.compare(*files)
+    for option, detail in (((), "worst"), (("--summary",), "summary"), (("--all",), "all")):
+        assert cli("compare", *files, *option) == (1, f"{report.to_text(detail)}\n", "")
+    code, out, err = cli("compare", *files, "--order", files[0])
+    assert (code, out, err.count("\n")) == (2, "", 1)
 
 
 def test_the_figures_of_a_pattern_are_those_of_its_tensors(seed: int) -> None:
