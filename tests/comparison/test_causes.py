@@ -46,6 +46,14 @@ def test_a_near_miss_is_refused(cause: str, number: int, seed: int) -> None:
     assert found.cause != cause or (found.cause_share or 1) < 1, found.explanation
 
 
+@pytest.mark.parametrize("cause", CASES)
+def test_the_order_of_the_sides_changes_neither_the_verdict_nor_the_distance(cause: str, seed: int) -> None:
+    a, b = CASES[cause](rng_of(seed, cause, "order"))
+    one, other = compare_arrays(a, b), compare_arrays(b, a)
+    assert (one.status, one.differing, one.max_ulp) == (other.status, other.differing, other.max_ulp)
+    assert other.cause not in {"noise", "low_rank"} or one.cause == other.cause
+
+
 KEYS: dict[str, set[str]] = {
     "constant": {"value"},
     "expanded": {"shape"},

@@ -47,8 +47,8 @@ def low_rank(problem: Problem) -> Cause | None:
     generator = np.random.default_rng(0)
     chosen, few = (np.sort(generator.permutation(count)[:LARGEST_DECOMPOSED]) for count in (rows, columns))
     sampled = _change(pair, *pair.at((chosen[:, None] * columns + few).reshape(-1))).reshape(chosen.size, few.size)
-    if not np.isfinite(sampled).all():  # LAPACK may not come back from an infinity.
-        return None
+    if not np.isfinite(sampled).all() or np.std(sampled) <= _SIGNAL * rounding:
+        return None  # LAPACK may not come back from an infinity; and a constant has rank 1, too.
     left, values, _right = np.linalg.svd(sampled, full_matrices=False)
     rank = int((values > 2 * rounding * (math.sqrt(chosen.size) + math.sqrt(few.size))).sum())
     if not 0 < rank <= most:

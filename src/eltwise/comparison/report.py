@@ -89,8 +89,9 @@ class ComparisonReport(Written[TensorReport]):
     def headline(self) -> list[str]:
         """The result in some lines: how many tensors differ, how much all of them moved, and why."""
         lines = [self.summary]
-        whole = PatternReport("*", self.tensors)
-        if len(self.tensors) - whole.equal > 1 and whole.largest_step is not None:
+        floats = [each for each in self.tensors if "float" in each.dtype]  # Counters and shapes move by other steps.
+        whole = PatternReport("*", floats or self.tensors)
+        if len(whole.members) - whole.equal > 1 and whole.largest_step is not None:
             lines.append(
                 f"moved: {whole.cells[2]} of the elements, no step larger than {number(whole.largest_step)}, "
                 f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine)}"
