@@ -48,7 +48,8 @@ def compare(
 
     Each side is a path, an array, a mapping of names to arrays, an ``onnx.ModelProto`` or a loaded model. A path is a
     .npy, .npz, .pb, .safetensors, .onnx or .xml file, the index of a checkpoint in shards, a zarr store, or a folder of
-    these. Files may be larger than memory.
+    these; or what an installed library reads: .pth, .gguf, .h5, .nc, ``hf://ORGANISATION/MODEL``. Files may be larger
+    than memory.
 
     Args:
         a: the reference.
