@@ -86,19 +86,14 @@ class _Samples:
             self.read[key] = _sample(self.tensors[name], self.unread, is_transposed)
         return self.read[key]
 
-    def upright(self, sizes: set[_Sizes]) -> Iterator[tuple[str, _Sizes, np.ndarray]]:
-        """The names of tensors of these sizes, with their elements."""
-        for name, tensor in self.tensors.items():
-            if _sizes(tensor) in sizes and (values := self.of(name)) is not None:
-                yield name, _sizes(tensor), values
-
-    def both_ways(self, sizes: set[_Sizes]) -> Iterator[tuple[str, _Sizes, np.ndarray]]:
-        """The same, and then those of the transposes of matrices, as converters store the weights of linear layers."""
-        yield from self.upright(sizes)
-        for name, tensor in self.tensors.items():
-            turned = _sizes(tensor)[::-1]
-            if len(turned) == 2 and turned in sizes and (values := self.of(name, True)) is not None:
-                yield name, turned, values
+    def each(self, sizes: set[_Sizes], *, turned: bool = False) -> Iterator[tuple[str, _Sizes, np.ndarray]]:
+        """The names of tensors of these sizes, with their elements; then those of the transposes of matrices, too."""
+        for is_transposed in (False, True)[: 1 + turned]:
+            for name, tensor in self.tensors.items():
+                of_sizes = _sizes(tensor)[:: -1 if is_transposed else 1]
+                is_possible = of_sizes in sizes and (len(of_sizes) == 2 or not is_transposed)
+                if is_possible and (values := self.of(name, is_transposed)) is not None:
+                    yield name, of_sizes, values
 
 
 def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
@@ -126,7 +121,7 @@ def is_telling(values: np.ndarray) -> bool:
 
 def _by_bits(tensors: _Samples, sizes: set[_Sizes]) -> dict[tuple[object, ...], deque[str]]:
     names: dict[tuple[object, ...], deque[str]] = {}
-    for name, of_sizes, values in tensors.both_ways(sizes):
+    for name, of_sizes, values in tensors.each(sizes, turned=True):
         names.setdefault(_key(tensors.tensors[name], of_sizes, values), deque()).append(name)
     return names
 
@@ -140,7 +135,7 @@ def _take_equal(
 ) -> None:
     """Add the pairs with the same elements, of those without a partner and whose elements count."""
     used, by_bits = set(partner.values()), _by_bits(b, sizes)
-    for name, of_sizes, values in a.upright(sizes):
+    for name, of_sizes, values in a.each(sizes):
         if name in partner or not counts(values):
             continue
         same = by_bits.get(_key(a.tensors[name], of_sizes, values), deque())
@@ -158,7 +153,7 @@ def _shared(left: _Samples, others: _Samples, stores_once: bool) -> dict[str, st
     """
     by_bits = _by_bits(others, left.sizes & others.sizes) if left.tensors else {}
     shared: dict[str, str] = {}
-    for name, sizes, values in left.upright(others.sizes) if by_bits else ():
+    for name, sizes, values in left.each(others.sizes) if by_bits else ():
         same = by_bits.get(_key(left.tensors[name], sizes, values))
         if same and (is_telling(values) or (stores_once and values.size)):
             shared[name] = same[0]
@@ -188,11 +183,11 @@ def _sample(tensor: Tensor, unread: dict[str, EltwiseError], is_transposed: bool
 def _take_nearest(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
     """Add the pairs of the same sizes of which nearly all elements are near, the nearest first."""
     rows: dict[_Sizes, list[tuple[str, np.ndarray]]] = {}
-    for name, sizes, values in b.both_ways(a.sizes):
+    for name, sizes, values in b.each(a.sizes, turned=True):
         rows.setdefault(sizes, []).append((name, _numbers(b.tensors[name], values)))
     near = list[tuple[float, str, str]]()
     tables = {sizes: np.stack([values for _name, values in of_sizes]) for sizes, of_sizes in rows.items()}
-    for name, sizes, values in a.upright(set(rows)):
+    for name, sizes, values in a.each(set(rows)):
         one = _numbers(a.tensors[name], values)
         if np.unique(one[np.isfinite(one) & (one != 0)]).size < _LEAST_DISTINCT:
             continue
