@@ -153,7 +153,7 @@ def layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes
         else:
             rules: tuple[Attributes, ...] = ((),)
             if schema.broadcasting == "auto_broadcast":
-                rules += ((("auto_broadcast", "none"),), (("auto_broadcast", "pdpd"), ("axis", -1)))
+                rules += ((("auto_broadcast", "none"),),)
             yield from ((chosen + rule, (a, b, a)) for rule in rules for a, b in NUMPY_PAIRS)
             yield from ((chosen, shapes) for shapes in _VARIADIC if len(shapes) == 3)
 

@@ -16,6 +16,7 @@ from eltwise.ir.types import TensorType
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from eltwise.oracle import hard_values
+from support.operands import operand_types, required
 
 Sizes = tuple[int, ...]
 OPSETS = (1, 4, 5, 6, 7, 10, 11, 13, 14, 17, 21, 25)
@@ -110,13 +111,21 @@ def grow_elementwise(growth: Growth) -> None:
         kind, sizes = draw(st.sampled_from(kinds)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
         a = growth.source(kind, sizes)
     made = schema.expression().result_type(kind)
-    divides = "divide" in schema.function and kind.is_integer
+    divides = schema.expression().divides and kind.is_integer
     start = draw(st.integers(0, len(sizes)))
     end = draw(st.integers(start, len(sizes)))
     rule = draw(st.sampled_from(["equal", "run", "numpy"]))
     others = draw(st.integers(0, 2)) if schema.is_variadic else len(schema.operands) - 1
-    if schema.broadcasting == "none" or not others:
-        growth.add(schema, [a, *(growth.source(kind, sizes) for _other in range(others))], made, sizes)
+    stated = required(schema)
+    if schema.broadcasting == "none" or not others or schema.other_types or schema.keeps_shape:
+        count = 1 if schema.absent and schema.keeps_shape else 1 + others
+        types = [kind] * count if schema.is_variadic else operand_types(schema, kind, count)
+        operands = [growth.source(each, sizes) for each in types]
+        if types[0] is kind:
+            operands[0] = a
+        growth.add(schema, operands, made, sizes, **stated)
+    elif stated:
+        growth.add(schema, [a, growth.source(kind, sizes)], made, sizes, **stated)
     elif schema.broadcasting == "numpy" or (rule == "numpy" and schema.broadcasting == "auto_broadcast"):
         b_sizes = [tuple(draw(st.sampled_from([1, size])) for size in sizes[start:]) for _other in range(others)]
         growth.add(schema, [a, *(growth.operand(kind, each, divides) for each in b_sizes)], made, sizes)

@@ -176,10 +176,13 @@ def _grouped(problems: Sequence[EltwiseError]) -> list[str]:
         fields = (problem.where, problem.operand, problem.problem, problem.got, problem.allowed, problem.hint)
         key = fields if problem.node else (*fields, str(len(groups)))
         groups.setdefault(key, []).append(problem)
-    return [
-        str(group[0]) if len(group) == 1 else f"{counted(len(group), 'node')} ({_nodes(group)}): {group[0].sentence}"
-        for group in groups.values()
-    ]
+    return [str(group[0]) if len(group) == 1 else _of_several(group) for group in groups.values()]
+
+
+def _of_several(problems: Sequence[EltwiseError]) -> str:
+    first = problems[0]
+    where, operand = f"{first.where}: " if first.where else "", f", {first.operand}" if first.operand else ""
+    return f"{where}{counted(len(problems), 'node')} ({_nodes(problems)}){operand}: {first.sentence}"
 
 
 def _nodes(problems: Sequence[EltwiseError]) -> str:

@@ -75,7 +75,7 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
         undecided = low != high
         if name in estimates.INEXACT:
             undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
-        undecided &= ~np.isnan(values) & np.isfinite(wide)
+        undecided &= np.isfinite(values) & np.isfinite(wide)
         if name in CIRCULAR:
             undecided |= (np.abs(wide) > estimates.FARTHEST_ANGLE) & np.isfinite(wide)
         for index in zip(*np.nonzero(undecided), strict=True):

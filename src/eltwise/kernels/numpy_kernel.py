@@ -104,11 +104,16 @@ def _function_of(step: Step, element_type: ElementType) -> ArrayFunction:
     from eltwise.kernels import functions, powers  # Few programs need them.
 
     def compute(*arrays: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
-        operands = [np.asarray(array) for array in arrays]
+        shape = arrays[0].shape if len(arrays) == 1 else (arrays[0] != arrays[1]).shape
+        operands = []
+        for array in arrays:  # Flat: some of NumPy's functions take no high ranks.
+            operands.append(np.empty(shape, array.dtype))
+            np.copyto(operands[-1], array)
+            operands[-1] = operands[-1].reshape(-1)
         if step.primitive == "power":
-            result = powers.evaluate(*np.broadcast_arrays(*operands))
+            result = powers.evaluate(*operands).reshape(shape)
         else:
-            result = functions.evaluate(step.primitive, functions.numbers_of(step), *operands)
+            result = functions.evaluate(step.primitive, functions.numbers_of(step), *operands).reshape(shape)
         if out is None:
             return result
         np.copyto(out, result, casting=casting)

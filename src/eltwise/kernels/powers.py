@@ -15,7 +15,7 @@ import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType, of_numpy
-from eltwise.kernels import estimates, real_formulas
+from eltwise.kernels import coefficients, estimates, real_formulas
 from eltwise.kernels.function_values import LAYOUTS, LEAST, MOST
 from eltwise.kernels.functions import compute_each, where_any
 from eltwise.kernels.instructions import Instructions, of
@@ -31,14 +31,27 @@ _FARTHEST = 800.0
 _ERROR = 2.0**-68
 """The relative error of a pair for each unit of its logarithm, and one more."""
 
+_LEAST_NORMAL = 2.0**-1022
+
 _LARGEST_FRACTION = 2.0**52
 """From here on float64 are whole numbers."""
+
+
+def _logarithm(size: F) -> F:
+    """The logarithm of a magnitude, also of one that is not normal."""
+    scaled, shift = _normal(size)
+    return estimates.log(scaled) - shift * math.log(2)
+
+
+def _normal(size: F) -> tuple[F, F]:
+    """A magnitude times a power of two that makes it normal, and the exponent of that."""
+    return size.where("olt", _LEAST_NORMAL, size * 2.0**64, size), size.where("olt", _LEAST_NORMAL, 64.0, 0.0)
 
 
 def _simple(x: F, y: F) -> tuple[F, F]:
     """Magnitudes of special powers and of those that are rounded once, and 0 where these are all."""
     size = abs(x)
-    rough = y * estimates.log(size)
+    rough = y * _logarithm(size)
     is_estimated = abs(rough).where("olt", _FARTHEST, 1.0, 0.0)
     magnitude = rough.where("ogt", 0.0, inf, rough.where("olt", 0.0, 0.0, rough))
     powers = ((0.0, y.constant(1.0)), (2.0, size * size), (1.0, size), (0.5, size.sqrt()), (-1.0, 1.0 / size))
@@ -51,8 +64,10 @@ def _simple(x: F, y: F) -> tuple[F, F]:
 def _estimate(x: F, y: F) -> tuple[F, F, F]:
     """Magnitudes as sums of two float64, and what these may lack."""
     size, zero = abs(x), y.constant(0.0)
-    pair = estimates.exp(Pair(y, zero) * estimates.log(Pair(size, zero)))
-    return pair.high, pair.low, pair.high * (abs(y * estimates.log(size)) + 1.0) * _ERROR
+    scaled, shift = _normal(size)
+    logarithm = estimates.log(Pair(scaled, zero)) - Pair(shift, zero) * Pair(shift, zero).real(*coefficients.LOG2)
+    pair = estimates.exp(Pair(y, zero) * logarithm)
+    return pair.high, pair.low, pair.high * (abs(y * _logarithm(size)) + 1.0) * _ERROR
 
 
 def _signed(x: F, y: F, magnitude: F) -> F:
@@ -95,11 +110,13 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         magnitude, is_estimated = _simple(bases, exponents)
         high, low, error = (each.values for each in _estimate(bases, exponents))
         estimated = is_estimated.values != 0
-        size = np.where(estimated, high, magnitude.values)
+        overflows = estimated & ~np.isfinite(high) & ~np.isnan(wide) & ~np.isnan(y)
+        size = np.where(estimated & ~overflows, high, magnitude.values)
         values = _signed(bases, exponents, Array(size)).values
         sides = (cast(size + (low + sign * error), FLOAT64, element_type, False) for sign in (-1, 1))
         below, above = (side.astype(np.float64) for side in sides)
         undecided = estimated & np.isfinite(values) & ((below != above) | (size < LEAST) | (size > MOST))
+        undecided |= overflows & ~np.isnan(values)
         for index in zip(*np.nonzero(undecided), strict=True):
             operands = (real_formulas.of_float(float(each)) for each in (abs(wide[index]), y[index]))
             real, layout = real_power(*operands), LAYOUTS.get(element_type)
@@ -110,7 +127,8 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The same of exponents of any type; a whole number beyond 2^53 is even where it is even."""
-    result = evaluate_power(x, y.astype(np.float64))
+    with np.errstate(all="ignore"):
+        result = evaluate_power(x, y.astype(np.float64))
     if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
         return result
     is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)

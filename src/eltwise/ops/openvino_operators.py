@@ -61,13 +61,17 @@ def _openvino(
         types=types,
         operands=names,
         required_operands=len(names),
-        attributes=attributes if is_unary else (_AUTO_BROADCAST, _PDPD_AXIS, *attributes),
+        attributes=attributes if is_unary else (*_BROADCASTS[len(names)], *attributes),
         changes=FIRST,
         qualified=f"{name}-{since}" in _ONNX_NAMES,
         broadcasting="none" if is_unary else "auto_broadcast",
         function=function,
         **fields,
     )
+
+
+_BROADCASTS = {2: (_AUTO_BROADCAST, _PDPD_AXIS), 3: (_AUTO_BROADCAST._replace(choices=("none", "numpy")),)}
+"""The attributes of the broadcast rule, by the number of operands; of three, pdpd is unsupported."""
 
 
 def _real(name: str, function: str = "", since: int = 1, **fields: Any) -> ElementwiseSchema:

@@ -266,7 +266,9 @@ class DataMovementSchema(OpSchema):
 
 def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
     """Whether an operator version is arithmetic or a comparison: what conformance tests and targets have rules of."""
-    return isinstance(schema, ElementwiseSchema) and schema.expression().is_arithmetic
+    if not isinstance(schema, ElementwiseSchema) or schema.absent:
+        return False
+    return schema.expression().is_arithmetic
 
 
 @dataclass(frozen=True)

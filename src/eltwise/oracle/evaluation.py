@@ -101,11 +101,11 @@ def evaluate(
 
 
 def _broadcast(
-    operands: Sequence[npt.NDArray[Any] | None], place: Callable[[list[Sizes]], tuple[Sizes, tuple[int, ...]]]
+    operands: Sequence[npt.NDArray[Any] | None], placement: Callable[[list[Sizes]], tuple[Sizes, tuple[int, ...]]]
 ) -> tuple[Sizes, list[Elements | None]]:
     """The shape of the result, and the elements that each operand has for it."""
     present = [operand for operand in operands if operand is not None]
-    shape, starts = place([operand.shape for operand in present])
+    shape, starts = placement([operand.shape for operand in present])
     elements = iter(
         Elements(element_type, bits[flat_positions(shape, operand.shape, start)])
         for operand, start in zip(present, starts, strict=True)

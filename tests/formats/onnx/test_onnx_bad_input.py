@@ -232,7 +232,7 @@ def test_a_graph_that_is_wrong(change: Change, sentence: str) -> None:
 
 def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     nodes = [
-        node("Pow", ["x", "y"], ["a"], "by"),
+        node("Gemm", ["x", "y"], ["a"], "by"),
         node("Fused", ["a"], ["b"], domain="com.example"),
         node("Subb", ["a", "b"], ["c"], "typo"),
         node("Helper", ["c"], ["d"], "call", domain="local"),
@@ -241,7 +241,7 @@ def test_all_operators_that_are_not_run_stand_in_one_error() -> None:
     proto = model(nodes, [value("x"), value("y")], [value("z")])
     proto.functions.add(name="Helper", domain="local")
     assert sentences(proto) == [
-        f"m.onnx: 4 unsupported operators: Pow-{onnx.defs.get_schema('Pow', 13, '').since_version} node 'by', "
+        f"m.onnx: 4 unsupported operators: Gemm-{onnx.defs.get_schema('Gemm', 13, '').since_version} node 'by', "
         "com.example.Fused node 'b', Subb (unknown to opset 13) node 'typo', "
         "local.Helper (a function of the model) node 'call'; "
         f"allowed: {', '.join(operator_names('ai.onnx', 13))}; did you mean 'Sub'?"

@@ -233,7 +233,7 @@ def test_long_cycles_are_not_listed_whole() -> None:
 
 
 def test_layers_that_cannot_be_read_are_foreign_nodes_and_every_problem_is_said_at_once() -> None:
-    ir = Ir().parameter("a", "2,x").layer("Power", "b", ["a", "a"]).layer("Split", "two", ["b"], 2)
+    ir = Ir().parameter("a", "2,x").layer("MatMul", "b", ["a", "a"]).layer("Split", "two", ["b"], 2)
     ir.layer("Mine", "three", ["two"], opset="extension").layer("Subtract", "s", ["a", "a"], bogus=1)
     ir.layer("Subtract", "t", ["s", "b"], opset="opset99").parameter("c", "x").layer("Subtract", "u", ["t", "b"])
     reading = read_openvino(ir.result("u").result("c").xml(), None)
