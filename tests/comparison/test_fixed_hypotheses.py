@@ -12,8 +12,9 @@ from eltwise.faults.record import AS_SPECIFIED, Operation
 from eltwise.faults.values import values_of
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
+from eltwise.ops.schema import is_arithmetic
 
-EXPRESSIONS = {str(schema.expression()): schema.expression() for schema in registry.ELEMENTWISE}
+EXPRESSIONS = {str(schema.expression()): schema.expression() for schema in filter(is_arithmetic, registry.ELEMENTWISE)}
 TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, UINT8, UINT16, INT32)
 
 

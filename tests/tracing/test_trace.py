@@ -74,12 +74,9 @@ def test_openvino_saturates_an_8_bit_difference() -> None:
 def test_the_exact_reference_stands_for_what_eltwise_computes(model: ModelProto) -> None:
     report = eltwise.trace(model, runtime="onnxruntime", against="exact")
     assert report.is_good
-    known = {"Sub", "Add", "Neg"}
-    assert {node.op_type for node in report.nodes if node.status == "equal"} == known & set(status_of_types(report))
-
-
-def status_of_types(report: TraceReport) -> list[str]:
-    return [node.op_type for node in report.nodes]
+    not_computed = {"QuantizeLinear", "DequantizeLinear", "Conv"}
+    for node in report.nodes:
+        assert (node.status == "not_compared") == (node.op_type in not_computed), node
 
 
 @pytest.mark.parametrize(("runtime", "words"), [("Dying", "no kernel for Neg"), ("Hanging", "no answer within 2")])

@@ -238,7 +238,7 @@ def test_layers_that_cannot_be_read_are_foreign_nodes_and_every_problem_is_said_
     ir.layer("Subtract", "t", ["s", "b"], opset="opset99").parameter("c", "x").layer("Subtract", "u", ["t", "b"])
     reading = read_openvino(ir.result("u").result("c").xml(), None)
     problems = problems_of(reading)
-    words = "3 unsupported operators | Power (opset1) node 'b' | 'two' | Mine (extension) node 'three' | allowed: Abs"
+    words = "3 unsupported operators | MatMul (opset1) node 'b' | 'two' | Mine (extension) node 'three' | allowed: Abs"
     assert_says(str(problems[0]), words)
     assert [problem.node for problem in problems] == ["", "a", "s", "t", "c"]
     foreign = {node.name: (node.inputs, node.outputs) for node in reading.graph.nodes if node.is_foreign}
