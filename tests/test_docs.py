@@ -32,7 +32,7 @@ TITLED = re.compile(r'^```python title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | r
 Cli = Callable[..., tuple[int, str, str]]
 
 
-def tested(arguments: list[str]) -> str:
+def output_of_pytest(arguments: list[str]) -> str:
     """The output of pytest with the plugin."""
     plugins = ("-p", "pytest_eltwise", "-p", "no:cacheprovider")
     settings = {"PYTHONPATH": str(Path(eltwise.__file__).parent.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -85,7 +85,7 @@ def test_commands_print_what_is_shown(page: Path, cli: Cli) -> None:
             command, _newline, shown = part.partition("\n")
             program, *arguments = shlex.split(command)
             assert program in ("eltwise", "pytest")
-            output = tested(arguments) if program == "pytest" else "".join(cli(*arguments)[1:])
+            output = output_of_pytest(arguments) if program == "pytest" else "".join(cli(*arguments)[1:])
             assert anywhere(output) == anywhere(shown), command
 
 

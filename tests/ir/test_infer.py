@@ -26,7 +26,7 @@ def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> 
         result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))
         types = operand_types(schema, element_type, count)
         for untyped in (
-            index for index in range(-1, count if count > 1 else -1) if index < 0 or types.count(types[index]) > 1
+            index for index in range(-1, count if count > 1 else -1) if index < 0 or not schema.other_types
         ):
             operands = [TensorType(None if i == untyped else each, parse("2")) for i, each in enumerate(types)]
             if element_type in schema.types:
