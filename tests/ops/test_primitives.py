@@ -121,10 +121,10 @@ def test_what_is_not_stated_raises() -> None:
         primitives.find("negative").instructions(UINT8)
     with pytest.raises(LookupError, match="divide states no function of torch for int32"):
         primitives.find("divide").library_name("torch", INT32)
-    with pytest.raises(LookupError, match="there is no primitive 'power'; there are add, subtract"):
-        primitives.find("power")
-    with pytest.raises(LookupError, match="no primitive 'power'"):
-        expression_of("power")
+    with pytest.raises(LookupError, match="there is no primitive 'cube'; there are add, subtract"):
+        primitives.find("cube")
+    with pytest.raises(LookupError, match="no primitive 'cube'"):
+        expression_of("cube")
 
 
 def test_an_expression_is_checked_when_it_is_made() -> None:

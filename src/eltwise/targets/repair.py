@@ -109,7 +109,7 @@ def repair(
     """
     least = severity_named(severity)
     if precision is not None:
-        if precision not in get_args(Precision):
+        if not isinstance(precision, str) or precision not in get_args(Precision):
             raise unknown_name("precision", shown(precision), get_args(Precision))
         return in_float16(read_model(source, weights), target, inputs or Inputs(), progress)
     runtimes_of, model = runtimes_on(target), read_model(source, weights)
