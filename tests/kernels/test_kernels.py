@@ -80,7 +80,7 @@ def test_every_case_is_exact_on_any_number_of_threads(
         if threads == 5:
             monkeypatch.setattr(compiled, "streams", _wherever_possible)
         assert list(map(str, failures(run, cases))) == []
-        assert bool(taken) == jit.target().compiles(element_type)
+        assert bool(taken) == (not dispatch.why_no_kernel(schema.expression(), element_type))
 
 
 EVERY_LEVEL = """
@@ -135,7 +135,7 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
     assert re.search("ELTWISE_CPU: this machine has no .*avx512", done.stderr)
 
 
-@pytest.mark.parametrize("element_type", [each for each in TYPES if jit.target().compiles(each)], ids=str)
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric and jit.target().compiles(each)], ids=str)
 @pytest.mark.parametrize("elements", [1, 15, 16, 17, 63, 64, 65, 127, 1000, 4099])
 def test_every_head_and_tail_is_exact(
     element_type: ElementType, elements: int, seed: int, monkeypatch: pytest.MonkeyPatch

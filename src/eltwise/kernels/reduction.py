@@ -63,6 +63,8 @@ class Elements:
         """Why no kernel reduces these elements; empty where one does."""
         if self.element_type.bits > 32 and self.element_type.is_integer and prod(self.plan.shape) > _MOST_ADDED:
             return f"more than {_MOST_ADDED} integers of 64 bits are added by NumPy's loops"
+        if not self.expression.has_one_type:
+            return "elements of several types are computed before they are reduced"
         return dispatch.why_no_kernel(self.expression, self.element_type)
 
 

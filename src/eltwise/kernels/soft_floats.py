@@ -164,7 +164,7 @@ def rounded_to_odd(value: Soft) -> float:
     """A float64 on the same side of every number of fewer digits; one of twice the least exponent has the sign."""
     excess = max(DIGITS - 53, -1080 - value.exponent)
     if not value.mantissa or excess > DIGITS + 64:
-        return math.copysign(0.0 if not value.mantissa else 5e-324, value.mantissa)
+        return math.copysign(0.0 if not value.mantissa else math.ldexp(1.0, -1074), value.mantissa)
     size = abs(value.mantissa)
     digits = size >> excess
     digits |= digits << excess != size

@@ -202,6 +202,8 @@ def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bo
     forms = _llvm(f"fcmp {'o' if ordered else 'u'}{condition}", *(f"icmp {prefix}{condition}" for prefix in prefixes))
     function = getattr(np, name)
     boolean: dict[Kind, ArrayFunction] = {"boolean": function} if commutes else {}
+    if commutes:
+        forms["boolean"] = forms["unsigned"]
     return Primitive(
         name=name,
         operands=("T", "T"),
