@@ -135,7 +135,9 @@ llvm.get_host_cpu_features = lambda: llvm.FeatureMap({n: t and "avx512" not in n
     assert re.search("ELTWISE_CPU: this machine has no .*avx512", done.stderr)
 
 
-@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric and jit.target().compiles(each)], ids=str)
+@pytest.mark.parametrize(
+    "element_type", [each for each in TYPES if each.is_numeric and jit.target().compiles(each)], ids=str
+)
 @pytest.mark.parametrize("elements", [1, 15, 16, 17, 63, 64, 65, 127, 1000, 4099])
 def test_every_head_and_tail_is_exact(
     element_type: ElementType, elements: int, seed: int, monkeypatch: pytest.MonkeyPatch

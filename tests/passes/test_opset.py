@@ -36,7 +36,7 @@ def branch(name: str, axis: int) -> onnx.GraphProto:
 def conditional(opset: int = 6) -> onnx.ModelProto:
     nodes = [
         node("If", ["c"], ["i"], "if", then_branch=branch("p", 0), else_branch=branch("q", 1)),
-        node("Clip", ["i"], ["z"], "clip", min=-5.0),
+        node("Clip", ["i"], ["z"], "clip", min=-5.0, max=1e9),
     ]
     inputs = [value("x", (2, 3, 4)), value("c", (), TensorProto.BOOL)]
     outputs = [value("z", (2, 3, 4))]

@@ -210,7 +210,7 @@ def test_broken_models_give_a_sentence_or_a_model(seed: int) -> None:
     branch = helper.make_graph([node("Sub", ["x", "b"], ["p"], axis=0, broadcast=1)], "branch", [], [value("p")])
     nodes = [
         node("If", ["c"], ["i"], "if", then_branch=branch, else_branch=branch),
-        node("Clip", ["i"], ["k"], "clip", min=0.0),
+        node("Clip", ["i"], ["k"], "clip", min=0.0, max=1e9),
         node("Sub", ["k", "b"], ["z"], "minus", axis=0, broadcast=1),
     ]
     tensors = [numpy_helper.from_array(np.array([1, 2], np.float32), "b")]

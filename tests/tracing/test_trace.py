@@ -72,8 +72,9 @@ def test_openvino_saturates_an_8_bit_difference() -> None:
 
 @pytest.mark.parametrize("model", [mixed(), named(parsed(CHAIN))])
 def test_the_exact_reference_stands_for_what_eltwise_computes(model: ModelProto) -> None:
+    """Outputs behind a node that eltwise does not compute are not compared: their values are the runtime's own."""
     report = eltwise.trace(model, runtime="onnxruntime", against="exact")
-    assert report.is_good
+    assert report.verdict == ("not_established" if "Conv" in {node.op_type for node in report.nodes} else "agree")
     not_computed = {"QuantizeLinear", "DequantizeLinear", "Conv"}
     for node in report.nodes:
         assert (node.status == "not_compared") == (node.op_type in not_computed), node

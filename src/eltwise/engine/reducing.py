@@ -119,8 +119,9 @@ class Reducing:
             plan: where they lie.
         """
         is_squared = self.is_squared(element_type)
-        expression = (ABSOLUTE_DIFFERENCE if is_squared else computation).expression
-        return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
+        source = ABSOLUTE_DIFFERENCE if is_squared else computation
+        elements_type = self.elements_type(element_type)
+        return Elements(source.expression, element_type, elements_type, plan, is_squared, source.has_one_type)
 
     def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
         """The result of a partial of everything.

@@ -132,7 +132,7 @@ class _OfAnySize:
 
     def _use_kernel(self, swapped: tuple[bool, ...]) -> None:
         reducing, element_type = self._reducing, self._element_type
-        if dispatch.why_no_kernel(self._computation.expression, element_type):
+        if not self._computation.has_one_type or dispatch.why_no_kernel(self._computation.expression, element_type):
             return
         from eltwise.kernels.reduction_call import ReductionBySize
 

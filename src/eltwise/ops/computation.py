@@ -65,6 +65,11 @@ class Computation:
         """The element types that an operand may have."""
         return (self.other_types[index] if self.other_types else None) or self.types
 
+    @property
+    def has_one_type(self) -> bool:
+        """Whether all that is read and computed has type T, but for booleans that are the result."""
+        return not self.other_types and self.expression.has_one_type
+
     def typed(self, types: tuple[ElementType, ...]) -> Expression:
         """The expression of operands of these types, which are allowed."""
         if not self.other_types:

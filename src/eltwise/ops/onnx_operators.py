@@ -143,9 +143,7 @@ _POWERS = (
     _Version(13, _FOUR_FLOATS, "Bases may be bfloat16.", fields=_exponents(_BUT_BFLOAT16)),
     _Version(15, _FOUR_FLOATS, "Exponents may be bfloat16.", fields=_exponents(ALL_ONNX)),
 )
-_DIRECTION = Attribute(
-    "direction", "string", None, ("LEFT", "RIGHT"), (("left", "LEFT"), ("right", "RIGHT")), True, "Where bits go."
-)
+_DIRECTION = Attribute("direction", "string", None, ("LEFT", "RIGHT"), (), True, "Where bits go.")
 _SHIFTS = (_Version(11, _UNSIGNED, FIRST), _Version(28, INTEGERS, "Signed integers are allowed."))
 _FMOD = Attribute("fmod", "int", 0, choices=(0, 1), meaning="1 gives the sign of the dividend, 0 that of the divisor.")
 _REMAINDERS = (

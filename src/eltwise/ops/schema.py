@@ -59,7 +59,7 @@ class Attribute(NamedTuple):
             raise UnsupportedError("this attribute is unsupported", operator=operator, operand=f"attribute {self.name}")
         kind, canonical_form = _KINDS[self.kind]
         canonical = canonical_form(value)
-        if isinstance(canonical, str) and self.choices:
+        if isinstance(canonical, str) and self.choices and canonical not in self.choices:
             canonical = dict(self.synonyms).get(canonical.casefold(), canonical.casefold())
         if canonical is None or (self.choices and canonical not in self.choices):
             raise AttributeValueError(
@@ -209,6 +209,9 @@ def lasts(versions: Sequence[int]) -> list[int | None]:
     return [*(version - 1 for version in versions[1:]), None]
 
 
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseSchema(OpSchema):
     """One version of an element-wise operator: operands of which most have one type T.
@@ -236,11 +239,25 @@ class ElementwiseSchema(OpSchema):
         """What is computed for each element of so many operands; attributes without a default are named."""
         return Operation(self).expression(count)
 
+    def _check_finite(self, operation: Operation) -> None:
+        """Refuse numbers of a formula that are infinite or NaN, also as the float32 that a file has."""
+        for name, value in operation.given:
+            if isinstance(value, float) and not abs(value) <= _LARGEST_FLOAT32:
+                raise AttributeValueError(
+                    "this value is not allowed",
+                    operator=self.versioned_name,
+                    operand=f"attribute {name}",
+                    got=repr(value),
+                    allowed="a finite float32",
+                )
+
     def bind(self, given: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
         operation = super().bind(given)
         if not given:
             return operation
+        if operation.expression().is_real:
+            self._check_finite(operation)
         axis, rule = operation.value("axis"), operation.value("auto_broadcast")
         if self.broadcasting == "auto_broadcast" and axis not in (None, -1) and rule != "pdpd":
             raise AttributeValueError(

@@ -183,6 +183,7 @@ STEPS = (
     Step(("Max", "Mean", "Min", "Sum"), 8, "down", "before opset 8 the operands have one shape", _have_one_shape),
     Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
     Step(("Clip", "Pad"), 11, "up", _FLOAT_LIMITS, _is_float32),
+    Step(("Clip",), 11, "up", "limits are stated since opset 11", _gives_all("min", "max")),
     Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", _BELOW_ZERO, _counts_from_start),
     _values(("ConvTranspose",), 11, "both", "auto_pad", ("SAME_UPPER", "SAME_LOWER"), _ODD),
     Step(("Resize", "Upsample"), 11, "up", _NEAREST, _never_shrinks, writes=_OLD_NEAREST),
