@@ -185,7 +185,10 @@ def outcome(before: eltwise.Model, target: Origin, feeds: dict[str, np.ndarray],
         return "there"
     back, _report = converted(after, before.graph.origin)
     assert wrong_outputs(dict(zip(right, back.run(feeds).values(), strict=True)), right) == []
-    if target.opset in range(1, 7):
+    has_limits = any(
+        node.schema.name in ("Clip", "Clamp") for node in before.graph.nodes
+    )  # They come back as two nodes.
+    if target.opset in range(1, 7) or has_limits:
         return "there and back"
     again, _report = converted(back, target)
     assert [node.operation for node in again.graph.nodes] == [node.operation for node in after.graph.nodes]
