@@ -136,6 +136,10 @@ def log(x: R) -> R:
     return x.whole(power) * x.constant(_log2()) + (near + series)
 
 
+_FAR = 2.0**400
+"""From here on 1 beside a square has no digit, and the square may be beyond float64, of which roots are begun."""
+
+
 def _log1p(u: R) -> R:
     """``log(1 + u)`` for ``u`` from 0 on."""
     return u.where_below(1.0, _log1p_small(u), log(u + u.constant(ONE)))
@@ -160,14 +164,19 @@ def _signed(value: R, x: R) -> R:
 
 def asinh(x: R) -> R:
     """The inverse hyperbolic sine."""
-    size, square, one = _size(x), x * x, x.constant(ONE)
-    return _signed(_log1p(size + square / (one + _sqrt(square + one))), x)
+    size, one = _size(x), x.constant(ONE)
+    near = size.where_below(_FAR, size, one)
+    square = near * near
+    value = _log1p(near + square / (one + _sqrt(square + one)))
+    return _signed(size.where_below(_FAR, value, log(size + size)), x)
 
 
 def acosh(x: R) -> R:
     """The inverse hyperbolic cosine."""
-    above = x - x.constant(ONE)
-    return _log1p(above + _sqrt(above * (x + x.constant(ONE))))
+    near = x.where_below(_FAR, x, x.constant(TWO))
+    above = near - x.constant(ONE)
+    value = _log1p(above + _sqrt(above * (near + x.constant(ONE))))
+    return x.where_below(_FAR, value, log(x + x))
 
 
 def atanh(x: R) -> R:
