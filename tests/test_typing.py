@@ -75,7 +75,7 @@ WRONG = {
     "e.subtract(1)": "No overload variant",
     "e.set_num_threads('2')": "incompatible type",
     "e.conform(extent='quik')": "incompatible type",
-    "e.repair('a.onnx', 'tensorrt')": "incompatible type",
+    "e.repair('a.onnx', 'openvino', severity='odd')": "incompatible type",
     "e.check('a.onnx', 'openvino', severity='odd')": "No overload variant",
     "e.reduce('median', 'Sub-14')": "incompatible type",
 }

@@ -73,16 +73,19 @@ def small_inputs(made: onnx.ModelProto) -> list[np.ndarray] | None:
     return drawn
 
 
-def bits(array: np.ndarray | None) -> tuple[object, ...]:
-    """What two equal arrays share; any NaN is the same."""
-    assert array is not None
-    plain = np.where(np.isnan(array), np.nan, array) if array.dtype.kind == "f" else array
-    return (array.dtype, array.shape, plain.tobytes())
+def is_same(got: np.ndarray | None, right: np.ndarray | None) -> bool:
+    """Equal but for noise: on some processors, onnxruntime sums in another order in another opset."""
+    if got is None or right is None or got.dtype != right.dtype or got.shape != right.shape:
+        return False
+    if got.dtype.kind != "f":
+        return np.array_equal(got, right)
+    scale = float(np.max(np.abs(right), initial=0, where=np.isfinite(right)))
+    return np.allclose(got, right, rtol=0, atol=8 * float(np.finfo(right.dtype).eps) * scale, equal_nan=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("opset", "least"), [(9, 50), (13, 100), (21, 150)])
-def test_the_operators_of_onnx_give_the_same_bits_in_other_opsets(opset: int, least: int) -> None:
+def test_the_operators_of_onnx_give_the_same_values_in_other_opsets(opset: int, least: int) -> None:
     """Every seventh of onnx's own test models, as far as it can be said in the opset and onnxruntime runs it."""
     ran, wrong = 0, []
     for name, data in list(published().items())[::7]:
@@ -94,7 +97,7 @@ def test_the_operators_of_onnx_give_the_same_bits_in_other_opsets(opset: int, le
             right = answer_of("onnxruntime", (data,), given)
             if right.kind == "result" and all(array is not None for array in right.arrays):
                 got, ran = answer_of("onnxruntime", (converted,), given), ran + 1
-                wrong += [name] if [*map(bits, got.arrays)] != [*map(bits, right.arrays)] else []
+                wrong += [] if all(map(is_same, got.arrays, right.arrays)) else [name]
     assert ran > least
     assert wrong == []
 

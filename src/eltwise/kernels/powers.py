@@ -163,6 +163,7 @@ def write_power(code: Instructions, element_type: ElementType, lanes: int, x: st
 
     def by_pairs(_mask: str) -> list[str]:
         high, low, error = _estimate(base, exponent)
+        high = high.where("uge", inf, inf, high)  # Products without a fused instruction give NaN where they overflow.
         chosen = code.let(f"select {flags} {estimated}, {base.type} {high.name}, {base.type} {magnitude.name}")
         return [chosen, low.name, error.name]
 
@@ -176,10 +177,11 @@ def write_power(code: Instructions, element_type: ElementType, lanes: int, x: st
         flag("ugt", size, MOST),
     ]
     if element_type is not FLOAT64:
-        unsure = [undecided_of(element_type, size)[1]]
+        unsure = [undecided_of(element_type, size)[1], flag("oeq", size, inf)]
         result = narrowed(value) if element_type is FLOAT32 else odd(value)
     any_unsure = reduce(lambda one, other: code.let(f"or {flags} {one}, {other}"), unsure)
-    estimated = code.let(f"and {flags} {estimated}, {flag('olt', abs(value), inf)}")
+    sign = _sign(base, exponent)
+    estimated = code.let(f"and {flags} {estimated}, {flag('ord', sign, sign)}")
     function = _accurate(code, element_type)
 
     def again(mask: str) -> list[str]:

@@ -39,7 +39,7 @@ def assert_same(
     AssertionError: 1 of 1 value differs
     float32(1), zero_sign
       only the signs of zeros differ
-      1 of 1 differs; max abs 0, max rel 0, max ULP 0, 1 zero of the other sign
+      1 of 1 differs; relative norm 0, max abs 0, max rel 0, max ULP 0, 1 zero of the other sign
       worst [0]: -0 (0x80000000) and 0 (0x00000000)
     A is the expected side, B the actual one
     """
