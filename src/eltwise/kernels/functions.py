@@ -118,8 +118,10 @@ def _write_float64(x: Vector, name: str, parameters: Mapping[str, float]) -> str
     unsure = [is_tiny, flag("une", low, high), flag("ult", size, LEAST), flag("ugt", size, MOST)]
     if name in FARTHEST:
         unsure.append(flag("ogt", abs(x), FARTHEST[name]))
+    # Terms that cancel may leave nothing in one float64.
+    is_left = code.let(f"and {flags} {flag('one', pair.high, 0.0)}, {flag('one', x, 0.0)}")
     not_zero = code.let(f"or {flags} {is_tiny}, {flag('one', near, 0.0)}")
-    ordinary = [not_zero, flag("olt", abs(near), inf), flag("olt", abs(x), inf)]
+    ordinary = [code.let(f"or {flags} {not_zero}, {is_left}"), flag("olt", abs(near), inf), flag("olt", abs(x), inf)]
     any_unsure, all_ordinary = (
         reduce(lambda one, other: code.let(f"{how} {flags} {one}, {other}"), each)
         for how, each in (("or", unsure), ("and", ordinary))
