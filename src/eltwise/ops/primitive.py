@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
+
 from eltwise.core.dtypes import ElementType, Kind
 
 ArrayFunction = Callable[..., Any]
@@ -22,7 +24,11 @@ zeros in divisors included: kernels also compute lanes whose results are thrown 
 
 FormT = TypeVar("FormT")
 
-NUMERIC: tuple[Kind, ...] = ("float", "signed", "unsigned")
+FLOATING: tuple[Kind, ...] = ("float",)
+INTEGRAL: tuple[Kind, ...] = ("signed", "unsigned")
+LOGICAL: tuple[Kind, ...] = ("boolean",)
+NUMERIC: tuple[Kind, ...] = (*FLOATING, *INTEGRAL)
+EVERY_KIND: tuple[Kind, ...] = (*NUMERIC, *LOGICAL)
 
 
 class Interval(NamedTuple):
@@ -121,6 +127,19 @@ class Primitive:
 def of_kinds(form: FormT, kinds: tuple[Kind, ...] = NUMERIC) -> dict[Kind, FormT]:
     """The same form for several kinds of element types."""
     return dict.fromkeys(kinds, form)
+
+
+def with_out(function: Callable[..., Any]) -> ArrayFunction:
+    """A function that makes an array, as one that also takes the array for its result."""
+
+    def form(*operands: Any, out: np.ndarray | None = None, casting: Any = "unsafe", **parameters: Any) -> Any:
+        result = function(*operands, **parameters)
+        if out is None:
+            return result
+        np.copyto(out, result, casting=casting)
+        return out
+
+    return form
 
 
 def library_names(numpy: str, torch: str, kinds: tuple[Kind, ...] = NUMERIC) -> dict[str, Mapping[Kind, str]]:

@@ -8,9 +8,12 @@ raises, so that nothing is ever guessed. Only the oracle has definitions of its 
 from __future__ import annotations
 
 from eltwise.ops.arithmetic import ARITHMETIC, COMPARISONS
-from eltwise.ops.elementary import CHOICES, INTEGERS, LOGIC, ROUNDINGS
+from eltwise.ops.choices import CHOICES
+from eltwise.ops.integers import INTEGERS
+from eltwise.ops.logic import LOGIC
 from eltwise.ops.primitive import Primitive
 from eltwise.ops.real import REAL
+from eltwise.ops.roundings import ROUNDINGS
 
 PRIMITIVES: dict[str, Primitive] = {
     primitive.name: primitive

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eltwise.core.dtypes import Kind
-from eltwise.ops.primitive import Primitive, library_names
-
-_FLOATS: tuple[Kind, ...] = ("float",)
+from eltwise.ops.primitive import FLOATING, Primitive, library_names
 
 
 def _real(name: str, *parameters: str, numpy: str = "", torch: str = "") -> Primitive:
@@ -22,7 +19,7 @@ def _real(name: str, *parameters: str, numpy: str = "", torch: str = "") -> Prim
         widens=False,
         is_real=True,
         parameters=parameters,
-        libraries=library_names(numpy, torch or name, _FLOATS) if numpy else {},
+        libraries=library_names(numpy, torch or name, FLOATING) if numpy else {},
     )
 
 

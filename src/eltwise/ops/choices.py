@@ -1,0 +1,145 @@
+"""The primitives that choose one of their operands, or scale it: limits, signs, rectifiers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eltwise.core.dtypes import Kind
+from eltwise.ops.arithmetic import ARITHMETIC
+from eltwise.ops.primitive import (
+    EVERY_KIND,
+    INTEGRAL,
+    NUMERIC,
+    ArrayFunction,
+    Instructions,
+    Interval,
+    Primitive,
+    library_names,
+    of_kinds,
+    with_out,
+)
+
+_OF_ARITHMETIC = {primitive.name: primitive for primitive in ARITHMETIC}
+_GREATER = {"float": "fcmp ogt", "signed": "icmp sgt", "unsigned": "icmp ugt"}
+_LESS = {"float": "fcmp olt", "signed": "icmp slt", "unsigned": "icmp ult"}
+
+
+def _extremum_of(name: str, kind: Kind, operands: str) -> str:
+    """The instruction of a maximum or minimum on other operands than its own two."""
+    instruction = _OF_ARITHMETIC[name].llvm[kind][0]
+    return f"{instruction[: instruction.index('(')]}({operands})"
+
+
+def _sign(kind: Kind) -> Instructions:
+    return (
+        f"{_GREATER[kind]} {{T}} {{a}}, {{zero}}",
+        f"{_LESS[kind]} {{T}} {{a}}, {{zero}}",
+        f"{'fadd' if kind == 'float' else 'add'} {{T}} {{a}}, {{zero}}",  # Of either zero +0, of a NaN one.
+        "select {B} {1}, {T} {minus_one}, {T} {2}",
+        "select {B} {0}, {T} {one}, {T} {3}",
+    )
+
+
+def _prelu(kind: Kind) -> Instructions:
+    return (
+        f"{_LESS[kind]} {{T}} {{a}}, {{zero}}",
+        f"{'fmul' if kind == 'float' else 'mul'} {{T}} {{a}}, {{b}}",
+        "select {B} {0}, {T} {1}, {T} {a}",
+    )
+
+
+def _sloped_range(a: Interval, b: Interval) -> Interval:
+    if a.low >= 0:
+        return a
+    products = [x * y for x in (a.low, -1) for y in b]
+    return Interval(min(0, *products), max(a.high, *products))
+
+
+def _limited(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Between two numbers that the type of ``x`` may not hold; what lies beyond is rounded to it once."""
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
+    limited = _OF_ARITHMETIC["minimum"].numpy["float"](
+        _OF_ARITHMETIC["maximum"].numpy["float"](wide, wide.dtype.type(low)), wide.dtype.type(high)
+    )
+    return np.asarray(limited.astype(x.dtype))
+
+
+def _above(x: np.ndarray, alpha: float) -> np.ndarray:
+    """What is larger than a number that the type of ``x`` may not hold; 0 for the rest, and for NaN."""
+    return np.where(x.astype(np.promote_types(x.dtype, np.float32)) > alpha, x, x.dtype.type(0))
+
+
+def _relu(kind: Kind) -> ArrayFunction:
+    return with_out(lambda x: _OF_ARITHMETIC["maximum"].numpy[kind](x, x.dtype.type(0)))
+
+
+CHOICES = (
+    Primitive(
+        name="where",
+        operands=("boolean", "T", "T"),
+        notation="where({})",
+        numpy=of_kinds(with_out(np.where), EVERY_KIND),
+        llvm=of_kinds(("select {B} {a}, {T} {b}, {T} {c}",), EVERY_KIND),
+        value_range=lambda _c, a, b: Interval(min(a.low, b.low), max(a.high, b.high)),
+        is_modular=True,
+        on_bits=True,
+        libraries=library_names("where", "where", EVERY_KIND),
+    ),
+    Primitive(
+        name="relu",
+        operands=("T",),
+        notation="relu({})",
+        numpy={kind: _relu(kind) for kind in NUMERIC},
+        llvm={kind: (_extremum_of("maximum", kind, "{T} {a}, {T} {zero}"),) for kind in NUMERIC},
+        value_range=lambda a: Interval(max(a.low, 0), max(a.high, 0)),
+        ignores_zero_sign=True,
+        libraries={"torch": of_kinds("relu")},
+    ),
+    Primitive(
+        name="prelu",
+        operands=("T", "T"),
+        notation="prelu({})",
+        numpy=of_kinds(with_out(lambda x, slope: np.where(x < x.dtype.type(0), x * slope, x))),
+        llvm={kind: _prelu(kind) for kind in NUMERIC},
+        value_range=_sloped_range,
+        rounds=True,
+        libraries={},
+    ),
+    Primitive(
+        name="limit",
+        operands=("T",),
+        notation="limit({})",
+        numpy={"float": with_out(_limited)},
+        llvm={
+            "float": (
+                _extremum_of("maximum", "float", "{T} {a}, {T} {low}"),
+                _extremum_of("minimum", "float", "{T} {0}, {T} {high}"),
+            )
+        },
+        value_range=lambda a: a,
+        rounds=True,
+        parameters=("low", "high"),
+        ignores_zero_sign=True,
+        libraries={},
+    ),
+    Primitive(
+        name="thresholded_relu",
+        operands=("T",),
+        notation="thresholded_relu({})",
+        numpy={"float": with_out(_above)},
+        llvm={"float": ("fcmp ogt {T} {a}, {alpha}", "select {B} {0}, {T} {a}, {T} {zero}")},
+        value_range=lambda a: a,
+        parameters=("alpha",),
+        libraries={},
+    ),
+    Primitive(
+        name="sign",
+        operands=("T",),
+        notation="sign({})",
+        numpy={"float": with_out(lambda x: np.sign(x) + x.dtype.type(0)), **of_kinds(np.sign, INTEGRAL)},
+        llvm={kind: _sign(kind) for kind in NUMERIC},
+        value_range=lambda a: Interval(-1 if a.low < 0 else 0, 1),
+        ignores_zero_sign=True,
+        libraries=library_names("sign", "sign"),
+    ),
+)

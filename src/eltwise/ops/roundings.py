@@ -1,0 +1,92 @@
+"""The primitives of floats that a processor rounds: to integers, square roots and reciprocals.
+
+Rounding to integers is written with sums and comparisons: processors without such an instruction would call a library.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eltwise.ops.primitive import FLOATING, ArrayFunction, Instructions, Primitive, library_names, with_out
+
+_TO_NEAREST: Instructions = (
+    "call {T} @llvm.fabs.{t}({T} {a})",
+    "fadd {T} {0}, {whole}",  # Rounds to an integer, ties to even: the sum has no digit for less.
+    "fsub {T} {1}, {whole}",
+)
+_WITH_SIGN: Instructions = (
+    "call {T} @llvm.copysign.{t}({T} {2}, {T} {a})",
+    "fcmp olt {T} {0}, {whole}",
+    "select {B} {4}, {T} {3}, {T} {a}",
+)
+"""From ``whole`` on every float is an integer; a NaN stays what it is."""
+
+
+def _toward(comparison: str, step: str) -> Instructions:
+    """The nearest integer, one farther where it lies on the other side."""
+    return (
+        *_TO_NEAREST,
+        *_WITH_SIGN,
+        f"fcmp {comparison} {{T}} {{5}}, {{a}}",
+        f"{step} {{T}} {{5}}, {{one}}",
+        "select {B} {6}, {T} {7}, {T} {5}",
+        "call {T} @llvm.copysign.{t}({T} {8}, {T} {a})",
+    )
+
+
+_AWAY: Instructions = (
+    *_TO_NEAREST,
+    "fsub {T} {0}, {2}",
+    "fcmp oge {T} {3}, {half}",
+    "fadd {T} {2}, {one}",
+    "select {B} {4}, {T} {5}, {T} {2}",
+    "call {T} @llvm.copysign.{t}({T} {6}, {T} {a})",
+    "fcmp olt {T} {0}, {whole}",
+    "select {B} {8}, {T} {7}, {T} {a}",
+)
+
+
+def _rounded_away(x: np.ndarray) -> np.ndarray:
+    nearest = np.rint(np.abs(x))
+    away = np.where(np.abs(x) - nearest == x.dtype.type(0.5), nearest + x.dtype.type(1), nearest)
+    return np.asarray(np.copysign(away, x).astype(x.dtype))
+
+
+def _to_integer(name: str, notation: str, numpy: ArrayFunction, llvm: Instructions, library: str) -> Primitive:
+    return Primitive(
+        name=name,
+        operands=("T",),
+        notation=notation,
+        numpy={"float": numpy},
+        llvm={"float": llvm},
+        value_range=lambda a: a,
+        libraries=library_names(library, library, FLOATING) if library else {},
+    )
+
+
+ROUNDINGS = (
+    _to_integer("floor", "floor({})", np.floor, _toward("ogt", "fsub"), "floor"),
+    _to_integer("ceil", "ceil({})", np.ceil, _toward("olt", "fadd"), "ceil"),
+    _to_integer("round", "round({})", np.rint, (*_TO_NEAREST, *_WITH_SIGN), "round"),
+    _to_integer("round_away", "round_away({})", with_out(_rounded_away), _AWAY, ""),
+    Primitive(
+        name="sqrt",
+        operands=("T",),
+        notation="sqrt({})",
+        numpy={"float": np.sqrt},
+        llvm={"float": ("call {T} @llvm.sqrt.{t}({T} {a})",)},
+        value_range=lambda a: a,
+        rounds=True,
+        libraries=library_names("sqrt", "sqrt", FLOATING),
+    ),
+    Primitive(
+        name="reciprocal",
+        operands=("T",),
+        notation="reciprocal({})",
+        numpy={"float": with_out(lambda x: x.dtype.type(1) / x)},
+        llvm={"float": ("fdiv {T} {one}, {a}",)},
+        value_range=lambda a: a,
+        rounds=True,
+        libraries=library_names("reciprocal", "reciprocal", FLOATING),
+    ),
+)
