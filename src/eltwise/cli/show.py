@@ -10,7 +10,8 @@ from eltwise.cli import options, printing
 from eltwise.cli.ops import FORMATS, opset_range, schema_fields
 
 if TYPE_CHECKING:
-    from eltwise.ops.schema import Attribute, ElementwiseSchema
+    from eltwise.ops.attribute import Attribute
+    from eltwise.ops.schema import ElementwiseSchema
 
 _BROADCASTING = {
     "legacy": "B onto A, with broadcast=1 (legacy)",

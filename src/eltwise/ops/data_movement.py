@@ -19,7 +19,8 @@ from eltwise.core.dtypes import (
     UINT4,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, Behaviour, DataMovementSchema, Domain, lasts
+from eltwise.ops.attribute import Attribute
+from eltwise.ops.schema import Behaviour, DataMovementSchema, Domain, lasts
 
 _CLASSIC = (*FLOATS, *INTEGERS, BOOL)
 _WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)

@@ -22,7 +22,8 @@ from eltwise.core.dtypes import (
     INTEGERS,
     ElementType,
 )
-from eltwise.ops.schema import Attribute, Broadcasting, ElementwiseSchema, lasts
+from eltwise.ops.attribute import Attribute
+from eltwise.ops.schema import Broadcasting, ElementwiseSchema, lasts
 
 _HIGH_PRECISION = (*FLOATS, *(each for each in INTEGERS if each.bits >= 32))
 _WITH_BFLOAT16 = (*FLOATS[:1], BFLOAT16, *_HIGH_PRECISION[1:])

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from eltwise.core.dtypes import BOOL, FLOAT8E4M3FN, FLOAT8E5M2, INT4, UINT4, ElementType
+from eltwise.ops.attribute import Attribute
 from eltwise.ops.onnx_operators import ALL_ONNX, FIRST, number, signed
 from eltwise.ops.onnx_operators import SCHEMAS as ONNX
-from eltwise.ops.schema import Attribute, ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema
 
 _ANY_NUMERIC = (*ALL_ONNX, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2)
 _ANY_FLOAT = tuple(each for each in _ANY_NUMERIC if each.kind == "float")

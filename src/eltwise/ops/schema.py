@@ -6,109 +6,23 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, SupportsIndex, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias, TypeGuard
 
 import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, UnsupportedError, shown, unknown_name
+from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.ops.attribute import Attribute, AttributeValue
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
 
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
-AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
 Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast"]
-AttributeValue = object
-"""An int, a tuple of ints, a string, an element type or a tensor, as the attribute's kind says; hashable."""
-
-
-class Attribute(NamedTuple):
-    """One attribute of an operator version.
-
-    Attributes:
-        name: the specification's name.
-        kind: what its value is.
-        default: the value where it is absent; None means that absence has a meaning of its own.
-        choices: the allowed values; empty where the kind alone limits it.
-        synonyms: other spellings of a choice.
-        required: whether it must be there.
-        meaning: one sentence.
-    """
-
-    name: str
-    kind: AttributeKind
-    default: AttributeValue = None
-    choices: tuple[AttributeValue, ...] = ()
-    synonyms: tuple[tuple[str, str], ...] = ()
-    required: bool = False
-    meaning: str = ""
-
-    def checked(self, value: object, operator: str) -> AttributeValue:
-        """Bring a value to its canonical form.
-
-        Raises:
-            AttributeValueError: where its type or value is not allowed.
-            UnsupportedError: where the attribute is valid but unsupported.
-        """
-        if self.kind == "not run":
-            raise UnsupportedError("this attribute is unsupported", operator=operator, operand=f"attribute {self.name}")
-        kind, canonical_form = _KINDS[self.kind]
-        canonical = canonical_form(value)
-        if isinstance(canonical, str) and self.choices and canonical not in self.choices:
-            canonical = dict(self.synonyms).get(canonical.casefold(), canonical.casefold())
-        if canonical is None or (self.choices and canonical not in self.choices):
-            raise AttributeValueError(
-                "this value is not allowed",
-                operator=operator,
-                operand=f"attribute {self.name}",
-                got=shown(value),
-                allowed=", ".join(map(str, self.choices)) or kind,
-            )
-        return canonical
-
-
-def _integer(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        return None
-    try:
-        whole = value.__index__()
-    except TypeError:  # NumPy's arrays have __index__, but few are one integer.
-        return None
-    return whole if -(2**63) <= whole < 2**63 else None
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _list_of(item: Callable[[object], AttributeValue]) -> Callable[[object], AttributeValue]:
-    def checked(value: object) -> AttributeValue:
-        items = tuple(map(item, value)) if isinstance(value, list | tuple) else (None,)
-        return None if None in items else items
-
-    return checked
-
-
-def _instance(kind: type) -> Callable[[object], AttributeValue]:
-    return lambda value: value if isinstance(value, kind) else None
-
-
-_KINDS: dict[AttributeKind, tuple[str, Callable[[object], AttributeValue]]] = {
-    "int": ("an integer of 64 bits", _integer),
-    "ints": ("a list of integers", _list_of(_integer)),
-    "float": ("a number", _number),
-    "floats": ("a list of numbers", _list_of(_number)),
-    "string": ("a text", _instance(str)),
-    "boolean": ("true or false", _instance(bool)),
-    "element type": ("an element type", _instance(ElementType)),
-    "tensor": ("a tensor", lambda value: value),
-}
-"""For each kind its name in words, and the canonical form of a value; None where a value is of another kind."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,8 @@ from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.tensors import stored_tensor, write_tensor
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Tensor, stored
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, AttributeKind, AttributeValue, Operation, OpSchema
+from eltwise.ops.attribute import Attribute, AttributeKind, AttributeValue
+from eltwise.ops.schema import Operation, OpSchema
 
 _TYPE_OF_KIND: dict[AttributeKind, AttributeProto.AttributeType] = {
     "int": AttributeProto.INT,

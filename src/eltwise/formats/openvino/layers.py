@@ -39,7 +39,8 @@ from eltwise.formats.openvino.document import Layer, parse_integer, shown
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import Attribute, AttributeValue, ElementwiseSchema, OpSchema
+from eltwise.ops.attribute import Attribute, AttributeValue
+from eltwise.ops.schema import ElementwiseSchema, OpSchema
 
 NEWEST_OPSET = registry.NEWEST_OPSET["openvino"]
 DIMENSION_WORDS = "sizes, ? or -1, intervals (2..5, ..5, 2..), and ... alone for an unknown rank"

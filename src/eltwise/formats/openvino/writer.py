@@ -24,7 +24,7 @@ from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import structure_problems
-from eltwise.ops.schema import AttributeValue
+from eltwise.ops.attribute import AttributeValue
 
 _ALIGNMENT = 64
 """Where a constant of a submodel begins: at a multiple of so many bytes."""
