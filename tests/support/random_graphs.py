@@ -118,9 +118,11 @@ def grow_elementwise(growth: Growth) -> None:
     others = draw(st.integers(0, 2)) if schema.is_variadic else len(schema.operands) - 1
     stated = required(schema)
     if schema.broadcasting == "none" or not others or schema.other_types or schema.keeps_shape:
-        count = 1 if schema.absent and schema.keeps_shape else 1 + others
+        count = 1 + others
         types = [kind] * count if schema.is_variadic else operand_types(schema, kind, count)
-        operands = [growth.source(each, sizes) for each in types]
+        needed = count if schema.is_variadic else schema.required_operands
+        operands = [growth.source(each, sizes) for each in types[:needed]]
+        operands += [growth.source(each, ()) if draw(st.booleans()) else "" for each in types[needed:]]
         if types[0] is kind:
             operands[0] = a
         growth.add(schema, operands, made, sizes, **stated)

@@ -85,7 +85,7 @@ class Operator:
             raise stripped(error)  # noqa: B904 - it is the same error
 
     @public
-    def infer_shape(self, *operands: str | Shape | tuple[int, ...]) -> InferredShape:
+    def infer_shape(self, *operands: str | Shape | tuple[int, ...] | None) -> InferredShape:
         """Infer the result's shape from the operands' shapes, known or not.
 
         >>> str(operator("Subtract-1").infer_shape("?,4,1", "1..6,1,5"))
@@ -95,8 +95,8 @@ class Operator:
             ShapeError: where no sizes would broadcast, or a text is not in the notation.
             GraphError: for another number of shapes than the operator takes.
         """
-        computation = self.operation.computation(len(operands))
-        result, broadcast = elementwise(computation, [TensorType(None, _shape(operand)) for operand in operands])
+        inputs = [None if operand is None else TensorType(None, _shape(operand)) for operand in operands]
+        result, broadcast = elementwise(*self.operation.computation_of(inputs))
         return InferredShape(result.shape, broadcast.assumptions)
 
 

@@ -48,6 +48,12 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
         raise error.located(operator=calls.computation.name) from None
 
 
+def apply_operation(operation: Operation, inputs: Sequence[object], out: object = None) -> Any:
+    """Compute the result of an operation; see ``apply``. An input that is left out is None."""
+    computation, operands = operation.computation_of(inputs)
+    return apply(calls_of(computation), operands, out)
+
+
 def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> Any:
     """The same, where some operands belong to another library."""
     computation = calls.computation.computation(len(operands))
@@ -81,12 +87,9 @@ def function_of(operation: Operation) -> Callable[..., Any]:
     """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
     calls = calls_of(operation)
     if calls.function is None:
-        of_count = {calls.records.operands: calls}
 
         def function(*operands: object, out: object = None) -> Any:
-            if len(operands) not in of_count:
-                of_count[len(operands)] = calls_of(operation.computation(len(operands)))
-            return apply(of_count[len(operands)], operands, out)
+            return apply_operation(operation, operands, out)
 
         calls.function = calls.records.builtin(function, operation.schema.versioned_name)
     return calls.function

@@ -91,21 +91,24 @@ def grouped(graph: Graph, types: Mapping[str, TensorType]) -> tuple[Group | Node
 
 def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     """A node as a group of its own; None where it is not element-wise or its operands are not known."""
-    known = [types[value] for value in node.inputs if value in types and types[value].shape.is_known]
-    if not isinstance(node.schema, ElementwiseSchema) or len(known) < len(node.inputs) or not known:
+    if not isinstance(node.schema, ElementwiseSchema):
+        return None
+    values = [value for value in node.inputs if value]
+    known = [types[value] for value in values if value in types and types[value].shape.is_known]
+    if len(known) < len(values) or not known:
         return None
     kinds = tuple(operand.element_type for operand in known if operand.element_type is not None)
     if len(kinds) < len(known):
         return None
     try:
-        computation = node.bound.computation(len(known))
+        computation, _values = node.computation()
         element_type = computation.check_types(kinds)
         assert element_type is not None
         _result, broadcast = elementwise(computation, known)
         plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
     except EltwiseError:
         return None  # The run will say so, with the node's name.
-    read = tuple(map(Operand, node.inputs, plan.operands, plan.axes))
+    read = tuple(map(Operand, values, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
     producer = computation.typed(kinds)
     numbers = [operands.index(operand) for operand in read]

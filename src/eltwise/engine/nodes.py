@@ -9,8 +9,7 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
-from eltwise.engine.array_libraries import apply
-from eltwise.engine.call import calls_of
+from eltwise.engine.array_libraries import apply_operation
 from eltwise.engine.intake import kind_of
 from eltwise.ir.graph import Node
 from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
@@ -34,9 +33,7 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
     schema, data = node.schema, inputs[0] if inputs else None
     try:
         if schema.behaviour == "elementwise":
-            operands = [value for value in inputs if value is not None]
-            absent = tuple(index for index, value in enumerate(inputs) if value is None)
-            return apply(calls_of(node.bound.computation(len(operands), absent)), operands)
+            return apply_operation(node.bound, inputs)
         if schema.behaviour == "constant":
             return constant_tensor(node.bound).array
         assert isinstance(schema, DataMovementSchema)

@@ -18,6 +18,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import NameUnknownError, unknown_name
 from eltwise.ir.tensors import Tensor as Tensor  # noqa: PLC0414 - the constants of a graph are imported from here
 from eltwise.ir.types import TensorType
+from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Domain, Operation, OpSchema
 
 
@@ -126,6 +127,10 @@ class Node:
         if isinstance(self.operation, Foreign):
             raise TypeError(f"{self.schema.versioned_name} is foreign")
         return self.operation
+
+    def computation(self) -> tuple[Computation, tuple[str, ...]]:
+        """What an element-wise node computes, and of which values: its inputs but those that are left out."""
+        return self.bound.computation_of([value or None for value in self.inputs])
 
     @property
     def operator(self) -> tuple[str, str]:

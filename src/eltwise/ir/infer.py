@@ -42,9 +42,7 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
-            operands = [operand for operand in inputs if operand is not None]
-            absent = tuple(index for index, operand in enumerate(inputs) if operand is None)
-            result, layout = elementwise(node.bound.computation(len(operands), absent), operands)
+            result, layout = elementwise(*node.bound.computation_of(inputs))
             return Result(result, layout.assumptions)
         return Result(_moved(node.bound, inputs, indices))
     except EltwiseError as error:

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.core.errors import AttributeValueError, GraphError, unknown_name
 from eltwise.ops.attribute import Attribute, AttributeValue
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
 
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
+InputT = TypeVar("InputT")
 Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast"]
 
 
@@ -282,40 +283,56 @@ class Operation:
         """The type of the result for operands of a type; only for element-wise operators."""
         return self.expression().result_type(element_type)
 
-    def computation(self, count: int, absent: tuple[int, ...] = ()) -> Computation:
-        """What is computed of so many operands; only for element-wise operators.
-
-        Args:
-            count: how many operands there are, without those that are left out.
-            absent: the indices of optional operands that are left out before others.
+    def computation(self, count: int) -> Computation:
+        """What is computed of so many operands, the first ones; only for element-wise operators.
 
         Raises:
             GraphError: for a number of operands that the operator version does not take.
         """
-        computation = self._computations.get((count, absent))
+        return self._computation((True,) * count)
+
+    def computation_of(self, inputs: Sequence[InputT | None]) -> tuple[Computation, tuple[InputT, ...]]:
+        """What is computed of inputs, and the operands: the inputs that are not None, which is one left out.
+
+        Raises:
+            GraphError: for a number of inputs that the operator version does not take, and for one that it needs.
+        """
+        operands = tuple([each for each in inputs if each is not None])
+        if len(operands) == len(inputs):
+            return self._computation((True,) * len(operands)), operands
+        return self._computation(tuple(each is not None for each in inputs)), operands
+
+    def _computation(self, present: tuple[bool, ...]) -> Computation:
+        computation = self._computations.get(present)
         if computation is None:
-            computation = self._computations[count, absent] = self._computation(count, absent)
+            computation = self._computations[present] = self._new_computation(present)
         return computation
 
     @cached_property
-    def _computations(self) -> dict[tuple[int, tuple[int, ...]], Computation]:
+    def _computations(self) -> dict[tuple[bool, ...], Computation]:
+        """By whether each input is there."""
         return {}
 
-    def _computation(self, count: int, absent: tuple[int, ...]) -> Computation:
+    def _new_computation(self, present: tuple[bool, ...]) -> Computation:
         schema, most = self._elementwise, len(self.schema.operands)
-        if count < schema.required_operands or (count > most and not schema.is_variadic):
-            raise wrong_count(schema.versioned_name, count, f"{most} or more" if schema.is_variadic else str(most))
-        present = tuple(index not in absent for index in range(count + len(absent)))
-        names = tuple(schema.operand_name(index) for index, is_there in enumerate(present) if is_there)
+        while present and not present[-1]:
+            present = present[:-1]
+        if len(present) < schema.required_operands or (len(present) > most and not schema.is_variadic):
+            allowed = str(most) if schema.required_operands == most else f"{schema.required_operands} to {most}"
+            allowed = f"{most} or more" if schema.is_variadic else allowed
+            raise wrong_count(schema.versioned_name, len(present), allowed)
         function = dict(schema.absent).get(present)
-        expression = expression_of(function, count) if function else self.expression(count)
+        if function is None and not all(present):
+            operand = f"operand {schema.operand_name(present.index(False))}"
+            raise GraphError("this operand cannot be left out", operator=schema.versioned_name, operand=operand)
+        indices = [index for index, is_present in enumerate(present) if is_present]
         return Computation(
-            expression,
+            expression_of(function, len(indices)) if function else self.expression(len(indices)),
             self.rule,
             schema.types,
             schema.versioned_name,
-            names,
-            schema.other_types[:count],
+            tuple(map(schema.operand_name, indices)),
+            tuple(schema.other_types[index] for index in indices) if schema.other_types else (),
             schema.keeps_shape and not self.is_aligned,
         )
 

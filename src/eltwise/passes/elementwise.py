@@ -43,9 +43,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot express it exactly.
     """
-    operands, output = [value for value in node.inputs if value], builder.name(node.outputs[0])
-    absent = tuple(index for index, value in enumerate(node.inputs) if not value)
-    computation = node.bound.computation(len(operands), absent)
+    (computation, operands), output = node.computation(), builder.name(node.outputs[0])
     element_type = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
     expression = computation.expression
     types = expression.types(element_type) if element_type else ()

@@ -64,9 +64,7 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
 def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema):
         return False
-    operands = [value for value in node.inputs if value]
-    absent = tuple(index for index, value in enumerate(node.inputs) if not value)
-    computation = node.bound.computation(len(operands), absent)
+    computation, operands = node.computation()
     narrow = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
     if narrow is None or not chosen(node):
         return False

@@ -94,12 +94,12 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     """Where the operands of a node lie when its result lies in some axes."""
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
-        computation = node.bound.computation(len(node.inputs))
-        _result, layout = elementwise(computation, [types[value] for value in node.inputs])
-        element_type = computation.check_types(tuple(types[value].element_type for value in node.inputs))
+        computation, values = node.computation()
+        _result, layout = elementwise(computation, [types[value] for value in values])
+        element_type = computation.check_types(tuple(types[value].element_type for value in values))
         assert element_type is not None
-        plan = make_plan(layout, [_sizes(types, value) for value in node.inputs], element_type)
-        return [(value, tuple(axes[each] for each in on)) for value, on in zip(node.inputs, plan.axes, strict=True)]
+        plan = make_plan(layout, [_sizes(types, value) for value in values], element_type)
+        return [(value, tuple(axes[each] for each in on)) for value, on in zip(values, plan.axes, strict=True)]
     if behaviour in ("identity", "cast"):
         return [(data, axes)]
     sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])
@@ -140,13 +140,14 @@ def _nodes(
     for node in graph.nodes:
         output, behaviour = node.outputs[0], node.schema.behaviour
         for axes in ways.get(output, ()) if output not in tensors else ():
-            operands = tuple(names[read] for read in _operands(node, types, axes))
+            operands = iter([names[read] for read in _operands(node, types, axes)])
+            inputs = tuple(next(operands, "") if value else "" for value in node.inputs)
             if behaviour == "elementwise":
-                yield Node(node.name, replace(node.bound, is_aligned=True), operands, (names[output, axes],))
+                yield Node(node.name, replace(node.bound, is_aligned=True), inputs, (names[output, axes],))
             elif behaviour == "cast":
-                yield Node(node.name, node.operation, operands, (names[output, axes],))
+                yield Node(node.name, node.operation, inputs, (names[output, axes],))
             else:
-                names[output, axes] = operands[0]
+                names[output, axes] = inputs[0]
 
 
 def _most_alive(nodes: Sequence[Node]) -> int:
