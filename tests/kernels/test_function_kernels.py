@@ -10,10 +10,12 @@ import pytest
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, functions, jit
+from eltwise.kernels.function_values import evaluate
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.rounding_tests import SAFE_ARGUMENT, SAFE_RESULT, SINGLE_LEAST, single_error
 from eltwise.kernels.vectors import SINGLE, Array, Vector
+from eltwise.ops.real import REAL
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
 
@@ -22,7 +24,7 @@ FRACTIONS = np.arange(-24, 25) / 12
 """Where sums of a product and a constant are next to 0."""
 
 TYPES = [each for each in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64) if jit.target().compiles(each)]
-NAMES = sorted(functions.FUNCTIONS[FLOAT32])
+NAMES = sorted(primitive.name for primitive in REAL if primitive.arity == 1)
 
 
 def _estimate_text(name: str, parameters: tuple[tuple[str, float], ...]) -> str:
@@ -121,7 +123,7 @@ def test_kernels_and_numpy_give_the_nearest_float(name: str, element_type: Eleme
         result = by_kernel(name, x, element_type, parameters)
         assert differences(name, x, result, parameters)[:5] == []
         assert by_kernel(name, x, element_type, parameters, has_fused=False).tobytes() == result.tobytes()
-        few, same = wide(result[::10]), wide(functions.evaluate(name, parameters, x[::10]))
+        few, same = wide(result[::10]), wide(evaluate(name, parameters, x[::10]))
         assert np.array_equal(few, same, equal_nan=True)
         assert np.array_equal(np.signbit(few[few == 0]), np.signbit(same[few == 0]))
 
@@ -146,7 +148,7 @@ def test_exp_of_every_float32_is_the_nearest() -> None:
             assert differences("exp", x, by_kernel("exp", x, FLOAT32, {}), {})[:5] == []
 
 
-@pytest.mark.parametrize("name", sorted(estimates.FORMULAS))
+@pytest.mark.parametrize("name", NAMES)
 def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
     from flint import arb, ctx
 
@@ -170,7 +172,7 @@ def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)
-@pytest.mark.parametrize("name", sorted(estimates.FORMULAS))
+@pytest.mark.parametrize("name", NAMES)
 def test_estimates_in_float32_stay_well_within_their_error(name: str, element_type: ElementType) -> None:
     """Of all numbers of 16 bits for which they are used."""
     parameters = oracle_function(name).parameters

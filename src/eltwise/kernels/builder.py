@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels import functions, powers
+from eltwise.kernels import real_steps
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
@@ -138,7 +138,7 @@ class Builder(Instructions):
                 values.append(wide[value])
             result_type = types[len(bits)]
             if step.definition.is_real:
-                result = self._real(lanes, step, types, values)
+                result = real_steps.write(self, step, types, lanes, values)
             else:
                 result = self._step(lanes, step, step.type_of(types), values)
             bits.append(result if step.definition.on_bits else self.narrowed(result_type, lanes, result))
@@ -163,25 +163,6 @@ class Builder(Instructions):
             is_quotient = instruction.startswith(("sdiv", "udiv")) and element_type.bits < 64
             results.append(self._quotient(lanes, element_type, instruction) if is_quotient else self.let(instruction))
         return results[-1]
-
-    def _real(self, lanes: int, step: Step, types: Sequence[ElementType], operands: list[str]) -> str:
-        """Write a function of real numbers, whose result is rounded once."""
-        element_type = step.type_of(types)
-        if step.primitive != "power":
-            numbers = functions.numbers_of(step)
-            return functions.write_function(self, step.primitive, numbers, element_type, lanes, operands[0])
-        base, exponent = operands
-        return powers.write_power(
-            self, element_type, lanes, base, self._double(lanes, types[step.operands[1]], exponent)
-        )
-
-    def _double(self, lanes: int, element_type: ElementType, value: str) -> str:
-        """A number as float64, which holds it."""
-        scalar = computed_in(element_type)
-        if scalar == "double":
-            return value
-        convert = {"float": "fpext", "signed": "sitofp", "unsigned": "uitofp"}[element_type.kind]
-        return self.let(f"{convert} {of(lanes, scalar)} {value} to {of(lanes, 'double')}")
 
     def _by_invariant(self, lanes: int, name: str, element_type: ElementType, operands: list[str]) -> str:
         """A quotient, or what is left of one, by a divisor that is the same for all elements."""

@@ -127,7 +127,7 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     """From how many bytes of operands of the result's shape on a kernel is taken."""
     if mode() != "auto":
         return 0 if mode() == "compiled" else 1 << 63
-    if any(step.definition.is_real for step in expression.steps):
+    if expression.is_real:
         return 0
     types = expression.types(element_type)
     forms = [step.definition.numpy_function(step.type_of(types)) for step in expression.steps]
@@ -161,7 +161,7 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
     """Why no kernel here can compute an expression, in words; empty where one can."""
     if not has_compiler():
         return "llvmlite does not work here; NumPy's and ml_dtypes' loops compute it"
-    from eltwise.kernels import functions, jit
+    from eltwise.kernels import jit, real_steps
 
     types = expression.types(element_type)
     for each in types:
@@ -169,12 +169,11 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
             return f"{each.name} is computed by NumPy's and ml_dtypes' loops"
     for step in expression.steps:
         step_type, definition = step.type_of(types), step.definition
-        if step.primitive == "power" and not functions.FUNCTIONS.get(types[step.operands[1]]):
-            return f"exponents of {types[step.operands[1]]} are computed by NumPy's loops"
-        names = (*functions.FUNCTIONS.get(step_type, ()), "power")
-        if definition.is_real and (step.primitive not in names or step_type not in functions.FUNCTIONS):
-            return f"{step.primitive} of {step_type} is computed by Python's integers"
-        if not definition.is_real and step_type.kind not in definition.llvm:
+        if definition.is_real:
+            reason = real_steps.why_no_kernel(step, types)
+            if reason:
+                return reason
+        elif step_type.kind not in definition.llvm:
             return f"{step.primitive} of {step_type} is computed by NumPy's loops"
     if expression.operands > MOST_OPERANDS:
         return f"{expression.operands} operands are computed by NumPy's loops"

@@ -19,9 +19,6 @@ from eltwise.kernels.pairs import Pair
 from eltwise.kernels.soft_floats import rounded, rounded_to_odd
 from eltwise.kernels.vectors import Array, F
 
-ROOTS = ("reciprocal", "sqrt")
-"""What processors round correctly; float32 has enough digits to be rounded again to the types of 16 bits."""
-
 CIRCULAR = ("cos", "sin", "tan")
 
 FARTHEST = dict.fromkeys(CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
@@ -64,8 +61,6 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
     assert element_type is not None
     with np.errstate(all="ignore"):
         wide = array.astype(np.float64)
-        if name in ROOTS:
-            return cast(np.asarray(np.sqrt(wide) if name == "sqrt" else 1.0 / wide), FLOAT64, element_type, False)
         if element_type is FLOAT64:
             return _float64(name, parameters, wide)
         formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]

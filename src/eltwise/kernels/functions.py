@@ -15,28 +15,12 @@ from typing import Any
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, real_formulas
-from eltwise.kernels.function_values import CIRCULAR, FARTHEST, LAYOUTS, LEAST, MOST, ROOTS, bounded, evaluate, limit
+from eltwise.kernels.function_values import CIRCULAR, FARTHEST, LAYOUTS, LEAST, MOST, bounded, limit
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.rounding_tests import is_far, is_unclear, narrowed, odd, undecided_of, undecided_single
 from eltwise.kernels.soft_code import define, of_double
 from eltwise.kernels.vectors import SINGLE, Vector
-from eltwise.ops.expression import Step
-
-__all__ = ["FUNCTIONS", "evaluate", "numbers_of", "write_function"]
-
-_ONE_STEP = ("leaky_relu",)
-"""Formulas of one product, which float32 and float64 round once."""
-
-FUNCTIONS: dict[ElementType, frozenset[str]] = {
-    element_type: frozenset([*estimates.FORMULAS, *ROOTS]) for element_type in LAYOUTS
-}
-"""The functions that kernels have, by element type."""
-
-
-def numbers_of(step: Step) -> dict[str, float]:
-    """The parameters of a step that is a real function."""
-    return {name: value for name, value in step.parameters if isinstance(value, float)}
 
 
 def is_estimated_in_single(name: str, parameters: Mapping[str, float], *, has_fused: bool) -> bool:
@@ -53,7 +37,7 @@ def write_function(
 
     Args:
         code: where instructions are written to.
-        name: one of ``FUNCTIONS``.
+        name: one of ``estimates.FORMULAS``.
         parameters: its attributes, all of them.
         element_type: the operand's and the result's.
         lanes: how many elements there are.
@@ -63,10 +47,6 @@ def write_function(
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
     single = Vector(code, lanes, x, SINGLE)
-    if name in ROOTS:
-        argument = Vector(code, lanes, x) if element_type is FLOAT64 else single
-        return (argument.sqrt() if name == "sqrt" else 1.0 / argument).name
-
     if element_type is FLOAT64:
         return _write_float64(Vector(code, lanes, x), name, parameters)
 

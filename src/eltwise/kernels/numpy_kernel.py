@@ -101,25 +101,9 @@ def _function_of(step: Step, element_type: ElementType) -> ArrayFunction:
     if not definition.is_real:
         function = definition.numpy_function(element_type)
         return partial(function, **dict(step.parameters)) if step.parameters else function
-    from eltwise.kernels import functions, powers  # Few programs need them.
+    from eltwise.kernels import real_steps  # Few programs need them.
 
-    def compute(*arrays: np.ndarray, out: np.ndarray | None = None, casting: Any = "unsafe") -> np.ndarray:
-        shape = arrays[0].shape if len(arrays) == 1 else (arrays[0] != arrays[1]).shape
-        operands = []
-        for array in arrays:  # Flat: some of NumPy's functions take no high ranks.
-            operands.append(np.empty(shape, array.dtype))
-            np.copyto(operands[-1], array)
-            operands[-1] = operands[-1].reshape(-1)
-        if step.primitive == "power":
-            result = powers.evaluate(*operands).reshape(shape)
-        else:
-            result = functions.evaluate(step.primitive, functions.numbers_of(step), *operands).reshape(shape)
-        if out is None:
-            return result
-        np.copyto(out, result, casting=casting)
-        return out
-
-    return compute
+    return real_steps.array_function(step)
 
 
 def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayFunction:

@@ -1,0 +1,70 @@
+"""Steps that are functions of real numbers, rounded once: which ones kernels have, as instructions and with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.kernels.instructions import Instructions, of
+from eltwise.ops.expression import Step
+from eltwise.ops.primitive import ArrayFunction, with_out
+
+_KERNEL_TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+
+
+def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
+    """Why no kernel can compute a step, in words; empty where one can."""
+    other = next((types[value] for value in step.operands if types[value] not in _KERNEL_TYPES), None)
+    return f"{step.primitive} of {other} is computed by NumPy's loops" if other else ""
+
+
+def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: int, operands: Sequence[str]) -> str:
+    """Write a step.
+
+    Args:
+        code: where instructions are written to.
+        step: one that a kernel can compute.
+        types: of the values of its expression.
+        lanes: how many elements there are.
+        operands: the elements as ``Instructions.widened`` gives them.
+
+    Returns:
+        What ``Instructions.narrowed`` makes the nearest elements of.
+    """
+    from eltwise.kernels import functions, powers  # Few kernels need them.
+
+    element_type = step.type_of(types)
+    if step.primitive != "power":
+        return functions.write_function(code, step.primitive, _numbers(step), element_type, lanes, operands[0])
+    base, exponent = operands
+    if types[step.operands[1]] is not FLOAT64:
+        exponent = code.let(f"fpext {of(lanes, 'float')} {exponent} to {of(lanes, 'double')}")
+    return powers.write_power(code, element_type, lanes, base, exponent)
+
+
+def array_function(step: Step) -> ArrayFunction:
+    """A step as a function of arrays."""
+    from eltwise.kernels import function_values, powers
+
+    def of_flat(*arrays: np.ndarray) -> np.ndarray:
+        if step.primitive == "power":
+            return powers.evaluate(*arrays)
+        return function_values.evaluate(step.primitive, _numbers(step), *arrays)
+
+    def compute(*arrays: np.ndarray) -> Any:
+        shape = arrays[0].shape if len(arrays) == 1 else (arrays[0] != arrays[1]).shape
+        flat = []
+        for array in arrays:  # Some of NumPy's functions take no high ranks.
+            flat.append(np.empty(shape, array.dtype))
+            np.copyto(flat[-1], array)
+        return of_flat(*(array.reshape(-1) for array in flat)).reshape(shape)
+
+    return with_out(compute)
+
+
+def _numbers(step: Step) -> dict[str, float]:
+    """The parameters of a step."""
+    return {name: value for name, value in step.parameters if isinstance(value, float)}
