@@ -30,7 +30,7 @@ def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> 
         ):
             operands = [TensorType(None if i == untyped else each, parse("2")) for i, each in enumerate(types)]
             if element_type in schema.types:
-                assert elementwise(computation, operands)[0] == result
+                assert elementwise(computation, operands).result == result
             else:
                 with pytest.raises(ElementTypeError, match=f"{schema}, operand [^:]*: .*got {element_type}; al"):
                     elementwise(computation, operands)

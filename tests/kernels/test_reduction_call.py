@@ -43,10 +43,11 @@ SHAPES = [
 def at_once(reducing: Reducing, *operands: Any, axes: tuple[int, ...] = (0,)) -> np.ndarray | None:
     """The results of the kernel; None where it is uncertain."""
     calls = calls_of(reducing.source.computation(len(operands)))
-    arrays, element_type, plan = calls.check(operands)
-    elements = reducing.elements(calls.computation, element_type, plan)
+    arrays, typed = calls.check(operands)
     swapped = tuple(not each.dtype.isnative for each in arrays)
-    call = ReductionCall(reducing.reduction, elements, axes, reducing.default_type(element_type), swapped)
+    call = ReductionCall(
+        reducing.reduction, reducing.elements(typed), axes, reducing.default_type(typed.element_type), swapped
+    )
     return call(*arrays)
 
 
@@ -294,8 +295,7 @@ def test_no_record_writes_beyond_its_result(monkeypatch: pytest.MonkeyPatch) -> 
         for axis in (0, 1):
             assert set(eltwise.mean_squared_difference(values, 3 * values, axis).tolist()) == {4.0}
             calls = calls_of(SQUARED_DIFFERENCE)
-            plan = calls.check((values, values))[2]
-            elements = reducing_of("mean-squared-difference").elements(calls.computation, FLOAT32, plan)
+            elements = reducing_of("mean-squared-difference").elements(calls.check((values, values))[1])
             call = ReductionCall("mean", elements, (axis,), FLOAT64, (False, False))
             recipe = call.recorded_recipe((values, values), np.empty(()))
             if recipe is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar
@@ -19,7 +19,7 @@ from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Divisors, Plan, make_plan
+from eltwise.kernels.plan import Divisors, TypedCall, make_plan
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
@@ -36,13 +36,23 @@ class Prepared(NamedTuple):
 
     Attributes:
         run: computes it, of the operands and of the array for the result where there is one.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
+        typed: what that is.
     """
 
     run: Run
-    element_type: ElementType
-    plan: Plan
+    typed: TypedCall
+
+
+def typed_call(computation: Computation, operands: Sequence[TensorType]) -> TypedCall:
+    """Check operands of known types and shapes.
+
+    Raises:
+        EltwiseError: where they do not go together.
+    """
+    element_type, _result, broadcast = elementwise(computation, operands)
+    assert element_type is not None
+    plan = make_plan(broadcast, [operand.shape.sizes() for operand in operands], element_type)
+    return TypedCall(computation.typed(element_type, [each.element_type for each in operands]), element_type, plan)
 
 
 class Calls:
@@ -77,7 +87,7 @@ class Calls:
         with float_mode.default_mode():  # Numbers are converted in it too.
             try:
                 arrays, prepared = self.prepared(operands, out)
-                if not prepared.element_type.is_integer or self.computation.expression.divides:
+                if not prepared.typed.element_type.is_integer or self.computation.expression.divides:
                     float_mode.require_default()
                 return prepared.run(*arrays)
             except EltwiseError as error:
@@ -99,16 +109,15 @@ class Calls:
         prepared = self.cache.get(key_of(arrays, out))  # Numbers and objects that were no arrays are some now.
         if prepared is not None:
             return [*arrays] if out is None else [*arrays, out], prepared
-        element_type, plan = self._placed(arrays, types)
-        target = None if out is None else check_out(out, self.computation.result_type(element_type), plan.shape)
+        typed = self._typed(arrays, types)
+        result_type = self.computation.result_type(typed.element_type)
+        target = None if out is None else check_out(out, result_type, typed.plan.shape)
         outs = [] if target is None else [target]
-        prepared = self._prepare(arrays, outs, element_type, plan)
+        prepared = self._prepare(arrays, outs, typed)
         self.cache.add(key_of(arrays, target), prepared)
         return [*arrays, *outs], prepared
 
-    def check(
-        self, operands: Sequence[object], as_operand: AsOperand = as_array
-    ) -> tuple[list[Any], ElementType, Plan]:
+    def check(self, operands: Sequence[object], as_operand: AsOperand = as_array) -> tuple[list[Any], TypedCall]:
         """Check operands before anything is computed.
 
         Args:
@@ -116,24 +125,19 @@ class Calls:
             as_operand: makes an array of an operand, or what has the shape of one.
 
         Returns:
-            What ``as_operand`` gave, with Python numbers as arrays; the element type; where they lie in the result.
+            What ``as_operand`` gave, with Python numbers as arrays; what is computed of them.
 
         Raises:
             EltwiseError: for operands, shapes or types that the computation does not allow.
         """
         try:
             arrays, types = self._arrays(operands, as_operand)
-            return arrays, *self._placed(arrays, types)
+            return arrays, self._typed(arrays, types)
         except EltwiseError as error:
             raise error.located(operator=self.computation.name) from None
 
-    def _placed(self, arrays: Sequence[Any], types: Sequence[ElementType]) -> tuple[ElementType, Plan]:
-        """The element type of operands, and where they lie in the result."""
-        shapes = [array.shape for array in arrays]
-        _result, broadcast = elementwise(self.computation, list(map(TensorType, types, map(of_sizes, shapes))))
-        element_type = self.computation.check_types(tuple(types))
-        assert element_type is not None
-        return element_type, make_plan(broadcast, shapes, element_type)
+    def _typed(self, arrays: Sequence[Any], types: Sequence[ElementType]) -> TypedCall:
+        return typed_call(self.computation, list(map(TensorType, types, [of_sizes(array.shape) for array in arrays])))
 
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""
@@ -162,32 +166,24 @@ class Calls:
         ]
         return arrays, types
 
-    def _prepare(
-        self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
-    ) -> Prepared:
+    def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
         """Prepare the computation of operands into an array or into a new one."""
-        expression = self.computation.typed(tuple(of_numpy(array.dtype) for array in operands))
-        swapped = tuple(not array.dtype.isnative for array in operands)
+        swapped = [not array.dtype.isnative for array in operands]
         has_swapped = any(not array.dtype.isnative for array in outs)
-        divisors = None
-        if self._checks_divisor(element_type, plan):
-            divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, element_type, plan))
-        call = (expression, element_type, plan, (has_swapped, *swapped), divisors)
-        run, recipe_of = dispatch.prepare(*call), dispatch.recipe_finder(*call)
-        run = dispatch.recorded(run, element_type, plan, self.records, recipe_of)
-        return Prepared(run if plan.shape else _scalar(run, len(operands)), element_type, plan)
+        divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, typed)) if typed.checks_divisor else None
+        run = dispatch.prepare(*typed, (has_swapped, *swapped), divisors, self.records)
+        return Prepared(run if typed.plan.shape else _scalar(run, len(operands)), typed)
 
-    def _checks_divisor(self, element_type: ElementType, plan: Plan) -> bool:
-        return element_type.is_integer and self.computation.expression.divides and 0 not in plan.shape
-
-    def check_divisor(self, arrays: Sequence[np.ndarray], element_type: ElementType, plan: Plan) -> None:
+    def check_divisor(self, arrays: Sequence[np.ndarray], typed: TypedCall) -> None:
         """Refuse an integer divisor that holds a 0, before anything is written.
 
         Raises:
             ValueRangeError: naming the first index of the result that would be undefined.
         """
-        if self._checks_divisor(element_type, plan):
-            check_divisor(arrays[1], plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name)
+        if typed.checks_divisor:
+            check_divisor(
+                arrays[1], typed.plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name
+            )
 
 
 def _scalar(run: Run, count: int) -> Run:

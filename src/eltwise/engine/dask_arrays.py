@@ -32,7 +32,7 @@ def apply(computation: Computation, operands: Sequence[object]) -> da.Array:
     """
     import dask.array as da
 
-    arrays, element_type, plan = calls_of(computation).check(operands, as_operand)
+    arrays, (_expression, element_type, plan) = calls_of(computation).check(operands, as_operand)
     result_type = computation.result_type(element_type)
     if 0 in plan.shape:
         return da.zeros(plan.shape, dtype=result_type.storage)
@@ -51,7 +51,7 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
     from dask.array.core import unify_chunks
 
     computation = reducing.source.computation(len(operands))
-    arrays, element_type, plan = calls_of(computation).check(operands, as_operand)
+    arrays, (_expression, element_type, plan) = calls_of(computation).check(operands, as_operand)
     dtype, rank = reducing.result_type(element_type), len(plan.shape)
     axes = normalized_axes(axis, rank)
     kept_axes = tuple(each for each in range(rank) if each not in axes)

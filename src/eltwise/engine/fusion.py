@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Sizes
+from eltwise.engine.call import typed_call
 from eltwise.ir.graph import Graph, Node
-from eltwise.ir.types import TensorType, elementwise
-from eltwise.kernels.plan import Axes, Plan, make_plan
+from eltwise.ir.types import TensorType
+from eltwise.kernels.plan import Axes, Plan
 from eltwise.ops.expression import Expression, Step
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -93,30 +94,24 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     """A node as a group of its own; None where it is not element-wise or its operands are not known."""
     if not isinstance(node.schema, ElementwiseSchema):
         return None
-    values = [value for value in node.inputs if value]
-    known = [types[value] for value in values if value in types and types[value].shape.is_known]
-    if len(known) < len(values) or not known:
-        return None
-    kinds = tuple(operand.element_type for operand in known if operand.element_type is not None)
-    if len(kinds) < len(known):
+    known = {value: types[value] for value in node.inputs if value in types and types[value].shape.is_known}
+    if len(known) < len(set(node.inputs) - {""}) or any(operand.element_type is None for operand in known.values()):
         return None
     try:
-        computation, _values = node.computation()
-        element_type = computation.check_types(kinds)
-        assert element_type is not None
-        _result, broadcast = elementwise(computation, known)
-        plan = make_plan(broadcast, [operand.shape.sizes() for operand in known], element_type)
+        computation, values = node.computation()
+        typed = typed_call(computation, [known[value] for value in values])
     except EltwiseError:
         return None  # The run will say so, with the node's name.
+    element_type, plan = typed.element_type, typed.plan
     read = tuple(map(Operand, values, plan.operands, plan.axes))
     operands = tuple(dict.fromkeys(read))
-    producer = computation.typed(kinds)
     numbers = [operands.index(operand) for operand in read]
-    operand_types = _types_of(operands, (read, producer.types(element_type)))
-    expression = Expression(len(operands), _renumbered(producer, numbers, len(operands)))
+    operand_types = _types_of(operands, (read, typed.expression.types(element_type)))
+    expression = Expression(len(operands), _renumbered(typed.expression, numbers, len(operands)))
     expression = expression.with_types(element_type, operand_types)
-    checks = element_type.is_integer and 0 not in plan.shape
-    divisors = tuple((step.operands[1], node) for step in expression.steps if checks and step.definition.divides)
+    divisors = tuple(
+        (step.operands[1], node) for step in expression.steps if typed.checks_divisor and step.definition.divides
+    )
     return Group((node,), expression, operands, element_type, plan.shape, divisors)
 
 

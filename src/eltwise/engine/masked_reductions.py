@@ -62,7 +62,7 @@ def _masked(
     initial: object,
 ) -> Any:
     """The same, of arrays."""
-    element_type = calls_of(computation).prepared(operands)[1].element_type
+    element_type = calls_of(computation).prepared(operands)[1].typed.element_type
     is_squared, elements_type = reducing.is_squared(element_type), reducing.elements_type(element_type)
     result_type, is_extreme = reducing.result_type(element_type), reducing.reduction in ("min", "max")
     values = np.asarray(calls_of(ABSOLUTE_DIFFERENCE if is_squared else computation).apply(operands))

@@ -41,7 +41,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     data = [
         array_of(operand, name) if kind_of(operand) else operand for operand, name in zip(operands, names, strict=True)
     ]
-    plan = calls_of(computation).check(data)[2]
+    plan = calls_of(computation).check(data)[1].plan
     labels: list[Any] = [None] * len(plan.shape)
     for operand, name, axes in zip(operands, names, plan.axes, strict=True):
         for number, own_labels in zip(axes, _labels_of(operand), strict=False):

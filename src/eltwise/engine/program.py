@@ -186,11 +186,9 @@ def _group_run(
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
     divisors = Divisors(tuple(number for number, _node in group.divisors), partial(_check_divisors, group))
-    call = (group.expression, group.element_type, group.plan, is_swapped, divisors if group.divisors else None)
-    function = dispatch.prepare(*call)
-    if records is not None:
-        recipe_of = dispatch.recipe_finder(*call)
-        function = dispatch.recorded(function, group.element_type, group.plan, records, recipe_of)
+    function = dispatch.prepare(
+        group.expression, group.element_type, group.plan, is_swapped, divisors if group.divisors else None, records
+    )
 
     def run(values: list[Any]) -> np.ndarray:
         try:

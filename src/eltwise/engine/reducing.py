@@ -18,7 +18,7 @@ from eltwise.engine.rounding import rounded
 from eltwise.kernels import float_mode
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.partials import reduced
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import TypedCall
 from eltwise.kernels.reduction import Elements, Partial, Reduction
 from eltwise.ops import registry
 from eltwise.ops.computation import Computation
@@ -104,24 +104,18 @@ class Reducing:
         with float_mode.default_mode():
             float_mode.require_default()
             calls = calls_of(self.source.computation(len(operands)))
-            arrays, (_run, element_type, plan) = calls.prepared(operands)
-            calls.check_divisor(arrays, element_type, plan)
-            axes = normalized_axes(axis, len(plan.shape))
-            elements = self.elements(calls.computation, element_type, plan)
-            return reduced(self.reduction, elements, arrays, axes, most_threads), element_type
+            arrays, (_run, typed) = calls.prepared(operands)
+            calls.check_divisor(arrays, typed)
+            axes = normalized_axes(axis, len(typed.plan.shape))
+            partial = reduced(self.reduction, self.elements(typed), arrays, axes, most_threads)
+            return partial, typed.element_type
 
-    def elements(self, computation: Computation, element_type: ElementType, plan: Plan) -> Elements:
-        """What is reduced.
-
-        Args:
-            computation: the source, of as many operands as there are.
-            element_type: of the operands.
-            plan: where they lie.
-        """
+    def elements(self, typed: TypedCall) -> Elements:
+        """What is reduced, where the source is computed of operands of these types and shapes."""
+        expression, element_type, plan = typed
         is_squared = self.is_squared(element_type)
-        source = ABSOLUTE_DIFFERENCE if is_squared else computation
-        elements_type = self.elements_type(element_type)
-        return Elements(source.expression, element_type, elements_type, plan, is_squared, source.has_one_type)
+        expression = ABSOLUTE_DIFFERENCE.expression if is_squared else expression
+        return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
 
     def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
         """The result of a partial of everything.

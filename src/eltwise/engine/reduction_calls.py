@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis
@@ -22,7 +22,8 @@ from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import OFTEN, Records
 from eltwise.kernels.partials import is_compiled, reduced
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import Plan, TypedCall
+from eltwise.kernels.reduction import Elements
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
@@ -46,32 +47,28 @@ class ReductionCalls(Calls):
         self._by_size: dict[Hashable, _OfAnySize] = {}
         self._met: set[Hashable] = set()
 
-    def _prepare(
-        self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], element_type: ElementType, plan: Plan
-    ) -> Prepared:
+    def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
+        _expression, element_type, plan = typed
         reducing, axes = self._reducing, normalized_axes(self._axis, len(plan.shape))
-        result_type = reducing.result_type(element_type)
-        elements = reducing.elements(self.computation, element_type, plan)
+        result_type, elements = reducing.result_type(element_type), reducing.elements(typed)
 
         def exact(*arrays: np.ndarray) -> np.ndarray:
-            self.check_divisor(arrays, element_type, plan)
+            self.check_divisor(arrays, typed)
             return reducing.finished(reduced(reducing.reduction, elements, arrays, axes), element_type)
 
         if 0 in plan.shape or result_type is not reducing.default_type(element_type) or dispatch.mode() == "numpy":
-            return Prepared(_in_default_mode(exact), element_type, plan)
+            return Prepared(_in_default_mode(exact), typed)
         swapped = tuple(not each.dtype.isnative for each in operands)
-        checks_divisors = element_type.is_integer and elements.expression.divides
         run, by_size = exact, None
-        if len(axes) == len(plan.shape) and not checks_divisors and len({each.shape for each in operands}) == 1:
-            new = _OfAnySize(reducing, self.computation, element_type)
-            by_size = self._by_size.setdefault(_kind_of(operands), new)
+        if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
+            by_size = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
         if is_compiled(elements):
             from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
 
             call = ReductionCall(reducing.reduction, elements, axes, result_type, swapped)
 
             def run(*arrays: np.ndarray) -> np.ndarray:
-                self.check_divisor(arrays, element_type, plan)
+                self.check_divisor(arrays, typed)
                 result = call(*arrays)
                 return exact(*arrays) if result is None else result
 
@@ -82,7 +79,7 @@ class ReductionCalls(Calls):
                 return exact(*arrays) if result is None else result
 
         def recipe_of(arrays: Sequence[np.ndarray], result: np.ndarray) -> Any:
-            if checks_divisors or elements.why_no_kernel():
+            if typed.checks_divisor or elements.why_no_kernel():
                 return None
             from eltwise.kernels.reduction_call import ReductionCall
 
@@ -91,7 +88,7 @@ class ReductionCalls(Calls):
             )
 
         recorded = dispatch.recorded(_in_default_mode(run), element_type, plan, self.records, recipe_of)
-        return Prepared(recorded, element_type, plan)
+        return Prepared(recorded, typed)
 
     def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:
         """The result of arrays whose sizes were not met, unless it takes more than a kernel: then they are prepared.
@@ -114,8 +111,8 @@ class ReductionCalls(Calls):
 class _OfAnySize:
     """Reductions of all elements of arrays of one shape, by one kernel for all sizes once they were made often."""
 
-    def __init__(self, reducing: Reducing, computation: Computation, element_type: ElementType) -> None:
-        self._reducing, self._computation, self._element_type = reducing, computation, element_type
+    def __init__(self, reducing: Reducing, typed: TypedCall) -> None:
+        self._reducing, self._typed = reducing, typed
         self._left = 1 if dispatch.mode() == "compiled" else OFTEN
         self._call: Callable[[Sequence[np.ndarray]], np.ndarray | None] = lambda _operands: None
 
@@ -131,13 +128,15 @@ class _OfAnySize:
         return self._call(operands)
 
     def _use_kernel(self, swapped: tuple[bool, ...]) -> None:
-        reducing, element_type = self._reducing, self._element_type
-        if not self._computation.has_one_type or dispatch.why_no_kernel(self._computation.expression, element_type):
+        reducing, typed = self._reducing, self._typed
+        if reducing.elements(typed).why_no_kernel():
             return
         from eltwise.kernels.reduction_call import ReductionBySize
 
-        elements_of = partial(reducing.elements, self._computation, element_type)
-        result_type = reducing.result_type(element_type)
+        def elements_of(plan: Plan) -> Elements:
+            return reducing.elements(typed._replace(plan=plan))
+
+        result_type = reducing.result_type(typed.element_type)
         self._call = ReductionBySize(reducing.reduction, elements_of, result_type, swapped)
 
 

@@ -39,7 +39,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     for operand in operands:
         check_operand(operand)
     data = [operand.data if isinstance(operand, xarray.DataArray) else operand for operand in operands]
-    dims, rest = _frame(computation, operands, calls_of(computation).check(data, as_operand)[2])
+    dims, rest = _frame(computation, operands, calls_of(computation).check(data, as_operand)[1].plan)
     axes = normalized_axes(_positions(axis, dims), len(dims))
     kept_dims = [name for number, name in enumerate(dims) if number not in axes]
     coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept_dims)}

@@ -42,7 +42,7 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
-            result, layout = elementwise(*node.bound.computation_of(inputs))
+            _type, result, layout = elementwise(*node.bound.computation_of(inputs))
             return Result(result, layout.assumptions)
         return Result(_moved(node.bound, inputs, indices))
     except EltwiseError as error:

@@ -31,7 +31,15 @@ UNKNOWN_TYPE = TensorType(None, UNKNOWN_RANK)
 """The type of a value of which nothing is known."""
 
 
-def elementwise(computation: Computation, operands: Sequence[TensorType]) -> tuple[TensorType, Broadcast]:
+class Elementwise(NamedTuple):
+    """What is inferred of a computation: its type T, None where no operand's is known; its result; the broadcast."""
+
+    element_type: ElementType | None
+    result: TensorType
+    broadcast: Broadcast
+
+
+def elementwise(computation: Computation, operands: Sequence[TensorType]) -> Elementwise:
     """Infer the result of a computation, and how its operands lie in it.
 
     Raises:
@@ -45,8 +53,10 @@ def elementwise(computation: Computation, operands: Sequence[TensorType]) -> tup
     if computation.keeps_shape:
         _check_shape(computation, operands[0].shape, layout.shape)
     if element_type is None:  # The type of a comparison is known all the same.
-        return TensorType(BOOL if computation.expression.gives_booleans else None, layout.shape), layout
-    return TensorType(computation.result_type(element_type), layout.shape), layout
+        result_type = BOOL if computation.expression.gives_booleans else None
+    else:
+        result_type = computation.result_type(element_type)
+    return Elementwise(element_type, TensorType(result_type, layout.shape), layout)
 
 
 def _check_shape(computation: Computation, first: Shape, result: Shape) -> None:

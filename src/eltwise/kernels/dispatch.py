@@ -45,6 +45,7 @@ def prepare(
     plan: Plan,
     swapped: tuple[bool, ...],
     divisors: Divisors | None = None,
+    records: Records | None = None,
 ) -> Run:
     """Make the function that computes an expression for arrays of known types and shapes.
 
@@ -55,11 +56,27 @@ def prepare(
         swapped: for each array, the result first, whether its bytes are in the other order.
         divisors: the operands that must not hold a 0, for integers; before that is found out, no array that is given is
             written.
+        records: those of calls that are made often, where there are some; see ``recorded``.
 
     Returns:
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
+    run = _prepared(expression, element_type, plan, swapped, divisors)
+
+    def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
+        if why_no_kernel(expression, element_type):
+            return None
+        from eltwise.kernels import compiled
+
+        return compiled.Call(expression, element_type, plan, swapped, divisors).recorded_recipe(operands, result)
+
+    return run if records is None else recorded(run, element_type, plan, records, recipe_of)
+
+
+def _prepared(
+    expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...], divisors: Divisors | None
+) -> Run:
     is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
     if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
@@ -94,33 +111,6 @@ def recorded(run: Run, element_type: ElementType, plan: Plan, records: Records, 
     if not is_small or records.operands != len(plan.operands) or not is_possible() or mode() == "numpy":
         return run
     return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
-
-
-def recipe_finder(
-    expression: Expression,
-    element_type: ElementType,
-    plan: Plan,
-    swapped: tuple[bool, ...],
-    divisors: Divisors | None = None,
-) -> RecipeOf:
-    """Make the function that says how calls of what ``prepare`` computes are computed by a kernel; None where none can.
-
-    Args:
-        expression: as for ``prepare``, and what follows.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
-        swapped: for each array whether its bytes are in the other order.
-        divisors: the operands that must not hold a 0.
-    """
-
-    def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
-        if why_no_kernel(expression, element_type):
-            return None
-        from eltwise.kernels import compiled
-
-        return compiled.Call(expression, element_type, plan, swapped, divisors).recorded_recipe(operands, result)
-
-    return recipe_of
 
 
 def least_bytes(expression: Expression, element_type: ElementType) -> int:

@@ -12,6 +12,7 @@ from eltwise.core.broadcasting import Broadcast
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ShapeError
 from eltwise.core.shapes import Sizes, is_addressable
+from eltwise.ops.expression import Expression
 
 Axes = tuple[int, ...]
 """For each axis of an operand the axis of the result that it lies on."""
@@ -42,6 +43,25 @@ class Plan(NamedTuple):
             tuple(sizes[axis] for axis in axes) == sizes[len(sizes) - len(axes) :]
             for sizes, axes in zip(self.operands, self.axes, strict=True)
         )
+
+
+class TypedCall(NamedTuple):
+    """A computation of operands of known types and shapes, which go together.
+
+    Attributes:
+        expression: the steps; operands of other types than T state theirs.
+        element_type: the type T.
+        plan: where the operands lie in the result.
+    """
+
+    expression: Expression
+    element_type: ElementType
+    plan: Plan
+
+    @property
+    def checks_divisor(self) -> bool:
+        """Whether a divisor must hold no 0."""
+        return self.element_type.is_integer and self.expression.divides and 0 not in self.plan.shape
 
 
 class Divisors(NamedTuple):

@@ -51,7 +51,6 @@ class Elements:
         result_type: what the bits of a result are taken for; the expression's own type, or one of its width.
         plan: where the operands lie.
         is_squared: whether the squares of results, which are unsigned integers, are added up and not the results.
-        has_one_type: whether the operands have the type of the expression; others are computed by NumPy's loops.
     """
 
     expression: Expression
@@ -59,13 +58,12 @@ class Elements:
     result_type: ElementType
     plan: Plan
     is_squared: bool = False
-    has_one_type: bool = True
 
     def why_no_kernel(self) -> str:
         """Why no kernel reduces these elements; empty where one does."""
         if self.element_type.bits > 32 and self.element_type.is_integer and prod(self.plan.shape) > _MOST_ADDED:
             return f"more than {_MOST_ADDED} integers of 64 bits are added by NumPy's loops"
-        if not (self.has_one_type and self.expression.has_one_type):
+        if not self.expression.has_one_type:
             return "elements of several types are computed before they are reduced"
         return dispatch.why_no_kernel(self.expression, self.element_type)
 

@@ -5,6 +5,7 @@ An operation of the registry says which computation it is; a reduction or a chec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -65,17 +66,9 @@ class Computation:
         """The element types that an operand may have."""
         return (self.other_types[index] if self.other_types else None) or self.types
 
-    @property
-    def has_one_type(self) -> bool:
-        """Whether all that is read and computed has type T, but for booleans that are the result."""
-        return not self.other_types and self.expression.has_one_type
-
-    def typed(self, types: tuple[ElementType, ...]) -> Expression:
-        """The expression of operands of these types, which are allowed."""
-        if not self.other_types:
-            return self.expression
-        element_type = self.check_types(types)
-        return self.expression if element_type is None else self.expression.with_types(element_type, types)
+    def typed(self, element_type: ElementType, types: Sequence[ElementType | None]) -> Expression:
+        """The expression of operands of these types, which were checked and of which T is ``element_type``."""
+        return self.expression.with_types(element_type, types) if self.other_types else self.expression
 
     def check_types(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
         """The type T of operands; None where it is not known.

@@ -146,7 +146,7 @@ class Expression:
         """The type of the result, where T is ``element_type``."""
         return _types(self, element_type)[-1]
 
-    def with_types(self, element_type: ElementType, types: Sequence[ElementType]) -> Expression:
+    def with_types(self, element_type: ElementType, types: Sequence[ElementType | None]) -> Expression:
         """The same steps on operands of these types, where T is ``element_type``."""
         return replace(self, operand_types=tuple(None if each is element_type else each for each in types))
 

@@ -10,6 +10,7 @@ import numpy as np
 from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.reshaping import of_rank
 from eltwise.core.shapes import Sizes, of_sizes
+from eltwise.engine.call import typed_call
 from eltwise.engine.nodes import run_node
 from eltwise.engine.program import with_inputs
 from eltwise.engine.runner import Runner
@@ -17,8 +18,7 @@ from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.tensors import Tensor, of_array
-from eltwise.ir.types import TensorType, elementwise
-from eltwise.kernels.plan import make_plan
+from eltwise.ir.types import TensorType
 from eltwise.scale.blocks import Axes, BlockCall
 
 Place = tuple[str, Axes]
@@ -95,10 +95,8 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
     behaviour, data = node.schema.behaviour, node.inputs[0]
     if behaviour == "elementwise":
         computation, values = node.computation()
-        _result, layout = elementwise(computation, [types[value] for value in values])
-        element_type = computation.check_types(tuple(types[value].element_type for value in values))
-        assert element_type is not None
-        plan = make_plan(layout, [_sizes(types, value) for value in values], element_type)
+        operands = [TensorType(types[value].element_type, of_sizes(_sizes(types, value))) for value in values]
+        plan = typed_call(computation, operands).plan
         return [(value, tuple(axes[each] for each in on)) for value, on in zip(values, plan.axes, strict=True)]
     if behaviour in ("identity", "cast"):
         return [(data, axes)]

@@ -133,7 +133,7 @@ def _applied(
 ) -> tuple[Callable[[Sequence[np.ndarray]], np.ndarray], tuple[Axes, ...], Sizes, ElementType]:
     """The function of a block, where each operand lies in the result, its shape and its type."""
     computation = operation.computation(len(types))
-    _types, element_type, plan = calls_of(computation).check(types, as_operand)
+    _types, (_expression, element_type, plan) = calls_of(computation).check(types, as_operand)
     apply, result_type = calls_of(computation.aligned()).apply, computation.result_type(element_type)
     return apply, plan.axes, plan.shape, result_type
 
