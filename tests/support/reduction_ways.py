@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from eltwise.engine import reduce, reduction_calls
+from eltwise.engine import reduction_arguments, reduction_calls
 from eltwise.kernels import dispatch, native, partials, reduction, reduction_call
 
 WAYS = (
@@ -18,7 +18,7 @@ WAYS = (
 
 
 def _forget() -> None:
-    reduce._plain_function.cache_clear()
+    reduction_arguments._plain_function.cache_clear()
     reduction_calls._function_of.cache_clear()
 
 

@@ -40,7 +40,7 @@ def reduce(
     import numpy as np
 
     from eltwise.core.dtypes import by_name
-    from eltwise.engine.reduce import REDUCTIONS, SHORTHANDS, reducing_of
+    from eltwise.engine.reduction_arguments import REDUCTIONS, SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
     from eltwise.scale.reductions import reduce_files
     from eltwise.scale.sources import open_sources

@@ -2,71 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, get_args
-
-import numpy as np
+from typing import Any
 
 from eltwise.core.border import public
-from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
-from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown, unknown_name
-from eltwise.engine.api import Operator, operator
+from eltwise.core.errors import AttributeValueError
+from eltwise.engine.api import Operator
 from eltwise.engine.arrays import Axis
-from eltwise.engine.intake import LIBRARIES, kind_of
-from eltwise.engine.masked_reductions import masked
-from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
-from eltwise.engine.reduction_calls import function_of
+from eltwise.engine.reduction_arguments import reduced
 from eltwise.kernels.reduction import Reduction
-from eltwise.ops.schema import Computable, Operation
-
-
-def _dtype(dtype: object) -> ElementType | None:
-    """The element type that a caller means.
-
-    Raises:
-        ElementTypeError, NameUnknownError: where it is none that runs.
-    """
-    if dtype is None:
-        return None
-    if isinstance(dtype, str):
-        element_type = by_name(dtype)
-    else:
-        try:
-            numpy_type = np.dtype(dtype)  # type: ignore[call-overload]
-        except Exception:  # noqa: BLE001 - NumPy asks objects for their dtype, which may fail as they like
-            raise ElementTypeError("not an element type", operand="dtype", got=shown(dtype)) from None
-        element_type = of_numpy(numpy_type, operand="dtype")
-    if not element_type.is_numeric and element_type is not BOOL:
-        raise ElementTypeError("unsupported element type", operand="dtype", got=element_type.name)
-    return element_type
-
-
-def _reduction(name: object) -> Reduction:
-    known: tuple[Reduction, ...] = get_args(Reduction)
-    for each in known:
-        if isinstance(name, str) and each == name:
-            return each
-    raise unknown_name("reduction", name if isinstance(name, str) else shown(name), known)
-
-
-def _axis_of(axis: Axis, dim: Axis) -> Axis:
-    """The axes that are reduced, where they are given as dim, which PyTorch and xarray call them."""
-    if axis is not None:
-        problem = "axis and dim are two names of the same argument"
-        raise AttributeValueError(problem, operand="dim", got=shown(dim), hint="give one of them")
-    return dim
-
-
-def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
-    """A result with the axes that were reduced, of size 1."""
-    kinds = (kind_of(operand) for operand in operands)
-    if any(LIBRARIES[kind].has_labels for kind in kinds if kind):
-        hint = "leave it out, or give the arrays"
-        raise UnsupportedError("keepdims is for arrays without labels", operand="keepdims", hint=hint)
-    rank = max(getattr(operand, "ndim", 0) for operand in operands)
-    axes = normalized_axes(axis, rank)
-    return result[tuple(None if number in axes else slice(None) for number in range(rank))]
 
 
 @public
@@ -116,6 +59,7 @@ def reduce(
     Raises:
         EltwiseError: as the operator does; for an axis that is not there; where an integer sum overflows the type.
 
+    >>> import numpy as np
     >>> reduce("mean", "SquaredDifference-1", np.float32([1, 2, 4]), np.float32([1, 1, 1]))
     np.float64(3.3333333333333335)
     >>> reduce("sum", "Subtract-1", np.int8([5, 7]), np.int8([1, 1]), where=np.array([True, False]), initial=1000)
@@ -129,59 +73,7 @@ def reduce(
             got=", ".join(attributes),
             hint=f"bind them first: eltwise.operator({written})",
         )
-    if dim is not None:
-        axis = _axis_of(axis, dim)
-    if initial is None and where is True:
-        result = _function(reduction, operator_, axis, dtype)(*operands)
-    else:
-        reducing = Reducing(_reduction(reduction), _operation(operator_), _dtype(dtype))
-        result = masked(reducing, operands, axis, where, initial)
-    return _with_axes(result, operands, axis) if keepdims else result
-
-
-def _operation(source: object) -> Operation:
-    """An operator version, by its name without attributes."""
-    return (source if isinstance(source, Operator) else operator(source)).operation  # type: ignore[arg-type]
-
-
-SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
-    "mean-squared-difference": ("mean", SQUARED_DIFFERENCE),
-    "mean-absolute-difference": ("mean", ABSOLUTE_DIFFERENCE),
-    "max-absolute-difference": ("max", ABSOLUTE_DIFFERENCE),
-}
-"""The reductions of differences that have a name; in Python it is that of a function."""
-
-REDUCTIONS: tuple[str, ...] = (*get_args(Reduction), *SHORTHANDS)
-
-
-def reducing_of(name: str, operator_: Operator | None = None, dtype: object = None) -> Reducing:
-    """The reduction of an operator's results, or, without an operator, one of differences by its name.
-
-    Raises:
-        EltwiseError: for a name, operator or type that is not known.
-    """
-    if operator_ is not None:
-        return Reducing(_reduction(name), operator_.operation, _dtype(dtype))
-    if name not in SHORTHANDS:
-        raise unknown_name("reduction", name, SHORTHANDS)
-    reduction, source = SHORTHANDS[name]
-    return Reducing(reduction, source, _dtype(dtype))
-
-
-def _function(name: object, source: object, axis: Axis, dtype: object) -> Callable[..., Any]:
-    """The function that computes a reduction along an axis, by its name; without a source, one of differences."""
-    is_plain = dtype is None and (axis is None or type(axis) is int)
-    if is_plain and isinstance(name, str) and (source is None or isinstance(source, str)):
-        return _plain_function(name, source, axis)
-    if source is None:
-        return function_of(reducing_of(str(name), dtype=dtype), axis)
-    return function_of(Reducing(_reduction(name), _operation(source), _dtype(dtype)), axis)
-
-
-@lru_cache(maxsize=1024)
-def _plain_function(name: str, source: str | None, axis: int | None) -> Callable[..., Any]:
-    """The same, of names: to look these up takes less than to compare what they name."""
-    return function_of(reducing_of(name, None if source is None else operator(source)), axis)
+    return reduced(reduction, operator_, operands, axis, dtype, dim, keepdims, initial, where)
 
 
 @public
@@ -217,16 +109,11 @@ def mean_squared_difference(
     Raises:
         EltwiseError: for operands whose types or shapes do not go together.
 
+    >>> import numpy as np
     >>> mean_squared_difference(np.float32([[1, 2], [3, 4]]), np.float32(1), axis=1)
     array([0.5, 6.5])
     """
-    if dim is not None:
-        axis = _axis_of(axis, dim)
-    if where is True:
-        result = _function("mean-squared-difference", None, axis, dtype)(a, b)
-    else:
-        result = masked(reducing_of("mean-squared-difference", dtype=dtype), (a, b), axis, where, None)
-    return _with_axes(result, (a, b), axis) if keepdims else result
+    return reduced("mean-squared-difference", None, (a, b), axis, dtype, dim, keepdims, None, where)
 
 
 @public
@@ -261,16 +148,11 @@ def mean_absolute_difference(
     Raises:
         EltwiseError: for operands whose types or shapes do not go together.
 
+    >>> import numpy as np
     >>> mean_absolute_difference(np.uint8([3, 250]), np.uint8([5, 0]))
     np.float64(126.0)
     """
-    if dim is not None:
-        axis = _axis_of(axis, dim)
-    if where is True:
-        result = _function("mean-absolute-difference", None, axis, dtype)(a, b)
-    else:
-        result = masked(reducing_of("mean-absolute-difference", dtype=dtype), (a, b), axis, where, None)
-    return _with_axes(result, (a, b), axis) if keepdims else result
+    return reduced("mean-absolute-difference", None, (a, b), axis, dtype, dim, keepdims, None, where)
 
 
 @public
@@ -307,13 +189,8 @@ def max_absolute_difference(
     Raises:
         EltwiseError: for operands whose types or shapes do not go together, and for no elements.
 
+    >>> import numpy as np
     >>> max_absolute_difference(np.int8([100, 1]), np.int8([-100, 2]))
     np.uint8(200)
     """
-    if dim is not None:
-        axis = _axis_of(axis, dim)
-    if initial is None and where is True:
-        result = _function("max-absolute-difference", None, axis, dtype)(a, b)
-    else:
-        result = masked(reducing_of("max-absolute-difference", dtype=dtype), (a, b), axis, where, initial)
-    return _with_axes(result, (a, b), axis) if keepdims else result
+    return reduced("max-absolute-difference", None, (a, b), axis, dtype, dim, keepdims, initial, where)
