@@ -249,6 +249,27 @@ class WrongInFloat32(Planted):
             node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
 
 
+class WrongOnSpecialValues(Planted):
+    """Relu makes 0 of NaN, and Neg computes integers in float32."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes by several."""
+        nodes = list(model.graph.node)
+        del model.graph.node[:]
+        for node in nodes:
+            (x, *_others), (y, *_more) = node.input, node.output
+            if node.op_type == "Relu":
+                model.graph.initializer.append(helper.make_tensor(f"{y}/zero", onnx.TensorProto.FLOAT, [], [0.0]))
+                model.graph.node.append(helper.make_node("Greater", [x, f"{y}/zero"], [f"{y}/above"]))
+                model.graph.node.append(helper.make_node("Where", [f"{y}/above", x, f"{y}/zero"], [y]))
+            elif node.op_type == "Neg":
+                model.graph.node.append(helper.make_node("Cast", [x], [f"{y}/float"], to=onnx.TensorProto.FLOAT))
+                model.graph.node.append(helper.make_node("Neg", [f"{y}/float"], [f"{y}/wide"]))
+                model.graph.node.append(helper.make_node("Cast", [f"{y}/wide"], [y], to=onnx.TensorProto.INT32))
+            else:
+                model.graph.node.append(node)
+
+
 class WrongUnlessBasic(WrongInFloat32):
     """The same above basic optimization."""
 

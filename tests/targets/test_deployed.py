@@ -83,6 +83,22 @@ def test_an_option_that_is_asked_for_is_what_runs(plant: Callable[[str], None]) 
     assert (report.verdict, tried(report)) == ("disagree", [("onnxruntime:optimization=disabled", "agree")])
 
 
+def test_special_values_reach_each_kind_of_element_wise_node(plant: Callable[[str], None]) -> None:
+    """Tanh bounds what the others read, so that the whole model shows neither NaN nor large integers."""
+    floats = "float[3] x) => (float[3] z) { a = Tanh(x)  b = Relu(a)  z = Relu(b) }"
+    integers = "float[3] x) => (int32[3] z) { a = Tanh(x)  b = Cast <to: int = 6> (a)  z = Neg(b) }"
+    right = eltwise.check(parsed(f"g ({floats}"), "onnxruntime")
+    assert (right.verdict, right.findings) == ("agree", ())
+    assert "2 kinds of element-wise nodes tried alone, 0 different" in str(right)
+    plant("WrongOnSpecialValues")
+    report = eltwise.check(parsed(f"g ({floats}"), "onnxruntime")
+    assert (report.verdict, [finding.node for finding in report.findings]) == ("agree", ["b"])
+    assert "Relu-14 node 'b' of float32: special values: nan gives 0.0 for nan; seen" in str(report)
+    assert str(report).splitlines()[-1] == "onnxruntime: the model computes the same, except on special values"
+    report = eltwise.check(parsed(f"g ({integers}"), "onnxruntime")
+    assert (report.verdict, [finding.severity for finding in report.findings]) == ("disagree", ["wrong values"])
+
+
 @pytest.mark.parametrize(
     ("made", "target"), [(bytes_model, "openvino"), (legacy_model, "onnxruntime"), (bfloat16_model, "onnxruntime")]
 )

@@ -23,6 +23,7 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
+from eltwise.targets.special_values import try_special_values
 from eltwise.tracing.inputs import check_inputs, feeds_for, open_sizes, sizes_to_try
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
@@ -137,6 +138,9 @@ def check(
         report = _with_remedies(report, deployed, model, run_inputs)
         if report.trace is None:
             report = replace(report, trace=trace_of(deployed.observed, target, model, seed))
+    elif deployed.observed.version and not report.is_compared:  # What is compared bit for bit was given them all.
+        special = try_special_values(runtime, model, seed)
+        report = replace(report, findings=(*report.findings, *special.findings), special=special.summary)
     return with_unintended(report, model)
 
 

@@ -27,6 +27,9 @@ _LEVELS: dict[Severity, Level] = {
 }
 _NOT_RUN = "the model does not run"
 _UNINTENDED = "it should not be deployed as it is"
+SPECIAL = "special_values"
+"""The kind of what differs on zeros, limits, infinities or NaN, where a node is given these alone."""
+
 _MOST_GROUPS = 16
 _MOST_NODES = 4
 
@@ -42,7 +45,8 @@ class Finding:
         broadcast: the broadcast rule; empty for the model.
         severity: what it means.
         kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``;
-            ``unintended`` for what no model should be deployed with, as a node in training mode.
+            ``unintended`` for what no model should be deployed with, as a node in training mode; ``special_values``
+            for a node that differs on these, where it runs alone.
         reasons: the faults that explain other values, by name; what ``repair`` takes as ``allow``.
         message: what happens, in words.
         helps: what to do about it.
@@ -103,6 +107,7 @@ class TargetReport(BaseReport[Finding]):
         remedies: the repair that was tried where it does not compute the same, and the options that help.
         switches: all options that were tried, and which of them make the difference; None where none were.
         severity: the least severity that counts.
+        special: which special values were tried on which nodes; empty where none were.
         worst_run: the run whose outputs differ most from the exact ones; None if the bits were not compared, or equal.
     """
 
@@ -125,6 +130,7 @@ class TargetReport(BaseReport[Finding]):
     remedies: tuple[Trial, ...] = ()
     switches: Switches | None = None
     severity: Severity = DEFAULT_SEVERITY
+    special: str = ""
     worst_run: Run | None = None
 
     @property
@@ -148,7 +154,7 @@ class TargetReport(BaseReport[Finding]):
     @property
     def is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
-        refused = any(finding.kind not in ("differs", "unintended") for finding in self.severe)
+        refused = any(finding.kind not in ("differs", "unintended", SPECIAL) for finding in self.severe)
         return refused or (self.trace is not None and self.trace.is_refused)
 
     @property
@@ -164,13 +170,19 @@ class TargetReport(BaseReport[Finding]):
     @property
     def _result(self) -> str:
         """The verdict in words."""
-        rest = replace(self, findings=tuple(one for one in self.findings if one.kind != "unintended"))
-        if rest.verdict in (self.verdict, "disagree"):
-            return _NOT_RUN if self.is_refused else VERDICTS[self.verdict]
-        return f"{VERDICTS[rest.verdict]}, and {_UNINTENDED}"
+        if self.is_refused:
+            return _NOT_RUN
+        rest = replace(self, findings=tuple(one for one in self.findings if one.kind not in ("unintended", SPECIAL)))
+        if rest.verdict == "disagree":
+            return VERDICTS[rest.verdict]
+        others = f", and {_UNINTENDED}" if any(one.kind == "unintended" for one in self.severe) else ""
+        if any(one.kind == SPECIAL for one in self.findings):
+            special = "except" if rest.verdict == "agree" else "and it does not"
+            others = f", {special} on special values{others}"
+        return VERDICTS[rest.verdict] + others
 
     def __str__(self) -> str:
-        groups = _grouped(self.severe)
+        groups = _grouped([one for one in self.findings if one in self.severe or one.kind == SPECIAL])
         lines = list(self._of_trace())
         lines += [_sentence(group) for group in groups[:_MOST_GROUPS]]
         if len(groups) > _MOST_GROUPS:
@@ -179,6 +191,8 @@ class TargetReport(BaseReport[Finding]):
                 f"and {counted(len(groups) - _MOST_GROUPS, 'cause')} more, {counted(nodes, 'node')} (--json lists all)"
             )
         lines += self._summaries()
+        if self.special:
+            lines.append(self.special)
         if self.note:
             lines.append(f"note: {self.note}")
         if self.trace is None:
@@ -220,7 +234,9 @@ class TargetReport(BaseReport[Finding]):
     def _summaries(self) -> Iterator[str]:
         """A line for what does not count, one for what was not seen, and one for what could not be checked."""
         below = Counter(
-            finding.severity for finding in self.findings if not self._counts(finding) and finding.is_seen is not False
+            finding.severity
+            for finding in self.findings
+            if not self._counts(finding) and finding.is_seen is not False and finding.kind != SPECIAL
         )
         if below:
             worst_first = sorted(below, key=level, reverse=True)
@@ -282,7 +298,7 @@ def _sentence(group: Sequence[Finding]) -> str:
         more = ", ..." if len(group) > _MOST_NODES else ""
         described = f"{first.subject}{typed} at {len(group)} nodes ({named}{more})"
     # A difference is said by how severe it is, a refusal by its kind.
-    kind = first.severity if first.kind == "differs" else first.kind
+    kind = first.severity if first.kind == "differs" else first.kind.replace("_", " ")
     reasons = f" ({', '.join(first.reasons)})" if first.reasons else ""
     message = f": {first.message}" if first.message else ""
     helps = f"; {first.helps}" if first.helps else ""

@@ -1,0 +1,242 @@
+"""Element-wise nodes on special values: each runs alone on the runtime, beside what eltwise computes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from eltwise.core.dtypes import BOOL, ElementType, of_numpy
+from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError, counted, named
+from eltwise.core.shapes import Shape
+from eltwise.ir.graph import Node, Tensor
+from eltwise.model import Model, load
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.oracle.hard_values import hard_values, ordinary
+from eltwise.runtimes import Host, Runtime
+from eltwise.targets.report import SPECIAL, Finding
+from eltwise.targets.rules import Severity
+from eltwise.tracing.inputs import fitting_feeds
+from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.opened import opened
+
+_ELEMENTS = 1 << 11
+"""So many elements of each operand are tried; of one whose size is the model's, in so many runs at most."""
+
+_MOST_RUNS = 64
+_MOST_KINDS = 64
+_LARGEST = 1 << 20
+"""An operand with more elements is not tried, which only constants can ask for."""
+
+_LIMIT = 60.0
+_FAR = 0.5
+"""Finite floats that differ by more than this part of the exact one are other values, unless both are small beside 1 or
+the operands; random inputs show the rest."""
+
+
+@dataclass(frozen=True)
+class SpecialValues:
+    """What came of the special values.
+
+    Attributes:
+        findings: the nodes that differ on them, one of each kind.
+        summary: what was tried; empty where there is nothing to try.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    summary: str = ""
+
+
+def try_special_values(runtime: Runtime, model: Model, seed: int) -> SpecialValues:
+    """Run one element-wise node of each kind alone on zeros, limits, infinities and NaN, and compare the results.
+
+    Nodes are of one kind if their operators, attributes, types and constants are the same. Subnormal floats are left
+    out, and how precise a float is does not count: random inputs through the whole model show that.
+    """
+    if not any(isinstance(node.schema, ElementwiseSchema) for node in model.graph.nodes) and not model.graph.functions:
+        return SpecialValues()
+    findings, tried, others = list[Finding](), 0, list[str]()
+    with Host(runtime, _LIMIT) as host:
+        try:
+            feeds = fitting_feeds(host, model.graph, {}, seed)[0]
+            traced = read_model(opened(model.graph, host, feeds).graph, feeds)
+        except EltwiseError as error:
+            return SpecialValues(summary=f"special values were not tried: {error}")
+        kinds = _kinds(traced)
+        for number in list(kinds.values())[:_MOST_KINDS]:
+            node = traced.nodes[number]
+            try:
+                finding = _try(host, traced, number, seed)
+            except EltwiseError as error:
+                others.append(f"{node.schema.name} {node.label!r} ({error.problem})")
+                continue
+            tried += 1
+            findings += [] if finding is None else [finding]
+    others += [traced.nodes[number].label for number in list(kinds.values())[_MOST_KINDS:]]
+    if not kinds:
+        return SpecialValues()
+    kinds_tried = counted(tried, "kind")
+    summary = f"special values (zeros, limits, infinities, NaN): {kinds_tried} of element-wise nodes tried alone"
+    summary += f", {len(findings)} different" if tried else ""
+    return SpecialValues(tuple(findings), summary + (f"; not tried: {named(others)}" if others else ""))
+
+
+def _kinds(traced: TracedModel) -> dict[object, int]:
+    """The first node of each kind."""
+    kinds: dict[object, int] = {}
+    for number, node in enumerate(traced.nodes):
+        if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign and traced.reads[number]:
+            operands = tuple(_described(traced, value) for value in node.inputs)
+            kinds.setdefault((node.bound, operands), number)
+    return kinds
+
+
+def _described(traced: TracedModel, value: str) -> object:
+    """What nodes of one kind have in common of an operand."""
+    tensor = traced.constant(value)
+    if isinstance(tensor, Tensor) and tensor.size == 1 and not tensor.is_external:
+        return tensor.array.tobytes(), str(tensor.type)
+    known = traced.types.get(value)
+    return None if known is None else (known.element_type, known.shape.rank, tensor is None)
+
+
+def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | None:
+    """Run a node alone; what differs there, if anything does.
+
+    Raises:
+        EltwiseError: where the runtime or eltwise does not run it, or its operands are not known or too large.
+    """
+    node, generator, differences = traced.nodes[number], np.random.default_rng(seed), list[_Difference]()
+    types, exact_model = _types(traced, number), None
+    smallest = min(prod(shape) for _type, shape in types.values())
+    for _run in range(min(_MOST_RUNS, -(-_ELEMENTS // max(1, smallest)))):
+        values = {value: _values(known, shape, generator) for value, (known, shape) in types.items()}
+        submodel = traced.submodel([number], values)
+        exact_model = exact_model or load(submodel.program.data, submodel.program.weights or None)
+        try:
+            exact = _run_exactly(exact_model, submodel.inputs)
+        except ValueRangeError:  # Integers that are divided by, or exponents.
+            values = {value: _positive(array) if value == node.inputs[-1] else array for value, array in values.items()}
+            submodel = traced.submodel([number], values)
+            exact = _run_exactly(exact_model, submodel.inputs)
+        answer = host.run(submodel.program, tuple(submodel.inputs.values()))
+        if answer.kind != "result" or answer.arrays[0] is None:
+            raise UnsupportedError(answer.words or "it gives no result")
+        differences += _differences(answer.arrays[0], exact, list(submodel.inputs.values()))
+    if not differences:
+        return None
+    return _finding(node, min(differences, key=lambda one: one.size), next(iter(types.values()))[0])
+
+
+def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tuple[int, ...]]]:
+    """The type and the shape of each operand: one of many elements, where none has sizes that it must have."""
+    node, types = traced.nodes[number], dict[str, tuple[ElementType, Shape]]()
+    for value in traced.reads[number]:
+        known = traced.types.get(value)
+        if known is None or known.element_type is None or not known.element_type.runs:
+            raise UnsupportedError("the type of an operand is not known", operand=repr(value))
+        types[value] = known.element_type, known.shape
+    constants = [traced.constant(value) for value in node.inputs if value and value not in types]
+    sizes = [one.shape for one in constants if isinstance(one, Tensor) and one.size != 1]
+    ranks = {shape.rank for _type, shape in types.values()}
+    one_size = np.broadcast_shapes(*sizes)  # Sizes that inference does not know are those of constants.
+    if not sizes:
+        one_size = (_ELEMENTS, *[1] * ((next(iter(ranks)) or 1) - 1))
+    is_free = not sizes and len(ranks) == 1 and ranks != {0}
+    shapes = {
+        value: (element_type, one_size if is_free or not shape.is_known else shape.sizes())
+        for value, (element_type, shape) in types.items()
+    }
+    if max(prod(shape) for _type, shape in shapes.values()) > _LARGEST:
+        raise UnsupportedError("an operand is too large")
+    return shapes
+
+
+def _run_exactly(model: Model, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    return next(iter(model.run({str(index): array for index, array in enumerate(inputs.values())}).values()))
+
+
+def _positive(array: np.ndarray) -> np.ndarray:
+    return np.maximum(array, array.dtype.type(1)) if of_numpy(array.dtype).is_integer else array
+
+
+def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
+    """Each special value as often as the others, in any order."""
+    pool = np.array([False, True]) if element_type is BOOL else _pool(element_type)
+    return np.asarray(generator.permutation(np.resize(pool, prod(shape)))).reshape(shape)
+
+
+@cache
+def _pool(element_type: ElementType) -> np.ndarray:
+    """Hard values without subnormal numbers, of which runtimes may make zeros, and ordinary ones."""
+    pool = np.concatenate([hard_values(element_type), ordinary(element_type, 32, 0)])
+    if element_type.is_integer:
+        return pool
+    with np.errstate(all="ignore"):
+        wide = np.abs(pool.astype(np.float64))
+        least = float(ml_dtypes.finfo(pool.dtype).smallest_normal)  # type: ignore[no-untyped-call]
+    return np.asarray(pool[~((wide > 0) & (wide < least))])
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """An element that differs: the operands, and both results."""
+
+    operands: tuple[float, ...]
+    actual: float
+    exact: float
+
+    @property
+    def size(self) -> tuple[float, ...]:
+        """The larger, the worse as an example."""
+        return tuple(math.inf if math.isnan(one) else abs(float(one)) for one in self.operands)
+
+
+def _differences(actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray]) -> Iterator[_Difference]:
+    """The elements whose results are other values."""
+    if actual.dtype != exact.dtype or actual.shape != exact.shape:
+        raise UnsupportedError("the result has another type or shape", got=f"{actual.dtype}{list(actual.shape)}")
+    flat = [np.broadcast_to(array, exact.shape).reshape(-1) for array in operands]
+    indices = np.flatnonzero(_is_other(actual.reshape(-1), exact.reshape(-1), flat))
+    for index in indices.tolist():
+        operands_there = tuple(array[index].item() for array in flat)
+        yield _Difference(operands_there, actual.reshape(-1)[index].item(), exact.reshape(-1)[index].item())
+
+
+def _is_other(actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Which elements are other values, not only less precise: an overflow may set in a little earlier."""
+    element_type = of_numpy(exact.dtype)
+    if element_type.kind != "float":
+        return np.asarray(actual != exact)
+    with np.errstate(all="ignore"):
+        got, right = actual.astype(np.float64), exact.astype(np.float64)
+        info = ml_dtypes.finfo(exact.dtype)  # type: ignore[no-untyped-call]
+        largest = float(info.max)
+        finite = [np.nan_to_num(np.abs(array.astype(np.float64)), posinf=0.0) for array in operands]
+        noise = float(info.eps) * np.max([np.ones_like(right), *finite], axis=0)
+        rounded = np.where(np.isinf(got) & np.isfinite(right), np.copysign(largest, got), got)
+        far = np.abs(rounded - right) > _FAR * np.abs(right) + noise
+        same = (got == right) | (np.isnan(got) & np.isnan(right))
+        one_is_special = ~(np.isfinite(rounded) & np.isfinite(right))
+    return np.asarray(~same & (one_is_special | far))
+
+
+def _finding(node: Node, example: _Difference, element_type: ElementType) -> Finding:
+    is_float = isinstance(example.exact, float)
+    has_nan = math.isnan(example.actual) or math.isnan(example.exact)
+    severity: Severity = "sign of zero or NaN" if has_nan else "precision"
+    return Finding(
+        node.label,
+        node.schema.versioned_name,
+        str(element_type),
+        severity=severity if is_float else "wrong values",
+        kind=SPECIAL,
+        message=f"{', '.join(map(str, example.operands))} gives {example.actual} for {example.exact}",
+        helps="seen when the node was run alone",
+        is_seen=True,
+    )
