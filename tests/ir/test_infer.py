@@ -21,7 +21,8 @@ from support.operands import operand_types, required
 @pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
 def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> None:
     count = len(schema.operands) + schema.is_variadic
-    computation = schema.bind(required(schema)).computation(count)
+    bound = schema.bind(required(schema))
+    computation = bound.computation(count)
     for element_type in TYPES:
         result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))
         types = operand_types(schema, element_type, count)
@@ -29,11 +30,20 @@ def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> 
             index for index in range(-1, count if count > 1 else -1) if index < 0 or not schema.other_types
         ):
             operands = [TensorType(None if i == untyped else each, parse("2")) for i, each in enumerate(types)]
-            if element_type in schema.types:
+            if element_type in bound.types:
                 assert elementwise(computation, operands).result == result
             else:
-                with pytest.raises(ElementTypeError, match=f"{schema}, operand [^:]*: .*got {element_type}; al"):
+                with pytest.raises(ElementTypeError, match=f"{bound.name}, operand [^:]*: .*got {element_type}; al"):
                     elementwise(computation, operands)
+
+
+def test_mod_of_floats_needs_fmod_before_opset_28() -> None:
+    assert result_of(operation("Mod", 28), "float32 2", "float32 2").type == typed("float32 2")
+    for version in (10, 13):
+        with pytest.raises(ElementTypeError, match=f"Mod-{version} with fmod=0 .*float32; allowed: int8, .*, uint64$"):
+            result_of(operation("Mod", version), "float32 2", "float32 2")
+        assert result_of(operation("Mod", version), "int8 2", "int8 2").type == typed("int8 2")
+        assert result_of(operation("Mod", version, fmod=1), "float32 2", "float32 2").type == typed("float32 2")
 
 
 def test_two_types_are_never_one() -> None:

@@ -15,7 +15,7 @@ from eltwise.conformance.shape_pairs import NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import hard_values
 from support.operands import choices, operand_types, with_parameters
 
@@ -123,7 +123,7 @@ def compare(run: Run, case: Case) -> Failure | None:
 def versions_and_types() -> Iterator[tuple[ElementwiseSchema, ElementType]]:
     """Every operator version with every element type that it allows."""
     for schema in registry.ELEMENTWISE:
-        for element_type in schema.types:
+        for element_type in Operation(schema).types:
             yield schema, element_type
 
 

@@ -102,12 +102,14 @@ def grow_elementwise(growth: Growth) -> None:
         if schema.domain == domain and registry.resolve(domain, schema.name, opset or 1) is schema
     ]
     schema: ElementwiseSchema = draw(st.sampled_from(schemas))
-    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in schema.types]
+    stated = required(schema)
+    allowed = schema.bind(stated).types
+    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in allowed]
     if there and draw(st.booleans()):  # type: ignore[arg-type]
         a, (kind, sizes) = draw(st.sampled_from(there))
     else:
         usual = [FLOAT32] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4
-        kinds = [each for each in (*usual, *schema.types) if each in schema.types]
+        kinds = [each for each in (*usual, *allowed) if each in allowed]
         kind, sizes = draw(st.sampled_from(kinds)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
         a = growth.source(kind, sizes)
     made = schema.expression().result_type(kind)
@@ -116,7 +118,6 @@ def grow_elementwise(growth: Growth) -> None:
     end = draw(st.integers(start, len(sizes)))
     rule = draw(st.sampled_from(["equal", "run", "numpy"]))
     others = draw(st.integers(0, 2)) if schema.is_variadic else len(schema.operands) - 1
-    stated = required(schema)
     if schema.broadcasting == "none" or not others or schema.other_types or schema.keeps_shape:
         count = 1 + others
         types = [kind] * count if schema.is_variadic else operand_types(schema, kind, count)

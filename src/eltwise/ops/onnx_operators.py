@@ -148,9 +148,9 @@ _DIRECTION = Attribute("direction", "string", None, ("LEFT", "RIGHT"), (), True,
 _SHIFTS = (_Version(11, _UNSIGNED, FIRST), _Version(28, INTEGERS, "Signed integers are allowed."))
 _FMOD = Attribute("fmod", "int", 0, choices=(0, 1), meaning="1 gives the sign of the dividend, 0 that of the divisor.")
 _REMAINDERS = (
-    _Version(10, _BUT_BFLOAT16, FIRST),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO),
-    _Version(28, ALL_ONNX, "The text says what floats with fmod=0 give."),
+    _Version(10, _BUT_BFLOAT16, FIRST, fields={"of_integers": ("modulo",)}),
+    _Version(13, ALL_ONNX, _BFLOAT16_TOO, fields={"of_integers": ("modulo",)}),
+    _Version(28, ALL_ONNX, "With fmod=0 floats are allowed."),
 )
 
 

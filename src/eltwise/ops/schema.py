@@ -139,6 +139,7 @@ class ElementwiseSchema(OpSchema):
         parameters: the attributes that are parameters of the primitive, and their names there.
         absent: what is computed where optional operands are left out: which are there, and the function of those.
         keeps_shape: whether the result must have the shape of the first operand.
+        of_integers: the functions that this version has for integers only.
     """
 
     behaviour: Behaviour = "elementwise"
@@ -149,6 +150,7 @@ class ElementwiseSchema(OpSchema):
     parameters: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
     keeps_shape: bool = False
+    of_integers: tuple[str, ...] = ()
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; attributes without a default are named."""
@@ -329,12 +331,28 @@ class Operation:
         return Computation(
             expression_of(function, len(indices)) if function else self.expression(len(indices)),
             self.rule,
-            schema.types,
-            schema.versioned_name,
+            self.types,
+            self.name,
             tuple(map(schema.operand_name, indices)),
             tuple(schema.other_types[index] for index in indices) if schema.other_types else (),
             schema.keeps_shape and not self.is_aligned,
         )
+
+    @cached_property
+    def types(self) -> tuple[ElementType, ...]:
+        """The element types that T may be with these attributes."""
+        schema = self.schema
+        has_more = not isinstance(schema, ElementwiseSchema) or self.function not in schema.of_integers
+        return schema.types if has_more else tuple(each for each in schema.types if each.is_integer)
+
+    @cached_property
+    def name(self) -> str:
+        """What errors call it: with the attributes that choose the function where the types depend on these."""
+        schema = self.schema
+        if not isinstance(schema, ElementwiseSchema) or not schema.of_integers:
+            return schema.versioned_name
+        chosen = ", ".join(f"{name}={self.value(name)}" for name, _value, _function in schema.variants)
+        return f"{schema.versioned_name} with {chosen}"
 
     @property
     def _elementwise(self) -> ElementwiseSchema:

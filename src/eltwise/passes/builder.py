@@ -14,7 +14,7 @@ from eltwise.ir.graph import Graph, Node, Origin, Tensor
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import OpSchema
+from eltwise.ops.schema import Operation, OpSchema
 from eltwise.passes.report import Change
 
 _CAST = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")}
@@ -93,14 +93,15 @@ class GraphBuilder:
         schema = self.schema(operator, attributes) or self.schema(operator)
         if schema is None:
             raise UnsupportedError(f"{self.target} has no operator {operator}")
+        operation = schema.bind(attributes)
         for element_type in types:
-            if element_type is not None and element_type not in schema.types:
-                raise _forbidden(schema, element_type, self.target)
+            if element_type is not None and element_type not in operation.types:
+                raise _forbidden(operation, element_type, self.target)
         if self.target.domain == "openvino":
             name = output
         elif name == output:
             name = ""  # A node without a name is reported by the name of its output.
-        self.nodes.append(Node(name, schema.bind(attributes), tuple(inputs), (output,)))
+        self.nodes.append(Node(name, operation, tuple(inputs), (output,)))
 
     def cast(self, value: str, output: str, types: Sequence[ElementType | None], to: ElementType) -> None:
         """Add a cast; ``types`` are those of its input and output."""
@@ -193,18 +194,19 @@ def has_index_operand(node: Node) -> bool:
     return len(node.inputs) > 1 and bool(node.inputs[1])
 
 
-def _forbidden(schema: OpSchema, element_type: ElementType, target: Origin) -> ElementTypeError:
+def _forbidden(operation: Operation, element_type: ElementType, target: Origin) -> ElementTypeError:
     """The error for a type that the target's version does not allow, with the version that does."""
+    schema = operation.schema
     newer = [
         other.version
         for other in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
         if (other.domain, other.name) == (schema.domain, schema.name)
-        and element_type in other.types
+        and element_type in Operation(other, operation.given).types
         and other.version > schema.version
     ]
     return ElementTypeError(
-        f"{schema.versioned_name} of {target} does not allow this element type",
+        f"{operation.name} of {target} does not allow this element type",
         got=element_type.name,
-        allowed=", ".join(other.name for other in schema.types),
+        allowed=", ".join(other.name for other in operation.types),
         hint=f"opset {min(newer)} and newer do" if newer else "",
     )
