@@ -10,7 +10,7 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK, of_sizes
 from eltwise.ir.graph import Graph, Node, Origin, Port
@@ -101,7 +101,7 @@ def assert_is_justified(error: EltwiseError, target: Origin, expression: Express
     assert isinstance(error, UnsupportedError)
     if None in operators:
         misses = [NEAR_MISSES.get((target.domain, step.primitive), "") for step in expression.steps]
-        assert f"no operators for {expression}" in str(error)
+        assert f"eltwise has no operators of {target} for {expression}" in str(error)
         assert all(reason in str(error) for reason in misses)
     else:
         assert "has no operator" in str(error)
@@ -119,7 +119,7 @@ def test_division_is_the_same_where_rounding_makes_no_difference() -> None:
     for element_type in divide.types:
         graph = graph_of(divide, element_type, 2)
         if element_type.kind == "signed":
-            with pytest.raises(UnsupportedError, match=r"node 'n'.*no operators for .*Div truncates"):
+            with pytest.raises(UnsupportedError, match=r"node 'n'.*eltwise has no operators of .* for .*Div truncates"):
                 convert_graph(graph, onnx_of(17))
         elif element_type in registry.find("Div-14").types:
             assert [node.schema.name for node in convert_graph(graph, onnx_of(17))[0].nodes] == ["Div"]
@@ -127,6 +127,13 @@ def test_division_is_the_same_where_rounding_makes_no_difference() -> None:
         if element_type in registry.find("Div-14").types:
             back = convert_graph(convert_graph(truncating, onnx_of(17))[0], IR11)[0]
             assert back.nodes[0].operation.value("m_pythondiv") is (element_type.kind != "signed")
+
+
+def test_limits_of_float64_are_refused_only_where_attributes_of_float32_hold_them() -> None:
+    graph = graph_of(registry.find("Clamp-1"), FLOAT64, 1, min=0.1, max=0.7)
+    assert [node.schema.name for node in convert_graph(graph, onnx_of(11))[0].nodes] == ["Clip"]
+    with pytest.raises(UnsupportedError, match=r"Clip-6 holds min as a float32, which 0\.1 is not"):
+        convert_graph(graph, onnx_of(10))
 
 
 def test_many_operands_become_a_chain() -> None:

@@ -67,6 +67,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
         inputs = [values[value] for value in reads]
         limits = _limits(builder, operator, attributes, of_step, result)
         chosen = {} if limits else attributes
+        _check_held(builder, operator, chosen)
         builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
         values.append(result)
     reasons = [alignment.reason] if alignment.reason else []
@@ -105,6 +106,14 @@ def _limits(
     return constants
 
 
+def _check_held(builder: GraphBuilder, operator: str, attributes: dict[str, object]) -> None:
+    """Refuse the attributes of a node that ONNX, which holds them as float32, would round."""
+    for name, value in attributes.items():
+        if builder.target.domain == "ai.onnx" and isinstance(value, float) and float(np.float32(value)) != value:
+            schema = builder.schema(operator, attributes)
+            raise UnsupportedError(f"{schema} holds {name} as a float32, which {value!r} is not")
+
+
 def _parts(
     builder: GraphBuilder, function: str, expression: Expression, element_type: ElementType | None
 ) -> list[_Part]:
@@ -122,7 +131,7 @@ def _parts(
         operator = equal_operator(domain, step.primitive, of_step, step.parameters)
         if operator is None:
             reason = NEAR_MISSES.get((domain, function), "")
-            problem = f"{builder.target} has no operators for {expression}"
+            problem = f"eltwise has no operators of {builder.target} for {expression}"
             raise UnsupportedError(f"{problem}: {reason}" if reason else problem)
         parts.append((*operator, step.operands, step.primitive))
     return parts
@@ -132,9 +141,6 @@ def equal_operator(
     domain: Domain, function: str, element_type: ElementType | None, parameters: Parameters = ()
 ) -> Equal | None:
     """Find the operator of a format that computes a function for an element type, None where there is none.
-
-    Raises:
-        UnsupportedError: where an attribute of that operator cannot hold a parameter.
 
     >>> equal_operator("openvino", "subtract", None)
     ('Subtract', {})
@@ -153,8 +159,6 @@ def _attributes(schema: ElementwiseSchema, parameters: Parameters) -> dict[str, 
     values, attributes = dict(parameters), dict[str, object]()
     for attribute, name in schema.parameters:
         value = values.get(name)
-        if isinstance(value, float) and schema.domain == "ai.onnx" and float(np.float32(value)) != value:
-            raise UnsupportedError(f"{schema} holds {attribute} as a float32, which {value!r} is not")
         is_number = next(each.kind for each in schema.attributes if each.name == attribute) == "int"
         attributes[attribute] = int(value) if isinstance(value, bool) and is_number else value
     chosen = {name for name, _value, _function in schema.variants}
