@@ -11,7 +11,10 @@ import pytest
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.tolerance import Tolerance, check_patterns, parse_tolerances, tolerance_of
+from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError
+from eltwise.oracle import array_of
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,19 @@ def test_what_is_within(a: float, b: float, tolerance: str, beyond: int, copies:
     assert found.beyond_tolerance == beyond * copies
     assert found.status == ("differs" if beyond else "within_tolerance")
     assert found.forgiven == copies - beyond * copies
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.kind == "float"], ids=str)
+@pytest.mark.parametrize("copies", [1, 200])
+def test_an_infinity_is_within_of_itself_only(element_type: ElementType, copies: int) -> None:
+    layout = FLOAT_LAYOUTS[element_type]
+    largest, beside = (array_of(element_type, [layout.largest_finite + step]) for step in (0, 1))
+    both = [np.repeat(each, copies) for each in (beside, largest)]
+    for first, second in (both, both[::-1]):
+        for tolerance in ("ulp<=1", "rtol=1e30", "atol=1e300", "ulp<=9, rtol=1, atol=1"):
+            expected = copies if layout.has_infinity else compare_arrays(first, second).differing  # Else it is NaN.
+            assert compare_arrays(first, second, tolerance=tolerance).beyond_tolerance == expected
+            assert compare_arrays(first, first, tolerance=tolerance).status == "equal"
 
 
 def test_other_bits_of_nan_are_forgiven_by_any_tolerance() -> None:

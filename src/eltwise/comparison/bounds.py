@@ -35,7 +35,7 @@ _FAR, _LEAST_SHARE_OF_FAR = 24, 0.25
 def _last_bit(problem: Problem) -> Cause | None:
     """Whether all that differ, or nearly all, are neighbours of each other."""
     element_type, figures, differing = problem.element_type, problem.figures, problem.figures.differing
-    near = int(figures.histogram[1]) if not figures.counts["nan"] else 0
+    near = int(figures.histogram[1]) if not (figures.counts["nan"] or figures.counts["infinity"]) else 0
     least = _LEAST_LAST_BITS.get(8 if not is_float(element_type) or element_type.bits <= 8 else element_type.bits, 1)
     if differing < least or element_type.bits == 1:
         return None

@@ -161,8 +161,9 @@ def _of_unequal(
     is_finite, is_finite_ratio = np.isfinite(gap), np.isfinite(ratio)
     wide = x.astype(np.float64), y.astype(np.float64)
     size = np.abs(wide[0] - wide[1]) if is_float(element_type) else gap
-    is_near = (size <= tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(wide[0])) & (size < np.inf)
+    is_near = size <= tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(wide[0])
     is_near |= far < np.uint64(tolerance.too_far(element_type))
+    is_near &= size < np.inf
     fields |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
     figures = {name: mask for name, mask in fields.items() if mask.any()}
     figures |= {"max_ulp": far, "max_abs": gap, "max_rel": ratio}

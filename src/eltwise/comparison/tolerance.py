@@ -2,7 +2,7 @@
 
 An element is within a tolerance when its distance is at most ``ulp``, or when ``|a - b| <= atol + rtol * |a|``, as in
 NumPy's ``isclose`` with A as the reference, computed in float64. Any NaN is within of any NaN, and zeros of
-each other; a NaN and a number, and an infinity and anything but its neighbour, never are.
+each other; a NaN and a number, and an infinity and anything else, never are.
 """
 
 from __future__ import annotations

@@ -221,9 +221,10 @@ class _Kernel(Lanes):
             gap = self._size(let(f"fsub {wide} {a}, {b}"))
         allowed = let(f"fadd {wide} {self.atol}, {let(f'fmul {wide} {self.rtol}, {self._size(a)}')}")
         is_near = let(f"fcmp ole {wide} {gap}, {allowed}")
-        is_near = self.both(is_near, let(f"fcmp olt {wide} {gap}, splat (double 0x7FF0000000000000)"))
         is_next = let(f"icmp ult {self.distances} {distance}, {self.too_far}")
-        outside = self.both(self.inverse(let(f"or {FLAGS} {is_near}, {is_next}")), measures["measured"])
+        is_finite = let(f"fcmp olt {wide} {gap}, splat (double 0x7FF0000000000000)")
+        is_within = self.both(let(f"or {FLAGS} {is_near}, {is_next}"), is_finite)
+        outside = self.both(self.inverse(is_within), measures["measured"])
         return let(f"or {FLAGS} {outside}, {measures['alone']}")
 
     def _size(self, value: str) -> str:
