@@ -55,6 +55,7 @@ def test_the_order_of_the_sides_changes_neither_the_verdict_nor_the_distance(cau
 
 
 KEYS: dict[str, set[str]] = {
+    "cancellation": {"scale"},
     "constant": {"value"},
     "expanded": {"shape"},
     "flipped": {"axis"},

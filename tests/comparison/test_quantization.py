@@ -49,6 +49,16 @@ def test_quantization_is_named_exactly_between_the_types_that_allow_it(
         assert found.cause != "quantized", found.explanation
 
 
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64], ids=str)
+def test_lost_digits_are_no_quantization(element_type: ElementType, seed: int) -> None:
+    """What is left of numbers near 1 has their last digit, whatever chose it."""
+    one = element_type.storage.type(1)
+    small = np.random.default_rng(seed).uniform(0, 2.0 ** (14 - element_type.digits), 400).astype(element_type.storage)
+    report = compare_arrays(small, (one + small) - one)
+    assert report.cause == "cancellation", report.explanation
+    assert report.explanation.endswith("as left where numbers up to 2 cancel out")
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("b_type", [np.int8, np.float32])
 def test_a_channel_of_zeros_has_the_scale_0(b_type: type, axis: int, seed: int) -> None:

@@ -270,6 +270,17 @@ class WrongOnSpecialValues(Planted):
                 model.graph.node.append(node)
 
 
+class RemovingCasts(Planted):
+    """Two casts one after the other are removed, whatever the first one rounds."""
+
+    def change(self, model: Any) -> None:
+        """Let the second one give what the first one reads."""
+        casts = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Cast"}
+        for node in model.graph.node:
+            if node.op_type == "Cast" and node.input[0] in casts:
+                node.input[0] = casts[node.input[0]]
+
+
 class WrongUnlessBasic(WrongInFloat32):
     """The same above basic optimization."""
 

@@ -60,6 +60,16 @@ def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
     assert "right alone and wrong in the model" in str(report)
 
 
+def test_a_small_error_that_grows_is_said_where_it_begins() -> None:
+    """The rounding that is missing is within the tolerance; what is left of its difference is not."""
+    text = "g (float[4] x) => (float[4] z) { h = Cast <to: int = 10> (x)  c = Cast <to: int = 1> (h)  z = Sub(x, c) }"
+    x = np.float32([0.1, 0.2, 0.3, 0.7])
+    report = eltwise.trace(named(parsed(text)), runtime="RemovingCasts", against="exact", inputs={"x": x})
+    line = "no node is wrong alone: values first differ at Cast 'cast_1', by 0.0001"
+    assert (report.verdict, line in str(report)) == ("disagree", True)
+    assert "and are first beyond the tolerance at Sub 'sub_2', by 0.0001" in str(report)
+
+
 def test_openvino_saturates_an_8_bit_difference() -> None:
     report = eltwise.trace(mixed(), runtime="openvino", against="onnxruntime", inputs=IMAGE)
     assert report.first_name == "minus_mean"

@@ -23,6 +23,7 @@ WRONG_ALIGNMENT = "wrong_alignment"
 
 _OF_VALUES = {
     "always_false": "the result is always false",
+    "cancellation": "digits are lost where numbers of nearly one size are subtracted",
     "constant": "every element is one value",
     "fused_rounding": "several steps are rounded once",
     "integers_as_float_bits": "the bits of integers are taken for those of floats",

@@ -27,6 +27,7 @@ from eltwise.tracing.switches import Switches
 from eltwise.tracing.table import noisiest, table
 
 _MOST_OUTPUTS = 12
+_UNEQUAL = ("within_tolerance", "differs")
 _MOST_CAUSES = 12
 
 
@@ -277,7 +278,11 @@ class TraceReport(Written[TracedNode]):
         if counts.keys() == {"not_compared"}:
             return ["nothing was compared: see the reason of each node"]
         if counts.get("differs"):
-            return ["no node is wrong alone: small errors add up to what is beyond the tolerance"]
+            first, beyond = (
+                next(node for node in self.nodes if node.status in those) for those in (_UNEQUAL, ("differs",))
+            )
+            line = f"no node is wrong alone: values first differ at {first}, by {number(first.error_out)}"
+            return [f"{line}, and are first beyond the tolerance at {beyond}, by {number(beyond.error_out)}"]
         return []
 
     def _finding(self, node: TracedNode) -> str:
