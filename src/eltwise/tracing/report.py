@@ -27,7 +27,6 @@ from eltwise.tracing.switches import Switches
 from eltwise.tracing.table import noisiest, table
 
 _MOST_OUTPUTS = 12
-_UNEQUAL = ("within_tolerance", "differs")
 _MOST_CAUSES = 12
 
 
@@ -278,9 +277,8 @@ class TraceReport(Written[TracedNode]):
         if counts.keys() == {"not_compared"}:
             return ["nothing was compared: see the reason of each node"]
         if counts.get("differs"):
-            first, beyond = (
-                next(node for node in self.nodes if node.status in those) for those in (_UNEQUAL, ("differs",))
-            )
+            first = next(node for node in self.nodes if node.status in ("within_tolerance", "differs"))
+            beyond = next(node for node in self.nodes if node.status == "differs")
             line = f"no node is wrong alone: values first differ at {first}, by {number(first.error_out)}"
             return [f"{line}, and are first beyond the tolerance at {beyond}, by {number(beyond.error_out)}"]
         return []
