@@ -76,7 +76,8 @@ def test_two_gibibytes_of_zeros_are_not_read(
 ) -> None:
     with (tmp_path / name).open("wb") as file:
         file.truncate((1 << 31) - 1)
-    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    others = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: others(path) if path.suffix == ".py" else pytest.fail("read"))
     with pytest.raises(FileFormatError, match=r"not a protobuf message, got a first byte of 0"):
         read(tmp_path / name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import eltwise
+from eltwise.core import foreign
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
-from eltwise.formats import foreign_tensors
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.tensor_sets import open_tensors
 
@@ -113,17 +114,34 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("name", ["m.pth", "m.gguf", "m.h5", "m.nc", "hf://org/model"])
+LIBRARIES = {
+    "m.pth": "torch",
+    "m.gguf": "gguf",
+    "m.h5": "h5py",
+    "m.nc": "scipy",
+    "hf://org/model": "huggingface_hub",
+    "m.delta": "zstandard",
+    "m.zarr": "zarr",
+    "a report": "pandas",
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
 def test_a_missing_library_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(foreign_tensors, "import_module", missing)
-    (tmp_path / name.replace("/", "")).write_bytes(b"CDF\x01")
+    monkeypatch.setattr(foreign, "import_module", missing)
     path = Path(name) if name.startswith("hf") else tmp_path / name
-    with pytest.raises(UnsupportedError, match=r"needs the package (torch|gguf|h5py|scipy|huggingface_hub)") as caught:
-        open_tensors(path)
-    assert "pip install" in str(caught.value)
+    if name == "m.zarr":
+        path.mkdir()
+        (path / "zarr.json").touch()
+    else:
+        (tmp_path / name.replace("/", "")).write_bytes(b"CDF\x01")
+    report = eltwise.compare({"x": W}, {"x": W})
+    read = {"a report": report.to_pandas, "m.delta": partial(eltwise.delta, path, path, tmp_path / "out")}
+    with pytest.raises(UnsupportedError, match=rf"needs the package {LIBRARIES[name]}; pip install"):
+        read.get(name, partial(open_tensors, path))()
 
 
 def test_a_model_of_the_hub_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

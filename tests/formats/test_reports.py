@@ -103,12 +103,6 @@ def test_a_copied_comparison_says_that_the_tensors_are_not_there() -> None:
         copy.deepcopy(report).assert_within(ulp=1)
 
 
-def test_without_pandas_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(UnsupportedError, match="install it: pip install pandas"):
-        compared().to_pandas()
-
-
 def test_check_without_a_runtime_finds_what_is_wrong_with_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     report = eltwise.check(WRONG)
     assert not report.is_good

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -18,6 +17,7 @@ from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import BINS, BOUND, Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import UnsupportedError, unknown_name
+from eltwise.core.foreign import library
 from eltwise.core.machine import machine_name
 from eltwise.core.progress import Progress, no_progress
 from eltwise.oracle.nearest import unit_exponents
@@ -42,9 +42,7 @@ def select(
         NameUnknownError: for a name that is not known, with the nearest.
         UnsupportedError: where python-flint is not installed.
     """
-    if find_spec("flint") is None:
-        hint = "install it: pip install 'eltwise[accuracy]'"
-        raise UnsupportedError("real values need python-flint, which is not installed", hint=hint)
+    library("flint", "a measurement of functions", package="'eltwise[accuracy]'")
     for name in functions:
         if name not in ONNX_FUNCTIONS:
             raise unknown_name("function", name, ONNX_FUNCTIONS)

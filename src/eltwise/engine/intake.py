@@ -13,6 +13,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError, UnsupportedError
+from eltwise.core.foreign import reason_of
 
 Kind = Literal["", "dask", "xarray", "pandas", "torch", "jax", "cupy"]
 """A library whose arrays are given back as what they were; empty for all other objects."""
@@ -51,7 +52,7 @@ def _by_protocol(value: Any, protocols: Sequence[tuple[str, Callable[[Any], np.n
             raise
         except Exception as error:  # noqa: BLE001 - what gives its data is foreign code
             if protocol or not isinstance(error, TypeError):  # The latter is raised for what is no buffer.
-                refusals[f"{error}".strip().splitlines()[0] if str(error).strip() else type(error).__name__] = None
+                refusals[reason_of(error)] = None
     if refusals:
         raise ElementTypeError(f"this {type(value).__name__} does not give its data as an array: {'; '.join(refusals)}")
     raise ElementTypeError(

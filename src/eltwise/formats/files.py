@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from eltwise.core.errors import FileFormatError, FileMissingError
+from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, sync_folder
 
 Buffer = bytes | bytearray | memoryview
@@ -96,7 +97,7 @@ def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
         return error
     if isinstance(error, FileNotFoundError):
         return FileMissingError("there is no such file", where=str(path))
-    return FileFormatError(f"the file cannot be read ({_reason(error)})", where=str(path))
+    return FileFormatError(f"the file cannot be read ({reason_of(error)})", where=str(path))
 
 
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:
@@ -283,8 +284,4 @@ def unwritable(path: Path | str, error: OSError | ValueError, kind: str = "file"
     """Make the error for a file that the operating system cannot write; one of the family is itself."""
     if isinstance(error, FileFormatError):
         return error
-    return FileFormatError(f"the {kind} cannot be written ({_reason(error)})", where=str(path))
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return FileFormatError(f"the {kind} cannot be written ({reason_of(error)})", where=str(path))

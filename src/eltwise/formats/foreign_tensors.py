@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.foreign import library, reason_of
 from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, native
 
 _SAFE_TORCH = (2, 6)
@@ -26,19 +26,6 @@ _HUB_FILES = ("*.safetensors", "*.safetensors.index.json")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _DEEPEST = 32
 _TILE = 1 << 16
-
-
-def library(name: str, what: str, where: str, package: str = "") -> Any:
-    """A library that is optional.
-
-    Raises:
-        UnsupportedError: where it is not installed, with its name.
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        hint = f"pip install {package or name}"
-        raise UnsupportedError(f"{what} needs the package {package or name}", where=where, hint=hint) from None
 
 
 class Rows(Source):
@@ -77,8 +64,7 @@ class Rows(Source):
 
 def unreadable(where: str, error: Exception) -> FileFormatError:
     """Make the error for a file that a library refuses."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return FileFormatError(f"the file cannot be read ({reason[:200]})", where=where)
+    return FileFormatError(f"the file cannot be read ({reason_of(error)})", where=where)
 
 
 def open_torch(path: Path) -> TensorSet:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, overlo
 from eltwise.core.border import public
 from eltwise.core.errors import NameUnknownError, UnsupportedError, shown, unknown_name
 from eltwise.core.escaping import to_json
+from eltwise.core.foreign import library
 from eltwise.formats import files
 
 if TYPE_CHECKING:
@@ -91,13 +92,9 @@ class BaseReport(Generic[RecordT]):
         Raises:
             UnsupportedError: where pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            hint = "install it: pip install pandas"
-            raise UnsupportedError("a DataFrame needs pandas, which is not installed", hint=hint) from None
         records: Iterable[Any] = self
-        return pandas.DataFrame([record.to_dict() for record in records])
+        frame: pandas.DataFrame = library("pandas", "a DataFrame").DataFrame([record.to_dict() for record in records])
+        return frame
 
     def _repr_html_(self) -> str:
         """For notebooks."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, open_checkpoint
@@ -161,8 +162,7 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
     except EltwiseError:
         raise
     except (*npy.ZIP_ERRORS, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"{problem} ({reason})", where=where) from None
+        raise FileFormatError(f"{problem} ({reason_of(error)})", where=where) from None
 
 
 def _member(

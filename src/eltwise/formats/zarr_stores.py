@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eltwise.core import foreign
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.errors import FileFormatError
 from eltwise.formats.blobs import check_sizes
 from eltwise.ir.tensors import Source, Tensor, TensorSet, native
 
@@ -44,12 +45,7 @@ def library(where: str) -> Any:
     Raises:
         UnsupportedError: where it is not installed.
     """
-    try:
-        import zarr
-    except ImportError:
-        hint = "pip install 'eltwise[scale]'"
-        raise UnsupportedError("a zarr store needs the package zarr", where=where, hint=hint) from None
-    return zarr
+    return foreign.library("zarr", "a zarr store", where, foreign.SCALE)
 
 
 def is_url(text: str) -> bool:
@@ -138,8 +134,7 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor:
 
 def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
     """Make the error for a store that zarr cannot read."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return FileFormatError(f"the zarr store cannot be read ({text[:200]})", where=str(path))
+    return FileFormatError(f"the zarr store cannot be read ({foreign.reason_of(error)})", where=str(path))
 
 
 @dataclass(frozen=True, eq=False)

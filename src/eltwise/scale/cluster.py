@@ -12,7 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.foreign import SCALE, library
 from eltwise.scale.jobs import Resources
 from eltwise.scale.schedulers import ANSWER_SECONDS, check_scheduler, in_background, reason_of, unreachable
 
@@ -51,16 +52,11 @@ def connected(scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
         yield None
         return
-    try:
-        import distributed
-    except ImportError:
-        hint = "pip install 'eltwise[scale]'"
-        raise UnsupportedError("a cluster needs the package distributed", hint=hint) from None
+    distributed = library("distributed", "a cluster", package=SCALE)
     check_scheduler(scheduler)
-    library: Any = distributed
     with _silent("distributed.client"):
         try:
-            client = library.Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
+            client = distributed.Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
         except Exception as error:  # noqa: BLE001 - distributed passes on what any of its transports raises
             raise unreachable(scheduler, error) from None
         with client:
@@ -85,10 +81,8 @@ def claimed(client: Any, target: str) -> Iterator[None]:
     Raises:
         FileFormatError: where another client writes the target.
     """
-    import distributed
-
-    library: Any = distributed
-    lock = library.Lock(f"eltwise {target}", scheduler_rpc=client.scheduler, loop=client.loop)
+    distributed = library("distributed", "a cluster", package=SCALE)
+    lock = distributed.Lock(f"eltwise {target}", scheduler_rpc=client.scheduler, loop=client.loop)
     if not lock.acquire(timeout="1s"):
         problem, hint = "another client of the cluster writes this target", "wait until it is done, or half a minute"
         raise FileFormatError(problem, where=target, hint=hint)

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.fields import Check, Natural, from_json, plain
+from eltwise.core.foreign import SCALE, library
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.safetensors_files import Entry, checked_header, type_of
 from eltwise.scale.checksum import crc32c
@@ -129,14 +130,7 @@ def zstandard() -> Any:
     Raises:
         UnsupportedError: where it is not installed.
     """
-    from eltwise.core.errors import UnsupportedError
-
-    try:
-        import zstandard
-    except ImportError as error:
-        hint = "pip install 'eltwise[scale]'"
-        raise UnsupportedError(f"deltas need the package {error.name}", hint=hint) from None
-    return zstandard
+    return library("zstandard", "a delta", package=SCALE)
 
 
 def open_delta(path: Path) -> tuple[Delta, OpenFile]:

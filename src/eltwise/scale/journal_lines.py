@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from eltwise.core.errors import FileFormatError
+from eltwise.core.foreign import reason_of
 from eltwise.core.staging import ENDING
 
 NAME = "journal"
@@ -140,5 +141,5 @@ def _foreign(url: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 - file systems raise what they like
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise FileFormatError(f"the journal of the job cannot be kept there ({reason})", where=url) from None
+        problem = f"the journal of the job cannot be kept there ({reason_of(error)})"
+        raise FileFormatError(problem, where=url) from None

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
 
+from eltwise.core import foreign
 from eltwise.core.errors import FileFormatError
 
 T = TypeVar("T")
@@ -110,7 +111,8 @@ def reason_of(error: BaseException) -> str:
         return f"no answer within {ANSWER_SECONDS:g} s"
     if isinstance(error, MemoryError):  # distributed takes the first bytes for a size.
         return "something else listens there"
-    text = str(error)
-    if isinstance(error, OSError) and error.errno:  # asyncio has its own text for those of the system.
-        text = os.strerror(error.errno) if error.errno > 0 else error.strerror or text
-    return " ".join(text.split())[:200] or type(error).__name__
+    if (
+        isinstance(error, OSError) and error.errno and error.errno > 0
+    ):  # asyncio has its own text for those of the system.
+        return os.strerror(error.errno)
+    return foreign.reason_of(error)

@@ -16,6 +16,7 @@ import numpy as np
 
 from eltwise.core.blocks import Grid
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
 from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store, unreadable_store
@@ -283,5 +284,4 @@ def _made(text: str, store: str, part: JobPart, identity: JobIdentity) -> Any:
             **options,
         )
     except Exception as error:  # noqa: BLE001 - as above
-        reason = " ".join(str(error).split())[:200]
-        raise FileFormatError(f"the zarr store cannot be made ({reason})", where=text) from None
+        raise FileFormatError(f"the zarr store cannot be made ({reason_of(error)})", where=text) from None

@@ -15,6 +15,7 @@ import numpy as np
 from onnx import ModelProto, StringStringEntryProto, TensorProto
 
 from eltwise.core.errors import FileFormatError, FileMissingError, UnsupportedError
+from eltwise.core.foreign import reason_of
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.core.shapes import LARGEST_SIZE
 from eltwise.formats.file_tensors import OpenFile
@@ -148,8 +149,7 @@ def _check_location(location: str) -> None:
 def _unreadable(location: str, error: OSError | RuntimeError | ValueError) -> FileFormatError:
     if isinstance(error, FileNotFoundError):
         return FileMissingError(f"there is no external data file {location!r} in the model's folder")
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FileFormatError(f"the external data file {location!r} cannot be read ({reason})")
+    return FileFormatError(f"the external data file {location!r} cannot be read ({reason_of(error)})")
 
 
 class ExternalWriter:
