@@ -95,14 +95,6 @@ def test_a_report_is_equal_to_its_copies(report: Any) -> None:
     assert (type(again), str(again), again.to_json()) == (type(report), str(report), report.to_json())
 
 
-def test_a_copied_comparison_says_that_the_tensors_are_not_there() -> None:
-    report = compared()
-    with pytest.raises(AssertionError):
-        report.assert_within(ulp=1)
-    with pytest.raises(UnsupportedError, match="compare the tensors again"):
-        copy.deepcopy(report).assert_within(ulp=1)
-
-
 def test_check_without_a_runtime_finds_what_is_wrong_with_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     report = eltwise.check(WRONG)
     assert not report.is_good

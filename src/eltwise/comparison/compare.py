@@ -167,7 +167,6 @@ def compare_sets(
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
-        _again=lambda tolerances: compare_sets(a, b, tolerances, causes, order=order),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -12,9 +12,9 @@ from eltwise.comparison import page
 from eltwise.comparison.naming import pattern_of
 from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
-from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
+from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.border import public
-from eltwise.core.errors import UnsupportedError, counted, named
+from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.report.written import Written
 
@@ -51,7 +51,6 @@ class ComparisonReport(Written[TensorReport]):
     tolerances: Tolerances = ()
     sources: tuple[str, str] = ("A", "B")
     renamings: tuple[tuple[str, int], ...] = ()
-    _again: Callable[[Tolerances], ComparisonReport] | None = field(default=None, compare=False)
 
     @property
     def is_good(self) -> bool:
@@ -64,11 +63,6 @@ class ComparisonReport(Written[TensorReport]):
     def by_badness(self) -> tuple[TensorReport, ...]:
         """The records, the worst one first."""
         return tuple(sorted(self.tensors, key=lambda each: each.badness, reverse=True))
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "patterns"} | {
-            "_again": None
-        }  # The tensors are not copied.
 
     @cached_property
     def patterns(self) -> tuple[PatternReport, ...]:
@@ -179,40 +173,18 @@ class ComparisonReport(Written[TensorReport]):
         return self.summary, page.content(self.headline, facts, self.patterns, self.by_badness, names)
 
     @public
-    def assert_within(
-        self,
-        *,
-        rtol: float | None = None,
-        atol: float | None = None,
-        ulp: int | None = None,
-        tolerance: ToleranceLike = None,
-    ) -> None:
-        """Fail if something is beyond a tolerance, missing, extra or unreadable.
-
-        The arguments say what is forgiven, as for ``compare``; by default what was given there, or no differing bit.
+    def assert_within(self) -> None:
+        """Fail if something is beyond the tolerance of the comparison, missing, extra or unreadable.
 
         Raises:
             AssertionError: with the worst tensors as its message, in at most 25 lines.
         """
-        report: ComparisonReport = self
-        tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-        if tolerances and tolerances != self.tolerances:
-            report = self._measured_again(tolerances)
-        if not report.is_good:
-            raise AssertionError(report._message())
-
-    def _message(self) -> str:
-        """What there is to say in a failed test."""
+        if self.is_good:
+            return
         bad = [each for each in self.by_badness if each.status == "differs"]
         rest = self._not_compared()
         rest = rest[:_MOST_UNREAD_IN_MESSAGE] + _more(len(rest) - _MOST_UNREAD_IN_MESSAGE)
-        return as_lines([*self.headline, *self._cards(bad, _WORST), *rest])
-
-    def _measured_again(self, tolerances: Tolerances) -> ComparisonReport:
-        if self._again is None:
-            hint = "compare the tensors again"
-            raise UnsupportedError("this report was read or copied, without the tensors that it is about", hint=hint)
-        return self._again(tolerances)
+        raise AssertionError(as_lines([*self.headline, *self._cards(bad, _WORST), *rest]))
 
 
 def _more(count: int) -> list[str]:
