@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from eltwise.conformance.expected_failures import Surprise, read_expected, surprises, write_expected
+from eltwise.conformance.expected_failures import Surprise, expected_text, read_expected, surprises
 from eltwise.conformance.results import Results
 from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.formats.files import write_text
 from support import conformance_results
 
 SATURATING = f"""
@@ -135,7 +136,7 @@ def test_a_missing_file_is_refused(results: Results, tmp_path: Path) -> None:
 
 def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Results, tmp_path: Path) -> None:
     path = tmp_path / "expected.toml"
-    write_expected(results, path)
+    write_text(path, expected_text(results))
     assert check(results, path) == []
     wrong = [test for test in results.tests if test.outcome != "ok"]
     assert len(wrong) > 100
@@ -159,6 +160,6 @@ def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path:
         replace(test, runtime=strange, message=said, outcome="refused", reasons=()) for test in results.tests[:3]
     )
     path = tmp_path / "expected.toml"
-    write_expected(Results(tests), path)
+    write_text(path, expected_text(Results(tests)))
     assert check(Results(tests), path) == []
     assert len(check(Results((replace(tests[0], runtime="./m1x.py:run"),)), path)) == 1

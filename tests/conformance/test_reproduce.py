@@ -14,7 +14,7 @@ import pytest
 import eltwise
 from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
-from eltwise.conformance.results import Failing, Results, TestResult, shown, write_results
+from eltwise.conformance.results import Failing, Results, TestResult, results_text, shown
 from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.ops import registry
@@ -146,7 +146,7 @@ def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     test = cell_of("numpy", "Sub-14", "uint8", "call")
-    write_results(Results((test,)), tmp_path / "results.json")
+    (tmp_path / "results.json").write_text(results_text(Results((test,))), encoding="utf-8")
     command = [sys.executable, "-m", "eltwise", "reproduce", "results.json", test.key, "--output"]
     environment = {"PYTHONPATH": str(Path(eltwise.__file__).parents[1]), "HOME": str(tmp_path)}
 

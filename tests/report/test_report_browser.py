@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from eltwise.report.page import write_page
+from eltwise.report import page as pages
 from support import conformance_results
 from support.browser import Page
 
@@ -18,7 +18,7 @@ HOSTILE = "./mine.py:run/Sub-14/bfloat16/numpy/dynamic"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(conformance_results.results(), path)
+    path.write_text(pages.page(conformance_results.results()), encoding="utf-8")
     return path.as_uri()
 
 

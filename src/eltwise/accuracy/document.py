@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.errors import counted
-from eltwise.formats import files
 
 _HEAD = """# Accuracy of functions
 
@@ -20,15 +18,6 @@ nearest float is not, `f` those that are 0 where it is subnormal; neither is par
 no such function, or not of this type. The real values are enclosed by ball arithmetic (Arb) until the rounding is
 decided ([semantics.md](semantics.md)).
 """
-
-
-def write_document(report: AccuracyReport, path: Path) -> None:
-    """Write the document to a file.
-
-    Raises:
-        FileFormatError: if it cannot be written; what was there is unchanged.
-    """
-    files.write_text(path, document(report))
 
 
 def document(report: AccuracyReport) -> str:

@@ -41,9 +41,9 @@ def accuracy(
     document: Path | None,
 ) -> None:
     """Measure functions on runtimes: exit 1 if one is beyond the bound or wrong at a special value."""
-    from eltwise.accuracy.document import write_document
+    from eltwise.accuracy.document import document as document_of
     from eltwise.accuracy.measure import measure, select
-    from eltwise.formats.files import check_outputs
+    from eltwise.formats.files import check_outputs, write_text
 
     printing.check_report(json, html, [])
     check_outputs([path for path in (document,) if path is not None], [])
@@ -51,7 +51,7 @@ def accuracy(
     with progress_of_many() as progress:
         report = measure(*selection, numbers=None if exhaustive else numbers, seed=seed, bound=bound, progress=progress)
     if document is not None:
-        write_document(report, document)
+        write_text(document, document_of(report))
     if not printing.write_report(report, json, html):
         _show(report)
         printing.line(report.summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,16 +118,17 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
 
 
 def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> None:
-    from eltwise.conformance.expected_failures import write_expected
-    from eltwise.conformance.results import write_results
-    from eltwise.report.document import write_document
-    from eltwise.report.page import write_page
+    from eltwise.conformance.expected_failures import expected_text
+    from eltwise.conformance.results import results_text
+    from eltwise.formats.files import write_text
+    from eltwise.report.document import document as document_of
+    from eltwise.report.page import page
 
-    source = ("results.json" if json is None else str(json),)
-    written = ((json, write_results, ()), (html, write_page, source), (document, write_document, source))
-    for path, write, more in (*written, (known, write_expected, ())):
+    source = "results.json" if json is None else str(json)
+    pages = ((html, partial(page, source=source)), (document, partial(document_of, source=source)))
+    for path, text in ((json, results_text), *pages, (known, expected_text)):
         if path is not None:
-            write(results, path, *more)
+            write_text(path, text(results))
             printing.note(f"written to {path}")
 
 

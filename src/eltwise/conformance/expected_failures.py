@@ -111,22 +111,14 @@ def read_expected(path: Path) -> list[ExpectedFailure]:
     return list(from_toml(_File, files.read_bytes(path, _LARGEST_FILE), str(path)).expected)
 
 
-def write_expected(results: Results, path: Path) -> None:
-    """Write entries for everything that fails; people then fill in the reason and the link of each.
-
-    Raises:
-        FileFormatError: if the file cannot be written; what was there is unchanged.
-    """
-    files.write_atomically(path, [expected_text(results).encode(errors="replace")])
-
-
 def expected_text(results: Results) -> str:
-    """The entries as TOML, one for each way to fail; the same text for the same results."""
+    """Write entries for everything that fails as TOML, one for each way; people fill in the reason and the link."""
     groups: dict[tuple[str, str, str], list[TestResult]] = {}
     for test in results.tests:
         if test.outcome != "ok":
             groups.setdefault((test.runtime, test.outcome, test.explanation), []).append(test)
-    return _HEAD + "".join(_entry_text(tests, results) for tests in groups.values())
+    text = _HEAD + "".join(_entry_text(tests, results) for tests in groups.values())
+    return text.encode(errors="replace").decode()  # TOML has no escape for half a surrogate.
 
 
 def _entry_text(tests: Sequence[TestResult], results: Results) -> str:

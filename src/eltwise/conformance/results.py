@@ -255,15 +255,6 @@ def _hexadecimal(array: np.ndarray) -> list[str]:
     return [f"0x{pattern:0{digits}x}" for pattern in bits_of(array)]
 
 
-def write_results(results: Results, path: Path) -> None:
-    """Write results to a file.
-
-    Raises:
-        FileFormatError: if it cannot be written; what was there is unchanged.
-    """
-    files.write_atomically(path, [results_text(results).encode(errors="backslashreplace")])
-
-
 def results_text(results: Results) -> str:
     """Write results as JSON, a line a test; the same text for the same results."""
     head = {"format": results.format, "version": results.version} | plain(replace(results, tests=()))

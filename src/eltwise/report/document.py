@@ -5,11 +5,9 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 from eltwise.conformance.results import OUTCOMES, Results, TestResult
 from eltwise.core.errors import named
-from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.findings import RuntimeFinding, findings
 
@@ -33,15 +31,6 @@ function)."""
 
 
 _WIDTH = 150
-
-
-def write_document(results: Results, path: Path, source: str = "results.json") -> None:
-    """Write the document of some results to a file; the arguments are those of ``document``.
-
-    Raises:
-        FileFormatError: if it cannot be written; what was there is unchanged.
-    """
-    files.write_text(path, document(results, source))
 
 
 def document(results: Results, source: str = "results.json") -> str:

@@ -7,26 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from string import Template
 
 from eltwise.conformance.results import OUTCOMES, Results, TestResult
 from eltwise.core.fields import plain
-from eltwise.formats import files
 from eltwise.report import legend
 from eltwise.report.base import asset, document
 from eltwise.report.findings import findings
 
 _SCRIPTS = ("records.js", "matrix.js", "opened.js", "page.js")
-
-
-def write_page(results: Results, path: Path, source: str = "results.json") -> None:
-    """Write the page of some results to a file; the arguments are those of ``page``.
-
-    Raises:
-        FileFormatError: if it cannot be written; what was there is unchanged.
-    """
-    files.write_text(path, page(results, source))
 
 
 def page(results: Results, source: str = "results.json") -> str:
