@@ -13,7 +13,7 @@ from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, raise_all, shown
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats import files, registry
-from eltwise.formats.model_files import files_of
+from eltwise.formats.registry import files_of
 from eltwise.ir.graph import Graph, Origin
 from eltwise.model import Model, read, save
 from eltwise.passes.analysis import Analysis

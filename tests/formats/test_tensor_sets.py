@@ -203,8 +203,8 @@ ONE = {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
 X_AS_TEXT = b'"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}'
 
 ACCEPTED = [
-    (b"{" + X_AS_TEXT + b"," + X_AS_TEXT + b"}", "'x' is there twice"),
-    (b'{"__metadata__":{"a":"b","a":"c"},' + X_AS_TEXT + b"}", "'a' is there twice"),
+    (b"{" + X_AS_TEXT + b"," + X_AS_TEXT + b"}", "the name 'x' occurs twice"),
+    (b'{"__metadata__":{"a":"b","a":"c"},' + X_AS_TEXT + b"}", "the name 'a' occurs twice"),
     (b'{"x":["U8",[8],[0,8]]}', "the header is not that of a safetensors file"),
 ]
 """Headers that the safetensors library reads and guesses what they mean, and what is said of them."""

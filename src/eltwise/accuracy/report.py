@@ -11,7 +11,7 @@ from eltwise.accuracy.results import BOUND, FunctionAccuracy
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines
 from eltwise.core.fields import plain
-from eltwise.report.written import Written
+from eltwise.report.base import Written
 
 
 @dataclass(frozen=True, repr=False)

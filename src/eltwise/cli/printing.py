@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from eltwise.formats.reports import BaseReport
     from eltwise.report.annotations import Annotated
-    from eltwise.report.written import Written
+    from eltwise.report.base import Written
 
 _STDOUT = Path("-")
 Volume = Literal["", "quiet", "verbose"]

@@ -34,7 +34,7 @@ def record(
 ) -> None:
     """Run a model in a runtime and write its inputs and values, which `trace` takes in place of a runtime."""
     from eltwise.formats.files import check_outputs, unknown_ending
-    from eltwise.formats.model_files import files_of
+    from eltwise.formats.registry import files_of
     from eltwise.formats.tensor_files import parse_tensor_file
     from eltwise.model import read
     from eltwise.tracing.record import record as record_model

@@ -50,7 +50,7 @@ def run(
     json: bool,
 ) -> None:
     """Run a model on tensor files; on zarr stores, checkpoints and large .npy files block by block."""
-    from eltwise.formats.model_files import files_of
+    from eltwise.formats.registry import files_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, read_tensor_file, write_tensor_files
     from eltwise.model import load
 

@@ -73,7 +73,7 @@ def trace(
     from eltwise.comparison.tolerance import tolerance_files
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.formats.files import check_new_folder
-    from eltwise.formats.model_files import files_of
+    from eltwise.formats.registry import files_of
     from eltwise.formats.tensor_files import parse_tensor_file
     from eltwise.model import Model, read
     from eltwise.tracing.program import is_program, with_export

@@ -16,7 +16,7 @@ from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.border import public
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
-from eltwise.report.written import Written
+from eltwise.report.base import Written
 
 _MOST_SHOWN, _MOST_LISTED = 40, 8
 _MOST_CARDS, _WORST = 8, 3

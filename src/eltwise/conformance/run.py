@@ -33,8 +33,6 @@ _MOST_PROCESSES = 4
 _MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
 """So many cases are put into one model, which costs more than its nodes."""
 
-"""Called before each test: how many are done, how many there are, and which it is."""
-
 
 @dataclass(frozen=True)
 class Job:

@@ -27,8 +27,6 @@ from eltwise.version import VERSION
 
 MANIFEST = "manifest.json"
 
-"""Called before each test: how many are done, how many there are, and which it is."""
-
 _EXACT = b'{"rtol": 0.0, "atol": 0.0}\n'
 """What ONNX's backend tests read beside a model: no tolerance."""
 

@@ -19,6 +19,9 @@ _ErrorT = TypeVar("_ErrorT", bound=EltwiseError)
 _TRACER = "torch._dynamo"
 _UNTRACED = "_eltwise_untraced"
 
+_CHOICES = ("Chosen", "Extent", "Format", "Kind", "Severity", "TargetName")
+"""The annotations of one of several texts."""
+
 _KINDS: dict[str, tuple[Any, ...]] = {
     "str": (str,),
     "os.PathLike[str]": (os.PathLike,),
@@ -28,26 +31,16 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "float": (Real,),
     "None": (type(None),),
     "Sequence[str]": (Sequence, Set),
-    "Chosen": (str,),
-    "Extent": (str,),
-    "Format": (str,),
-    "Kind": (str,),
     "Progress": (Callable,),
-    "Severity": (str,),
-    "TargetName": (str,),
+    **dict.fromkeys(_CHOICES, (str,)),
 }
 """The annotations that are checked, alone and in unions; an argument with another one is checked by its function."""
 
 _NAMES = {
     "os.PathLike[str]": "path",
     "Sequence[str]": "several of these",
-    "Chosen": "str",
-    "Extent": "str",
-    "Format": "str",
-    "Kind": "str",
     "Progress": "function",
-    "Severity": "str",
-    "TargetName": "str",
+    **dict.fromkeys(_CHOICES, "str"),
 }
 
 

@@ -81,7 +81,7 @@ def from_json(annotation: type[T], data: bytes, where: str) -> T:
             type than the annotation; with ``where``, and the path of the field as the operand.
     """
     try:
-        value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_number)
+        value = json.loads(data.decode(), object_pairs_hook=unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"not JSON ({error})", where=where) from None
     return read(annotation, value, where)
@@ -96,7 +96,12 @@ def from_toml(annotation: type[T], data: bytes, where: str) -> T:
     return read(annotation, value, where)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, for ``object_pairs_hook``.
+
+    Raises:
+        ValueError: where a name occurs twice.
+    """
     values = dict(pairs)
     if len(values) != len(pairs):
         ((name, _count),) = Counter(name for name, _value in pairs).most_common(1)

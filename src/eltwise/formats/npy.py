@@ -167,11 +167,7 @@ def _is_written_raw(element_type: ElementType) -> bool:
 def npy_bytes(array: np.ndarray) -> bytes:
     """The content of an .npy file."""
     element_type = of_numpy(array.dtype)
-    native = array.astype(element_type.storage, copy=False)
-    named = native.view(f"V{native.itemsize}") if _is_written_raw(element_type) else native
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, named, version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
+    return npy_header(element_type, array.shape) + array.astype(element_type.storage, copy=False).tobytes()
 
 
 def npy_header(element_type: ElementType, shape: tuple[int, ...]) -> bytes:

@@ -122,3 +122,15 @@ def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
         from eltwise.formats.openvino.writer import write_openvino_file
 
         write_openvino_file(graph, path)
+
+
+def files_of(graph: Graph, path: Path) -> list[Path]:
+    """The file of a model, and those of its weights: the .bin of an IR, the external data of an ONNX model."""
+    if graph.origin.domain != "ai.onnx":
+        return [path, path.with_suffix(".bin")]
+    from eltwise.formats.onnx.external import data_files
+    from eltwise.formats.onnx.reader import OnnxFile
+
+    file = graph.message
+    data = data_files(file.model, file.folder) if isinstance(file, OnnxFile) and file.folder is not None else ()
+    return [path, *data]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
+from eltwise.core.fields import unique
 from eltwise.formats import files
 from eltwise.formats.file_tensors import OpenFile, of_file
 from eltwise.ir.tensors import Tensor
@@ -110,17 +110,23 @@ def open_checkpoint(path: Path, unreadable: dict[str, EltwiseError] | None = Non
         FileFormatError: where it is none of these, or a header is not what its file holds.
     """
     if files.is_folder(path):
-        indices = sorted(path.glob(f"*{INDEX}"))
-        if len(indices) == 1:
-            return _sharded(indices[0], unreadable)
+        index = index_in(path)
+        if index is not None:
+            return _sharded(index, unreadable)
         problem, allowed = "this folder is no checkpoint in shards", f"one file *{INDEX} in it"
-        raise FileFormatError(problem, where=str(path), got=f"{len(indices)} such files", allowed=allowed)
+        got = f"{len(list(path.glob(f'*{INDEX}')))} such files"
+        raise FileFormatError(problem, where=str(path), got=got, allowed=allowed)
     if path.name.endswith(INDEX):
         return _sharded(path, unreadable)
     if path.suffix.lower() != ".safetensors":
-        allowed = f".safetensors, {INDEX}"
-        raise FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+        raise files.unknown_ending(path, f".safetensors, {INDEX}")
     return _file(path)
+
+
+def index_in(folder: Path) -> Path | None:
+    """The one index of shards in a folder; None where there is none, or there are several."""
+    indices = list(folder.glob(f"*{INDEX}"))
+    return indices[0] if len(indices) == 1 else None
 
 
 def _file(path: Path) -> Checkpoint:
@@ -151,7 +157,7 @@ def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
         FileFormatError: for what that library accepts and only guesses: a name that is there twice, a tensor as a list.
     """
     try:
-        fields = json.loads(header.decode(), object_pairs_hook=_unique)
+        fields = json.loads(header.decode(), object_pairs_hook=unique)
         metadata = fields.pop("__metadata__", None) or {}
         entries = {
             name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"]) for name, entry in fields.items()
@@ -159,14 +165,6 @@ def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
     except (ValueError, TypeError, RecursionError) as error:
         raise FileFormatError(f"the header is not that of a safetensors file ({error})") from None
     return entries, metadata
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        (name, _count), *_others = Counter(name for name, _value in pairs).most_common(1)
-        raise ValueError(f"{name!r} is there twice")
-    return values
 
 
 def checked_header(header: bytes, size: int) -> dict[str, Entry]:

@@ -59,23 +59,6 @@ def write_submodel(
     Returns:
         The bytes of the file, and those of its weights where the format has them in a file of their own.
     """
-    submodel = _submodel(graph, nodes, inputs, results, fixed)
-    if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.writer import outside_of_graph, write_onnx
-
-        return write_onnx(replace(submodel, message=outside_of_graph(graph))), b""
-    from eltwise.formats.openvino.writer import write_layers
-
-    return write_layers(submodel, graph)
-
-
-def _submodel(
-    graph: Graph,
-    nodes: Sequence[Node],
-    inputs: Mapping[str, TensorType],
-    results: Sequence[str],
-    fixed: Mapping[str, Tensor],
-) -> Graph:
     produced = {value for node in nodes for value in node.outputs}
     renamed = {value: value + _INSIDE for value in produced & (inputs.keys() | fixed.keys())}
     read = {value for node in nodes for value in reads(node)}.union(results) - inputs.keys()
@@ -91,7 +74,7 @@ def _submodel(
         name, declared = renamed.get(value, value), types.get(value, UNKNOWN_TYPE)
         return Port(name, declared._replace(shape=UNKNOWN_RANK), name)
 
-    return replace(
+    submodel = replace(
         graph,
         inputs=tuple(Port(name, value_type, name) for name, value_type in inputs.items()),
         outputs=tuple(map(output, results)),
@@ -101,3 +84,10 @@ def _submodel(
         input_order=tuple(inputs),
         declared=(),
     )
+    if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.writer import outside_of_graph, write_onnx
+
+        return write_onnx(replace(submodel, message=outside_of_graph(graph))), b""
+    from eltwise.formats.openvino.writer import write_layers
+
+    return write_layers(submodel, graph)

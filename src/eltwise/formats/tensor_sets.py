@@ -22,7 +22,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
-from eltwise.formats.safetensors_files import INDEX, open_checkpoint
+from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.tensors import Source, Tensor, TensorSet, Transposed, of_array
@@ -88,9 +88,9 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
 
     if zarr_stores.is_store(path):
         return _zarr(path, raw_type)
-    indices = sorted(path.glob(f"*{INDEX}"))
-    if len(indices) == 1:
-        return _safetensors(indices[0])
+    index = index_in(path)
+    if index is not None:
+        return _safetensors(index)
     tensors = TensorSet(str(path))
     inside = [file.relative_to(path) for file in _files_of(path)]
     stems = Counter(file.with_suffix("") for file in inside)

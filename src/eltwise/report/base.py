@@ -14,6 +14,7 @@ from importlib.resources import files as package_files
 from string import Template
 
 from eltwise.core.escaping import on_one_line
+from eltwise.formats.reports import BaseReport, RecordT
 
 MOST_LISTED = 5000
 """So many lines of a list or a table are shown."""
@@ -146,3 +147,19 @@ def fold(summary: str, content: str, *, is_open: bool = False, kind: str = "") -
     """A part that opens and closes; both texts are HTML. With a kind it is a record that a filter may hide."""
     opened = (f' class="record" data-kind="{kind}"' if kind else "") + (" open" if is_open else "")
     return f'<details{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'
+
+
+class Written(BaseReport[RecordT]):
+    """A report with a page."""
+
+    def page_content(self) -> tuple[str, str]:
+        """The title of its page, as text, and the content, as HTML."""
+        raise NotImplementedError
+
+    def _page(self) -> str:
+        title, content = self.page_content()
+        return document(title, f"<main>\n{content}\n</main>", scripts=("filter.js",))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return part(self.page_content()[1])

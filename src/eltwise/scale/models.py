@@ -9,7 +9,7 @@ from pathlib import Path
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.formats.file_states import States, state
-from eltwise.formats.model_files import files_of
+from eltwise.formats.registry import files_of
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files

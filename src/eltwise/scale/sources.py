@@ -12,7 +12,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
-from eltwise.formats.safetensors_files import INDEX
+from eltwise.formats.safetensors_files import INDEX, index_in
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, open_store
 from eltwise.ir.tensors import TensorSet
@@ -175,7 +175,7 @@ def _check_array(text: str, tensors: TensorSet) -> None:
 def is_checkpoint(path: Path) -> bool:
     """Whether it is a safetensors file, an index of shards, or a folder with one."""
     if path.is_dir():
-        return len(list(path.glob(f"*{INDEX}"))) == 1
+        return index_in(path) is not None
     return path.suffix.lower() == ".safetensors" or path.name.endswith(INDEX)
 
 

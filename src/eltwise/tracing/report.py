@@ -18,7 +18,7 @@ from eltwise.faults.families import REFUSED, UNEXPLAINED
 from eltwise.formats import files
 from eltwise.formats.registry import of_bytes
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation
-from eltwise.report.written import Written
+from eltwise.report.base import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model_explorer import node_data
 from eltwise.tracing.page import content

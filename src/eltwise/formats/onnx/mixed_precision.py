@@ -18,7 +18,8 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.float_types import rounded_tensor, set_attributes
 from eltwise.formats.onnx.inference import infer_types
 from eltwise.formats.onnx.messages import walk
-from eltwise.formats.onnx.reader import OnnxFile, read_model_proto
+from eltwise.formats.onnx.nodes import subgraphs
+from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
 
@@ -61,7 +62,7 @@ class Narrowing:
     def graph_with(self, retained: Collection[int]) -> Graph:
         """The model in float16, but for some nodes that may be and those that may not."""
         model = ModelProto.FromString(self.model.SerializeToString())
-        path = self.graph.message.folder if isinstance(self.graph.message, OnnxFile) else None
+        path = folder_of(self.graph)
         narrow = {number: ports for number, ports in self.ports.items() if number not in retained}
         wide = self._read_as_float32(narrow)
         input_names = {value.name for value in model.graph.input}
@@ -100,11 +101,7 @@ class Narrowing:
 
     def _ports_of(self, node: NodeProto) -> tuple[frozenset[int], frozenset[int]] | None:
         """Which inputs and outputs of a node are float16 then; None for one that must stay as it is."""
-        if (
-            node.domain not in ("", "ai.onnx")
-            or node.op_type in _WITH_VALUES
-            or any(one.HasField("g") or one.graphs for one in node.attribute)
-        ):
+        if node.domain not in ("", "ai.onnx") or node.op_type in _WITH_VALUES or any(subgraphs(node)):
             return None
         try:
             schema = defs.get_schema(node.op_type, self.graph.origin.opset, "")
@@ -138,12 +135,9 @@ class Narrowing:
 
 def _captured(node: NodeProto) -> Iterator[str]:
     """What the nodes in the bodies of a node read."""
-    for attribute in node.attribute:
-        for body in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            for message in walk(body):
-                if isinstance(message, NodeProto):
-                    yield from message.input
-            yield from (value.name for value in body.output)
+    for _name, body in subgraphs(node):
+        yield from (name for one in walk(body) if isinstance(one, NodeProto) for name in one.input)
+        yield from (value.name for value in body.output)
 
 
 def _cast(name: str, *, is_narrow: bool) -> NodeProto:
