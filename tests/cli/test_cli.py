@@ -19,7 +19,6 @@ from onnx import helper, numpy_helper
 
 from eltwise.cli import COMMANDS, app
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 Cli = Callable[..., tuple[int, str, str]]
@@ -124,12 +123,12 @@ def test_show_says_what_changed(cli: Cli) -> None:
     assert "Sub-7, Sub-13, Sub-14; the newest is Sub-14" in cli("show", "Sub-8")[2]
 
 
-@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
-def test_show_knows_every_operator_version(cli: Cli, schema: ElementwiseSchema) -> None:
-    code, out, err = cli("show", schema)
-    assert (code, err) == (0, "")
-    assert str(schema.expression()) in out
-    assert ("bool" in out.partition("result")[2].partition("\n")[0]) == schema.expression().gives_booleans
+def test_show_knows_every_operator_version(cli: Cli) -> None:
+    for schema in registry.ELEMENTWISE:
+        code, out, err = cli("show", schema)
+        assert (code, err) == (0, "")
+        assert str(schema.expression()) in out
+        assert ("bool" in out.partition("result")[2].partition("\n")[0]) == schema.expression().gives_booleans
 
 
 def test_infer(cli: Cli) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,6 @@ from eltwise.oracle.hard_values import hard_values
 from support.operands import NUMBERS
 
 NUMERIC = [each for each in TYPES if each.is_numeric and each.bits <= 16]
-EVERY = pytest.mark.parametrize("primitive", PRIMITIVES.values(), ids=lambda primitive: primitive.name)
 
 
 def takes(primitive: Primitive, element_type: ElementType) -> bool:
@@ -48,67 +49,62 @@ def of_ints(values: np.ndarray, element_type: ElementType) -> list[int]:
     return [int(value) for value in values.astype(element_type.storage)]
 
 
-@EVERY
-@pytest.mark.parametrize("element_type", NUMERIC, ids=str)
-def test_whether_operands_may_change_places_is_true(primitive: Primitive, element_type: ElementType) -> None:
-    if primitive.arity != 2 or not takes(primitive, element_type) or primitive.divides:
-        assert not primitive.commutes or primitive.arity == 2
-        return
-    a, b = pairs(primitive, element_type)
-    assert oracle.same_bits(exact(primitive, a, b), exact(primitive, b, a)) == primitive.commutes
+def test_whether_operands_may_change_places_is_true() -> None:
+    for primitive, element_type in product(PRIMITIVES.values(), NUMERIC):
+        if primitive.arity != 2 or not takes(primitive, element_type) or primitive.divides:
+            assert not primitive.commutes or primitive.arity == 2
+            continue
+        a, b = pairs(primitive, element_type)
+        assert oracle.same_bits(exact(primitive, a, b), exact(primitive, b, a)) == primitive.commutes
 
 
-@EVERY
-@pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
-def test_the_range_holds_every_exact_result_and_is_tight(primitive: Primitive, element_type: ElementType) -> None:
+def test_the_range_holds_every_exact_result_and_is_tight() -> None:
     """In int32 nothing of 4 bits wraps, so that the oracle's results there are the exact ones."""
-    if not takes(primitive, element_type) or primitive.result == "boolean":
-        return
-    operands = [
-        operand.astype(np.int32) if operand.dtype != bool else operand for operand in all_of(primitive, element_type)
-    ]
-    results = exact(primitive, *operands)
-    own = Interval(*element_type.limits)
-    found = primitive.value_range(*[own] * primitive.arity)
-    assert found.low <= results.min()
-    assert results.max() <= found.high
-    if not primitive.name.startswith(("bitwise", "shift")):  # Of these it is what a few more bits hold.
-        assert found.high - found.low <= 2 * (int(results.max()) - int(results.min())) + 1
+    for primitive, element_type in product(PRIMITIVES.values(), (INT4, UINT4)):
+        if not takes(primitive, element_type) or primitive.result == "boolean":
+            continue
+        operands = all_of(primitive, element_type)
+        results = exact(primitive, *(each if each.dtype == bool else each.astype(np.int32) for each in operands))
+        own = Interval(*element_type.limits)
+        found = primitive.value_range(*[own] * primitive.arity)
+        assert found.low <= results.min()
+        assert results.max() <= found.high
+        if not primitive.name.startswith(("bitwise", "shift")):  # Of these it is what a few more bits hold.
+            assert found.high - found.low <= 2 * (int(results.max()) - int(results.min())) + 1
 
 
-@EVERY
-@pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
-def test_what_is_modular_does_not_see_what_wrapped(primitive: Primitive, element_type: ElementType) -> None:
-    if not takes(primitive, element_type) or primitive.name.startswith("shift"):  # They count the bits of their type.
-        return
-    operands = all_of(primitive, element_type)
-    wide = [
-        operand if operand.dtype == bool else operand.astype(np.int32) + 16 * (1 + index)
-        for index, operand in enumerate(operands)
-    ]
-    if primitive.divides:
-        wide = [np.where(operand == 0, 16, operand) for operand in wide]
-    narrow = exact(primitive, *operands)
-    seen = exact(primitive, *wide)
-    same = seen if primitive.result == "boolean" else seen.astype(np.int8).astype(element_type.storage)
-    is_trivial = primitive.name in ("absolute", "relu", "prelu") and element_type.kind == "unsigned"
-    assert oracle.same_bits(same, narrow) == (primitive.is_modular or is_trivial)
-
-
-@EVERY
-def test_what_rounds_is_what_a_wider_type_shows(primitive: Primitive) -> None:
-    """A result that needs rounding differs from the wide one somewhere, one that does not is equal everywhere."""
-    if not takes(primitive, FLOAT16) or primitive.is_real:
-        assert primitive.rounds == (primitive.is_real and not primitive.widens)
-        return
-    operands = pairs(primitive, FLOAT16)
-    with np.errstate(all="ignore"):
-        wide = exact(primitive, *(each if each.dtype == bool else each.astype(np.float32) for each in operands))
+def test_what_is_modular_does_not_see_what_wrapped() -> None:
+    for primitive, element_type in product(PRIMITIVES.values(), (INT4, UINT4)):
+        if not takes(primitive, element_type) or primitive.name.startswith("shift"):  # They count bits.
+            continue
+        operands = all_of(primitive, element_type)
+        wide = [
+            operand if operand.dtype == bool else operand.astype(np.int32) + 16 * (1 + index)
+            for index, operand in enumerate(operands)
+        ]
+        if primitive.divides:
+            wide = [np.where(operand == 0, 16, operand) for operand in wide]
         narrow = exact(primitive, *operands)
-        assert oracle.same_bits(narrow.astype(wide.dtype), wide) == (not primitive.rounds)
-        if primitive.result == "same":
-            assert FLOAT32.digits >= 2 * FLOAT16.digits + 2
-            assert oracle.same_bits(wide.astype(np.float16), narrow)
+        seen = exact(primitive, *wide)
+        same = seen if primitive.result == "boolean" else seen.astype(np.int8).astype(element_type.storage)
+        is_trivial = primitive.name in ("absolute", "relu", "prelu") and element_type.kind == "unsigned"
+        assert oracle.same_bits(same, narrow) == (primitive.is_modular or is_trivial)
+
+
+def test_what_rounds_is_what_a_wider_type_shows() -> None:
+    """A result that needs rounding differs from the wide one somewhere, one that does not is equal everywhere."""
+    for primitive in PRIMITIVES.values():
+        if not takes(primitive, FLOAT16) or primitive.is_real:
+            assert primitive.rounds == (primitive.is_real and not primitive.widens)
+            continue
+        operands = pairs(primitive, FLOAT16)
+        with np.errstate(all="ignore"):
+            wide = exact(primitive, *(each if each.dtype == bool else each.astype(np.float32) for each in operands))
+            narrow = exact(primitive, *operands)
+            assert oracle.same_bits(narrow.astype(wide.dtype), wide) == (not primitive.rounds)
+            if primitive.result == "same":
+                assert FLOAT32.digits >= 2 * FLOAT16.digits + 2
+                assert oracle.same_bits(wide.astype(np.float16), narrow)
 
 
 def all_of(primitive: Primitive, element_type: ElementType) -> list[np.ndarray]:
@@ -162,20 +158,22 @@ def test_the_notation() -> None:
     assert all(text == expected for text, expected in texts.items()), texts
 
 
-@pytest.mark.parametrize("name", [one.name for one in PRIMITIVES.values() if one.operands == ("T", "T")])
-@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
-def test_one_operand_of_a_primitive_of_two_is_the_result_or_refused(name: str, element_type: ElementType) -> None:
-    if not PRIMITIVES[name].idempotent:
-        with pytest.raises(ValueError, match=f"{name} takes at least 2 operands"):
-            expression_of(name, 1)
-        return
-    if not takes(PRIMITIVES[name], element_type):
-        return
-    values = hard_values(element_type)
-    (step,) = expression_of(name, 1).steps
-    with np.errstate(all="ignore"):
-        result = step.definition.numpy_function(element_type)(values, values)
-    assert same_bits(result.astype(values.dtype), values)  # NumPy computes types of 4 bits in 8.
+OF_TWO = [one.name for one in PRIMITIVES.values() if one.operands == ("T", "T")]
+
+
+def test_one_operand_of_a_primitive_of_two_is_the_result_or_refused() -> None:
+    for name, element_type in product(OF_TWO, filter(lambda each: each.is_numeric, TYPES)):
+        if not PRIMITIVES[name].idempotent:
+            with pytest.raises(ValueError, match=f"{name} takes at least 2 operands"):
+                expression_of(name, 1)
+            continue
+        if not takes(PRIMITIVES[name], element_type):
+            continue
+        values = hard_values(element_type)
+        (step,) = expression_of(name, 1).steps
+        with np.errstate(all="ignore"):
+            result = step.definition.numpy_function(element_type)(values, values)
+        assert same_bits(result.astype(values.dtype), values)  # NumPy computes types of 4 bits in 8.
 
 
 def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are_right() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import onnx
 import pytest
@@ -65,15 +66,14 @@ def schema_of(schema: OpSchema) -> onnx.defs.OpSchema:
     return onnx.defs.get_schema(schema.name, schema.version, "")
 
 
-@pytest.mark.parametrize("opset", range(1, NEWEST + 1))
-@pytest.mark.parametrize("name", OPERATORS)
-def test_an_opset_selects_the_version_that_onnx_selects(name: str, opset: int) -> None:
-    schema = registry.resolve("ai.onnx", name, opset)
-    if schema is None:
-        assert not onnx.defs.has(name, opset, "") or (name, newest(name, opset)) in UNSUPPORTED
-        return
-    assert schema.version == onnx.defs.get_schema(name, opset, "").since_version
-    assert schema.last is None or opset <= schema.last
+def test_an_opset_selects_the_version_that_onnx_selects() -> None:
+    for name, opset in product(OPERATORS, range(1, NEWEST + 1)):
+        schema = registry.resolve("ai.onnx", name, opset)
+        if schema is None:
+            assert not onnx.defs.has(name, opset, "") or (name, newest(name, opset)) in UNSUPPORTED
+            continue
+        assert schema.version == onnx.defs.get_schema(name, opset, "").since_version
+        assert schema.last is None or opset <= schema.last
 
 
 def test_the_tables_reach_to_the_newest_opset_of_onnx() -> None:
@@ -94,44 +94,45 @@ def test_every_element_wise_operator_runs_or_is_named_with_the_reason() -> None:
     assert not runs & UNSUPPORTED_OPERATORS.keys()
 
 
-@pytest.mark.parametrize("schema", VERSIONS, ids=str)
-def test_the_attributes_are_those_of_the_schema(schema: OpSchema) -> None:
-    published = schema_of(schema)
-    assert set(schema.attribute_names) == set(published.attributes)
-    for attribute in schema.attributes:
-        theirs = published.attributes[attribute.name]
-        assert attribute.required == theirs.required
-        assert attribute.kind in KINDS[theirs.type]
-        default = onnx.helper.get_attribute_value(theirs.default_value) if theirs.default_value.name else None
-        mine = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
-        is_unlimited = isinstance(mine, float) and math.isinf(mine)
-        assert (default is None and is_unlimited) or mine == default
+def test_the_attributes_are_those_of_the_schema() -> None:
+    for schema in VERSIONS:
+        published = schema_of(schema)
+        assert set(schema.attribute_names) == set(published.attributes)
+        for attribute in schema.attributes:
+            theirs = published.attributes[attribute.name]
+            assert attribute.required == theirs.required
+            assert attribute.kind in KINDS[theirs.type]
+            default = onnx.helper.get_attribute_value(theirs.default_value) if theirs.default_value.name else None
+            mine = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
+            is_unlimited = isinstance(mine, float) and math.isinf(mine)
+            assert (default is None and is_unlimited) or mine == default
 
 
-@pytest.mark.parametrize("schema", VERSIONS, ids=str)
-def test_the_operands_are_those_of_the_schema(schema: OpSchema) -> None:
-    inputs = schema_of(schema).inputs
-    assert [operand.lower() for operand in schema.operands] == [theirs.name.lower() for theirs in inputs]
-    required = [theirs for theirs in inputs if theirs.option != onnx.defs.OpSchema.FormalParameterOption.Optional]
-    assert schema.required_operands == len(required)
-    options = {theirs.option for theirs in inputs}
-    assert schema.is_variadic == (onnx.defs.OpSchema.FormalParameterOption.Variadic in options)
+def test_the_operands_are_those_of_the_schema() -> None:
+    for schema in VERSIONS:
+        inputs = schema_of(schema).inputs
+        assert [operand.lower() for operand in schema.operands] == [theirs.name.lower() for theirs in inputs]
+        required = [theirs for theirs in inputs if theirs.option != onnx.defs.OpSchema.FormalParameterOption.Optional]
+        assert schema.required_operands == len(required)
+        options = {theirs.option for theirs in inputs}
+        assert schema.is_variadic == (onnx.defs.OpSchema.FormalParameterOption.Variadic in options)
 
 
-@pytest.mark.parametrize("schema", VERSIONS, ids=str)
-def test_the_types_are_those_of_the_schema_that_run_here(schema: OpSchema) -> None:
-    published = schema_of(schema)
-    constraints = {c.type_param_str: set(c.allowed_type_strs) for c in published.type_constraints}
-    others = getattr(schema, "other_types", ())
-    main = others.index(None) if others else 0
-    of_operands, of_result = published.inputs[main : main + 1], published.outputs
-    gives_booleans = isinstance(schema, ElementwiseSchema) and schema.expression().gives_booleans
-    if (schema.name, schema.version) in FLOATS_ONLY:
-        return
-    for parameter in (*of_operands, *(() if gives_booleans else of_result)):
-        assert set(schema.types) == {TYPE_NAMES[name] for name in constraints[parameter.type_str] if name in TYPE_NAMES}
-    if gives_booleans:
-        assert constraints[of_result[0].type_str] == {"tensor(bool)"}
+def test_the_types_are_those_of_the_schema_that_run_here() -> None:
+    for schema in VERSIONS:
+        published = schema_of(schema)
+        constraints = {c.type_param_str: set(c.allowed_type_strs) for c in published.type_constraints}
+        others = getattr(schema, "other_types", ())
+        main = others.index(None) if others else 0
+        of_operands, of_result = published.inputs[main : main + 1], published.outputs
+        gives_booleans = isinstance(schema, ElementwiseSchema) and schema.expression().gives_booleans
+        if (schema.name, schema.version) in FLOATS_ONLY:
+            continue
+        for parameter in (*of_operands, *(() if gives_booleans else of_result)):
+            allowed = constraints[parameter.type_str] & TYPE_NAMES.keys()
+            assert set(schema.types) == {TYPE_NAMES[name] for name in allowed}, schema
+        if gives_booleans:
+            assert constraints[of_result[0].type_str] == {"tensor(bool)"}
 
 
 def test_every_row_has_a_name_of_its_own() -> None:
@@ -150,20 +151,20 @@ def test_names_that_both_domains_have_say_the_domain() -> None:
     assert registry.find("LessEqual-1").domain == "openvino"
 
 
-@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
-def test_a_qualified_name_is_always_known(schema: ElementwiseSchema) -> None:
-    for domain in {"ai.onnx": ("onnx", "ai.onnx"), "openvino": ("openvino",)}[schema.domain]:
-        assert registry.find(f"{domain}.{schema.name}-{schema.version}") is schema
-    assert registry.find(str(schema)) is schema
+def test_a_qualified_name_is_always_known() -> None:
+    for schema in registry.ELEMENTWISE:
+        for domain in {"ai.onnx": ("onnx", "ai.onnx"), "openvino": ("openvino",)}[schema.domain]:
+            assert registry.find(f"{domain}.{schema.name}-{schema.version}") is schema
+        assert registry.find(str(schema)) is schema
 
 
-@pytest.mark.parametrize("schema", registry.ELEMENTWISE, ids=str)
-def test_a_name_without_its_version_names_the_versions(schema: ElementwiseSchema) -> None:
-    own = [each for each in registry.ELEMENTWISE if (each.name, each.domain) == (schema.name, schema.domain)]
-    newest = max(own, key=lambda each: each.version)
-    for name in (schema.name, schema.name.lower(), f"{schema.name}-99", f"{schema.domain}.{schema.name}"):
-        with pytest.raises(NameUnknownError) as caught:
-            registry.find(name)
-        assert {str(each) for each in own} <= set(caught.value.allowed.split(", "))
-        if "." in name:
-            assert caught.value.hint == f"the newest is {newest}"
+def test_a_name_without_its_version_names_the_versions() -> None:
+    for schema in registry.ELEMENTWISE:
+        own = [each for each in registry.ELEMENTWISE if (each.name, each.domain) == (schema.name, schema.domain)]
+        newest = max(own, key=lambda each: each.version)
+        for name in (schema.name, schema.name.lower(), f"{schema.name}-99", f"{schema.domain}.{schema.name}"):
+            with pytest.raises(NameUnknownError) as caught:
+                registry.find(name)
+            assert {str(each) for each in own} <= set(caught.value.allowed.split(", "))
+            if "." in name:
+                assert caught.value.hint == f"the newest is {newest}"
