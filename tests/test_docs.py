@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import os
 import re
 import shlex
@@ -21,6 +20,7 @@ from eltwise.faults.families import FAMILIES
 from eltwise.ops import registry
 from eltwise.passes.opset_changes import STEPS
 from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
+from support.scripts import script
 
 ROOT = Path(__file__).parent.parent
 GENERATED = ROOT / "docs" / "conformance.md"
@@ -136,12 +136,7 @@ def test_the_diff_of_an_operator_is_in_the_sources() -> None:
 
 def site() -> ModuleType:
     pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/site.py")
 
 
 def test_the_page_of_operators_lists_the_registry() -> None:

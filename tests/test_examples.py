@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.formats.tensor_files import parse_tensor_file, read_tensor_file
 from eltwise.ops import registry
+from support.scripts import script
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PUBLISHED = json.loads((EXAMPLES / "published.json").read_text())["cases"]
@@ -26,16 +25,6 @@ AS_PRINTED = 1.5e-8  # The texts print eight decimals of x, of y and of z, so th
 # The shapes that the texts of Sub-1 and Sub-6 give as supported with broadcast=1, and those of the OpenVINO texts.
 LEGACY = [((), None), ((1, 1), None), ((5,), None), ((4, 5), None), ((3, 4), 1), ((2,), 0)]
 OPENVINO = [("none", (256, 56), (256, 56), (256, 56)), ("numpy", (8, 1, 6, 1), (7, 1, 5), (8, 7, 6, 5))]
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
@@ -103,7 +92,7 @@ def test_every_example_model_gives_what_is_known(entry: dict[str, Any]) -> None:
 
 
 def test_the_example_models_are_what_their_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    maker = script("make_models")
+    maker = script("examples/make_models.py")
     monkeypatch.setattr(maker, "HERE", tmp_path)
     monkeypatch.setattr(maker, "MODELS", tmp_path / "models")
     (tmp_path / "published.json").write_text((EXAMPLES / "published.json").read_text())
@@ -128,7 +117,7 @@ def test_the_oracle_agrees_with_the_texts() -> None:
 def test_the_demonstration_of_files_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["demo_scale.py", str(tmp_path / "demo")])
     monkeypatch.setenv("PYTHONPATH", str(Path(eltwise.__file__).parents[1]))
-    assert script("demo_scale").main() == 0
+    assert script("examples/demo_scale.py").main() == 0
     names = ("c.zarr", "on-a-cluster.zarr", "squared.zarr")
     results = [np.asarray(zarr.open_array(str(tmp_path / "demo" / name))[...]) for name in names]
     assert results[0].any()

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import onnx
 import pytest
 
+from support.scripts import script
+
 ROOT = Path(__file__).parent.parent
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fault_reports", ROOT / "docs" / "fault_reports.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = script()
+SCRIPT = script("docs/fault_reports.py")
 REPORTS = SCRIPT.reports()
 
 

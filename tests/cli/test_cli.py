@@ -79,20 +79,6 @@ def test_apply(cli: Cli, tmp_path: Path) -> None:
     assert cli("apply", "SquaredDifference-1", a, f"{b}:y", *pdpd)[1] == "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n"
 
 
-def test_an_input_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "a.npy"
-    np.save(path, np.array([1, 2], np.float32))
-    before = path.read_bytes()
-    (tmp_path / "link.npy").symlink_to(path)
-    model = onnx_file(tmp_path / "m.onnx", [helper.make_node("Sub", ["x", "y"], ["z"])])
-    for output in (path, tmp_path / "link.npy"):
-        for command in (["apply", "Sub-7", path, path], ["run", model, "-i", f"x={path}", "-i", f"y={path}"]):
-            code, out, err = cli(*command, "-o", output)
-            assert (code, out) == (2, "")
-            assert "the output would replace an input; choose another name" in err
-    assert path.read_bytes() == before
-
-
 def test_apply_to_raw_bytes_of_a_type_that_is_said(cli: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([7, -8], ml_dtypes.int4))
     operands = (tmp_path / "a.npy", tmp_path / "a.npy")

@@ -24,12 +24,10 @@ import eltwise
 from eltwise.scale import blocks
 from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
-from eltwise.scale.file_target import FileTarget
 from eltwise.scale.journal import JobIdentity, open_journal
-from eltwise.scale.zarr_target import ZarrTarget
 from support.onnx_models import model, node, value
 from support.peak import PEAK_KIB
-from support.stores import chunk_files, read, store, wait_for
+from support.stores import Stop, chunk_files, read, store, unfinished, wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -187,10 +185,6 @@ def test_shards(cli: Cli, tmp_path: Path, seed: int) -> None:
     }
 
 
-class Stop(BaseException):
-    """What a test ends a job with."""
-
-
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the blocks that are computed."""
@@ -321,13 +315,11 @@ def test_a_target_that_another_process_writes_is_refused(
 
 
 def test_a_part_that_is_gone_is_written_again(
-    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     a = store(tmp_path / "a.zarr", operands[0])
-    monkeypatch.setattr(FileTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-    with pytest.raises(Stop):
+    with unfinished():
         apply_files(eltwise.operator("Subtract-1"), [str(a), str(a)], str(tmp_path / "c.npy"))
-    monkeypatch.undo()
     (tmp_path / ".c.npy.eltwise" / "data").unlink()
     assert cli("apply", "Subtract-1", a, a, "-o", tmp_path / "c.npy") == (0, "", "")
     assert not read(tmp_path / "c.npy").any()
@@ -397,17 +389,12 @@ def test_a_corrupt_chunk_is_named_and_the_rest_is_kept(
     assert read(tmp_path / output).tobytes() == eltwise.subtract(*operands).tobytes()
 
 
-def test_other_operands_do_not_resume_a_job(
-    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_operands_do_not_resume_a_job(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, "npy", values) for name, values in zip("ab", operands, strict=True))
     other = store(tmp_path / "other.zarr", operands[0])
-    for target in (FileTarget, ZarrTarget):
-        monkeypatch.setattr(target, "finish", lambda _self: (_ for _ in ()).throw(Stop))
     for output in ("c.npy", "c.zarr"):
-        with pytest.raises(Stop):
+        with unfinished():
             apply_files(eltwise.operator("Subtract-1"), [str(a), str(b)], str(tmp_path / output))
-    monkeypatch.undo()
     for given in ((a, other), (other, b)):
         for output in ("c.npy", "c.zarr"):
             code, _out, err = cli("apply", "Subtract-1", *given, "-o", tmp_path / output)

@@ -13,19 +13,17 @@ import numpy as np
 import onnx
 import pytest
 import zarr
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.scale import blocks
 from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
-from eltwise.scale.file_target import FileTarget
 from eltwise.scale.jobs import Resources
 from eltwise.scale.models import run_files
-from eltwise.scale.zarr_target import ZarrTarget
 from support.onnx_models import model, node, value
-from support.stores import store
+from support.stores import read, store, unfinished
 
 Cli = Callable[..., tuple[int, str, str]]
 Write = Callable[[Path, np.ndarray], str]
@@ -80,10 +78,6 @@ KINDS: dict[str, Write] = {
 }
 
 
-class Stop(BaseException):
-    """What a test ends a job with."""
-
-
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 124)
@@ -100,14 +94,6 @@ def targets(kind: str, folder: Path) -> list[str]:
     if kind in ("safetensors", "shards"):
         return [str(folder / "c.safetensors")]
     return [str(folder / "c.npy"), str(folder / "c.zarr"), f"{MEMORY}{folder}/c.zarr"]
-
-
-def read(target: str) -> np.ndarray:
-    if target.endswith(".npy"):
-        return np.asarray(np.load(target))
-    if target.endswith(".safetensors"):
-        return load_file(target)["x"]
-    return np.asarray(zarr.open_array(target, mode="r")[...])
 
 
 def exists(target: str) -> bool:
@@ -156,17 +142,12 @@ def with_change(change: Callable[[], None]) -> Callable[..., np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_before_a_job_goes_on(
-    kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_before_a_job_goes_on(kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     old, new = contents
     for target in targets(kind, tmp_path):
         path = KINDS[kind](tmp_path, old)
-        with monkeypatch.context() as patched:
-            for each in (FileTarget, ZarrTarget):
-                patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-            with pytest.raises(Stop):
-                apply(path, target)
+        with unfinished():
+            apply(path, target)
         assert not exists(target)
         replaced(path, lambda: KINDS[kind](tmp_path, new))
         outcome = apply(path, target)
@@ -301,7 +282,6 @@ def test_a_finished_block_that_changed_on_disk_is_computed_again(
     length: int,
     contents: tuple[np.ndarray, np.ndarray],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The bytes of a block are others, or, of a chunk, fewer."""
     import fsspec
@@ -309,11 +289,8 @@ def test_a_finished_block_that_changed_on_disk_is_computed_again(
     is_checkpoint = output.endswith(".safetensors")
     path = KINDS["safetensors" if is_checkpoint else "not compressed"](tmp_path, contents[0])
     target = output.replace("damage", f"damage{length}") if "://" in output else str(tmp_path / output)
-    with monkeypatch.context() as patched:
-        for each in (FileTarget, ZarrTarget):
-            patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-        with pytest.raises(Stop):
-            apply(path, target)
+    with unfinished():
+        apply(path, target)
     folder = tmp_path / f".{output}.eltwise" / "data"
     if "://" in target:
         system, root = fsspec.core.url_to_fs(target)
@@ -357,14 +334,10 @@ def test_a_forged_journal_is_refused(
     forged: Callable[[bytes], bytes],
     contents: tuple[np.ndarray, np.ndarray],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, target = KINDS["not compressed"](tmp_path, contents[0][:, :1]), tmp_path / output
-    with monkeypatch.context() as patched:
-        for each in (FileTarget, ZarrTarget):
-            patched.setattr(each, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-        with pytest.raises(Stop):
-            apply(path, str(target))
+    with unfinished():
+        apply(path, str(target))
     journal = tmp_path / f".{output}.eltwise" / "journal"
     head, *lines = journal.read_bytes().split(b"\n")
     journal.write_bytes(b"\n".join([head, forged(lines[0]), *lines[1:]]))
@@ -491,7 +464,6 @@ def test_damaged_chunks_of_a_target_are_read_within_limits(
     is_complete: bool,
     contents: tuple[np.ndarray, np.ndarray],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     blosc = [{"name": "blosc", "configuration": {"cname": "lz4"}}]
     path = str(store(tmp_path / "a.zarr", contents[0], compressors=blosc))
@@ -500,10 +472,8 @@ def test_damaged_chunks_of_a_target_are_read_within_limits(
     if is_complete:
         assert cli(*command)[0] == 0
     else:
-        with monkeypatch.context() as patched:
-            patched.setattr(ZarrTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-            with pytest.raises(Stop):
-                apply(path, str(target))
+        with unfinished():
+            apply(path, str(target))
     damage((target if is_complete else staged) / "c" / "1" / "2")
     code, _out, err = cli(*command)
     assert err.count("\n") == 1
@@ -532,13 +502,11 @@ def test_a_target_of_a_pipe_or_a_device_does_not_hang(
 
 
 def test_a_staged_store_that_is_a_link_is_not_followed(
-    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     path, target = KINDS["zarr 3"](tmp_path, contents[0]), tmp_path / "c.zarr"
-    with monkeypatch.context() as patched:
-        patched.setattr(ZarrTarget, "finish", lambda _self: (_ for _ in ()).throw(Stop))
-        with pytest.raises(Stop):
-            apply(path, str(target))
+    with unfinished():
+        apply(path, str(target))
     staged = tmp_path / ".c.zarr.eltwise" / "data"
     staged.rename(tmp_path / "other")
     staged.symlink_to(tmp_path / "other")

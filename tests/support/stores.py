@@ -1,14 +1,20 @@
-"""Zarr stores on disk, and waiting for what other processes write into them."""
+"""Zarr stores on disk, waiting for what other processes write into them, and jobs that are ended before their end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import zarr
+from safetensors.numpy import load_file
+
+from eltwise.scale.file_target import FileTarget
+from eltwise.scale.zarr_target import ZarrTarget
 
 
 def store(path: Path, values: np.ndarray, chunks: Any = (5, 7), **options: Any) -> Path:
@@ -19,6 +25,8 @@ def store(path: Path, values: np.ndarray, chunks: Any = (5, 7), **options: Any) 
 
 def read(path: Path | str) -> np.ndarray:
     text = str(path)
+    if text.endswith(".safetensors"):
+        return load_file(text)["x"]
     return np.load(text) if text.endswith(".npy") else np.asarray(zarr.open_array(text, mode="r")[...])
 
 
@@ -36,3 +44,21 @@ def chunk_files(path: Path) -> dict[str, tuple[int, int]]:
         if file.is_file() and file.suffix != ".partial":
             found[file.relative_to(path).as_posix()] = (file.stat().st_ino, file.stat().st_mtime_ns)
     return found
+
+
+class Stop(BaseException):
+    """What a test ends a job with."""
+
+
+@contextmanager
+def unfinished() -> Iterator[None]:
+    """The job in this block writes all blocks, and is ended before its target appears."""
+
+    def ended(_target: object) -> None:
+        raise Stop
+
+    with pytest.MonkeyPatch.context() as patched:
+        for target in (FileTarget, ZarrTarget):
+            patched.setattr(target, "finish", ended)
+        with pytest.raises(Stop):
+            yield
