@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -145,21 +145,6 @@ class CodecLimits:
         return out[:size].data
 
 
-class _Stream(Protocol):
-    """A decoder that can be stopped, as those of bz2 and lzma."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: memoryview, max_length: int) -> bytes: ...
-
-
 class _Deflated:
     """The decoder of zlib with the attributes that those of bz2 and lzma have."""
 
@@ -180,6 +165,10 @@ class _Deflated:
 
     def decompress(self, data: memoryview, max_length: int) -> bytes:
         return self._inner.decompress(self._inner.unconsumed_tail or data, max_length)
+
+
+_Stream: TypeAlias = bz2.BZ2Decompressor | lzma.LZMADecompressor | _Deflated
+"""A decoder that can be stopped."""
 
 
 def _streams(codec: str, config: Mapping[str, Any]) -> Callable[[], _Stream] | None:

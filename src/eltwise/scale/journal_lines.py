@@ -7,7 +7,7 @@ import io
 import os
 import time
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 from eltwise.core.errors import FileFormatError
 from eltwise.core.foreign import reason_of
@@ -22,22 +22,6 @@ KIND = "eltwise-job-2"
 _LONGEST_FIRST, _LONGEST_LINE = 1 << 20, 1 << 7
 
 
-class Lines(Protocol):
-    """Where the lines of a journal are kept."""
-
-    def read(self) -> Iterator[bytes]:
-        """All lines, without their ends; the first may be of any length, the last may be cut off."""
-
-    def append(self, line: bytes) -> None:
-        """Keep another line."""
-
-    def clear(self) -> None:
-        """Remove all lines."""
-
-    def close(self) -> None:
-        """Keep what is not kept yet."""
-
-
 class FileLines:
     """Lines in the file ``journal`` of a folder of our own; locked as long as it is open."""
 
@@ -45,7 +29,7 @@ class FileLines:
         self._descriptor = descriptor
 
     def read(self) -> Iterator[bytes]:
-        """See ``Lines``; what follows the last whole line is cut off."""
+        """All lines, without their ends; what follows the last whole line is cut off."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         whole, longest = 0, _LONGEST_FIRST
         with io.BufferedReader(io.FileIO(self._descriptor, closefd=False)) as reader:
@@ -65,18 +49,18 @@ class FileLines:
         return begin == KIND.encode()[: len(begin)] and bool(begin or is_alone)
 
     def append(self, line: bytes) -> None:
-        """See ``Lines``."""
+        """Keep another line."""
         data = memoryview(line + b"\n")
         while data:
             data = data[os.write(self._descriptor, data) :]
 
     def clear(self) -> None:
-        """See ``Lines``."""
+        """Remove all lines."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.ftruncate(self._descriptor, 0)
 
     def close(self) -> None:
-        """See ``Lines``."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -99,7 +83,7 @@ class RemoteLines:
         self._number, self._open, self._since = 0, list[bytes](), time.monotonic()
 
     def read(self) -> Iterator[bytes]:
-        """See ``Lines``."""
+        """All lines, without their ends."""
         with _foreign(self._url):
             names = self._names()
             self._number = 1 + max((int(name.rpartition("/")[2]) for name in names), default=-1)
@@ -113,7 +97,7 @@ class RemoteLines:
         return []
 
     def append(self, line: bytes) -> None:
-        """See ``Lines``; lines of the last seconds are lost with the process."""
+        """Keep another line; those of the last seconds are lost with the process."""
         self._open.append(line + b"\n")
         if len(self._open) >= self._MOST or time.monotonic() - self._since > self._SECONDS:
             self._flush()
@@ -125,15 +109,19 @@ class RemoteLines:
         self._number, self._open, self._since = self._number + 1, [], time.monotonic()
 
     def clear(self) -> None:
-        """See ``Lines``."""
+        """Remove all lines."""
         with _foreign(self._url):
             for name in self._names():
                 self._system.rm_file(name)
         self._number, self._open = 0, []
 
     def close(self) -> None:
-        """See ``Lines``."""
+        """Keep what is not kept yet."""
         self._flush()
+
+
+Lines: TypeAlias = FileLines | RemoteLines
+"""Where the lines of a journal are kept."""
 
 
 @contextlib.contextmanager

@@ -10,11 +10,9 @@ import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.graph import Tensor
+from eltwise.core.errors import named
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import attributes_of
 from eltwise.tracing.runner import Values, copied, in_narrower_type
 from eltwise.tracing.runs import NodeResult, Runs
@@ -107,22 +105,13 @@ def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
         if attributes_of(others[0]) != attributes_of(node):
             continue
         for name, partner in zip_longest(node.inputs, others[0].inputs, fillvalue=""):
-            array, other = _array(runs.model, name), _array(runs.reference.model, partner)
+            array, other = runs.model.array_of(name, {}), runs.reference.model.array_of(partner, {})
             if array is None or other is None or array.shape != other.shape:
                 continue
             pair = in_narrower_type(array, other)
             if pair[0].dtype == pair[1].dtype and pair[0].tobytes() != pair[1].tobytes():
                 with np.errstate(over="ignore"):
                     yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
-
-
-def _array(model: TracedModel, value: str) -> np.ndarray | None:
-    """The elements of a constant; None for what is not constant, or cannot be read."""
-    tensor = model.constant(value)
-    try:
-        return tensor.array if isinstance(tensor, Tensor) else None
-    except EltwiseError:
-        return None
 
 
 def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], outputs: Values) -> bool:
