@@ -33,7 +33,7 @@ def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path
     code, out, err = conform(*asked, "--json", results, "--html", page, "--document", document)
     assert code == 1
     assert "saturation (uint8)" in out
-    assert "2 tests, quick, seed 0" in out
+    assert "2 tests, 1 ok, 1 differs; quick, seed 0" in out
     assert [line.split()[-1] for line in err.splitlines()] == [str(results), str(page), str(document)]
     tests = read_results(results).tests
     assert [(test.dtype, test.outcome) for test in tests] == [("int16", "ok"), ("uint8", "differs")]

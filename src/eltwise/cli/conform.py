@@ -135,7 +135,6 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 def _show(results: Results) -> None:
     """Print a line for each runtime and operator version: how many tests have which outcome, and the faults."""
     from eltwise.conformance.results import OUTCOMES
-    from eltwise.core.errors import counted
 
     groups: dict[tuple[str, str], list[TestResult]] = {}
     for test in results.tests:
@@ -153,8 +152,7 @@ def _show(results: Results) -> None:
         named = [f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count]
         rows.append((runtime, op, named, text))
     printing.table(("runtime", "operator", "tests", "what differs"), rows, folding="what differs")
-    ended = ", interrupted" if results.interrupted else ""
-    printing.line(f"{counted(len(results.tests), 'test')}, {results.extent}, seed {results.seed}{ended}")
+    printing.line(results.summary)
 
 
 def _exit_code(results: Results, *, is_wrong: bool, is_named: bool) -> int:

@@ -77,21 +77,16 @@ tolerance = click.option(
     callback=_tolerances,
     help="What is forgiven: ulp<=1, or rtol=1e-3, atol=1e-5; NAME: TOLERANCE for some tensors; @FILE for a file.",
 )
-inputs = click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.",
-)
-input_sets = click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random.",
+
+
+def _inputs(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE", help=text)
+
+
+files_of_inputs = _inputs("An input, by name or position, and its tensor file.")
+inputs = _inputs("An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.")
+input_sets = _inputs(
+    "An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random."
 )
 seed = click.option("--seed", type=Integer(0), default=0, help="Of the inputs that are drawn.")
 attributes = click.option(

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     epilog="`eltwise apply` applies one operator to files; a model's inputs are given with --input NAME=FILE",
 )
 @click.argument("model", type=options.PATH, help="An .onnx file, or an .xml file with its .bin beside it.")
-@click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="An input, by name or position, and its tensor file.",
-)
+@options.files_of_inputs
 @click.option(
     "--output",
     "-o",

@@ -65,7 +65,7 @@ def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str
                 effect, tests = _text(finding.title.removeprefix(f"{runtime}: ")), finding.share.removesuffix(" tests")
                 link = f"[{number}](#finding-{number})"
                 lines.append(f"| {link} | {finding.outcome} | {effect} | {named(ops, 2)} | {tests} |")
-        yield f"### {_text(_cut(f'{runtime} {version}'.strip(), _WIDTH))}"
+        yield f"### {_text(legend.first_line(f'{runtime} {version}', _WIDTH))}"
         yield "\n".join(lines) if len(lines) > 2 else "No findings."
 
 
@@ -136,10 +136,6 @@ def _wrapped(text: str) -> list[str]:
     """Lines that are short also with every special character escaped."""
     lines = textwrap.wrap(" ".join(text.split()), _WIDTH)
     return lines if all(len(_text(line)) <= _WIDTH + 20 for line in lines) else textwrap.wrap(text, _WIDTH // 2)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _text(text: str) -> str:

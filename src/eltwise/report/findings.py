@@ -15,7 +15,7 @@ from eltwise.faults.catalog import text_of
 from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE, OTHER_TYPE
 from eltwise.faults.record import Operation
 from eltwise.ops import registry
-from eltwise.report.legend import call_of, first_line, listed, operators_of, types_of
+from eltwise.report.legend import SIGNS, call_of, first_line, listed, operators_of, types_of
 
 _COMPARED = 60
 """So many characters of two refusals are compared."""
@@ -89,7 +89,8 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Ru
     )
     comparable = _comparable(tests, of_operator)
     count = counted(len(comparable), "test")
-    does = _does(fault, best.outcome)
+    named = fault.replace("_", " ") if best.outcome == "differs" else ""
+    does = named or SIGNS[best.outcome].meaning
     return RuntimeFinding(
         best.outcome,
         title=f"{best.runtime}: {does}",
@@ -106,16 +107,6 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Ru
 
 def _operation(test: TestResult) -> Operation:
     return Operation(registry.find(test.op).expression(), BY_NAME[test.dtype])
-
-
-def _does(fault: str, outcome: Outcome) -> str:
-    """What a runtime does, in a few words."""
-    return {
-        "differs": fault.replace("_", " ") or "other bits",
-        "refused": "refuses what is allowed",
-        "accepted": "accepts what must be refused",
-        "hung": "does not answer in time",
-    }.get(outcome, "crashes")
 
 
 def _comparable(tests: Sequence[TestResult], of_operator: OfOperator) -> list[TestResult]:
