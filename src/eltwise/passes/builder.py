@@ -93,10 +93,13 @@ class GraphBuilder:
         schema = self.schema(operator, attributes) or self.schema(operator)
         if schema is None:
             raise UnsupportedError(f"{self.target} has no operator {operator}")
-        operation = schema.bind(attributes)
+        # Older versions have neither some types nor the attributes that only these need: the type is the reason.
+        known = {name: value for name, value in attributes.items() if name in schema.attribute_names}
+        operation = schema.bind(known)
         for element_type in types:
             if element_type is not None and element_type not in operation.types:
                 raise _forbidden(operation, element_type, self.target)
+        operation = schema.bind(attributes)
         if self.target.domain == "openvino":
             name = output
         elif name == output:
