@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -95,9 +95,20 @@ class ElementType:
     @cached_property
     def digits(self) -> int:
         """How many binary digits a float type has, the leading one among them."""
+        return int(self._float.nmant) + 1
+
+    @cached_property
+    def least_exponent(self) -> int:
+        """The exponent of a float type's least number, which is subnormal."""
+        return int(self._float.minexp - self._float.nmant)
+
+    @cached_property
+    def _float(self) -> Any:
+        if self.library == "numpy":
+            return np.finfo(self.storage)
         import ml_dtypes
 
-        return int(ml_dtypes.finfo(self.storage).nmant) + 1  # type: ignore[no-untyped-call]
+        return ml_dtypes.finfo(self.storage)  # type: ignore[no-untyped-call]
 
     def file_bytes(self, elements: int) -> int:
         """How many bytes a file needs for so many elements: types below a byte are packed."""

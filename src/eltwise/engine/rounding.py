@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> lis
     denominator = divisor << max(-sums.exponent, 0)
     if element_type is FLOAT64:
         return [_float64(unit, denominator) for unit in sums.units()]
-    digits, least = element_type.digits, _least_exponent(element_type)
+    digits, least = element_type.digits, element_type.least_exponent
     return [_nearest(unit, denominator, digits, least) for unit in sums.units()]
 
 
@@ -170,12 +170,3 @@ def _nearest(numerator: int, denominator: int, digits: int, least: int) -> float
     except OverflowError:
         nearest = math.inf
     return nearest if numerator >= 0 else -nearest
-
-
-@cache
-def _least_exponent(element_type: ElementType) -> int:
-    """The exponent of the least subnormal number."""
-    import ml_dtypes
-
-    least = float(ml_dtypes.finfo(element_type.storage).smallest_subnormal)  # type: ignore[no-untyped-call]
-    return math.frexp(least)[1] - 1

@@ -5,44 +5,16 @@ It serves where no kernel can be compiled, and the types below 16 bits; its bits
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from math import inf
-from typing import NamedTuple
 
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, of_numpy
+from eltwise.core.dtypes import FLOAT64, of_numpy
 from eltwise.kernels import estimates, real_formulas
-from eltwise.kernels.pairs import Pair
+from eltwise.kernels.float64_estimates import CIRCULAR, estimated
 from eltwise.kernels.soft_floats import rounded, rounded_to_odd
-from eltwise.kernels.vectors import Array, F
-
-CIRCULAR = ("cos", "sin", "tan")
-
-FARTHEST = dict.fromkeys(CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
-    ("gelu", "gelu_tanh", "mish", "swish"), 2.0**20
-)
-"""Functions of which pairs are no estimates of larger arguments."""
-
-LEAST, MOST = 2.0**-960, 2.0**960
-"""The sizes between which pairs of float64 keep their digits."""
-
-
-class _Layout(NamedTuple):
-    """How many digits a float type has, and the exponent of its least subnormal."""
-
-    precision: int
-    lowest: int
-
-
-LAYOUTS = {
-    BFLOAT16: _Layout(8, -133),
-    FLOAT16: _Layout(11, -24),
-    FLOAT32: _Layout(24, -149),
-    FLOAT64: _Layout(53, -1074),
-}
+from eltwise.kernels.vectors import Array
 
 
 def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:
@@ -81,35 +53,8 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
 
 def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.ndarray:
     """A function of float64, computed with NumPy in an own error state."""
-    formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
-    argument = bounded(name, Array(x))
-    near = formula(argument, **parameters).values
-    pair = formula(Pair(argument, argument.constant(0.0)), **parameters)
-    values, size = np.array(np.broadcast_to(pair.high.values, x.shape)), np.abs(pair.high.values)
-    low, high = (pair.high.values + (pair.low.values + sign * size * estimates.PAIR_ERROR) for sign in (-1, 1))
-    undecided = (low != high) | ~((size >= LEAST) & (size <= MOST))
-    undecided |= np.abs(x) > FARTHEST.get(name, inf)
-    is_tiny = (np.abs(x) < LEAST) & (x != 0)
-    special = ((near == 0) & ~is_tiny) | ~np.isfinite(near) | ~np.isfinite(x)
-    undecided |= is_tiny
-    values[special] = np.broadcast_to(near, x.shape)[special]
-    for sign in (-1, 1):
-        values[x == sign * inf] = limit(name, parameters, sign)
-    for index in zip(*np.nonzero(undecided & ~special), strict=True):
-        real = exact_formula(real_formulas.of_float(float(x[index])), **parameters)
-        values[index] = rounded(real, *LAYOUTS[FLOAT64])
-    return values
-
-
-def bounded(name: str, x: F) -> F:
-    """Arguments of which estimates of float64 say whether they are of the function's domain."""
-    return abs(x).where("ogt", estimates.FARTHEST_ANGLE, x * 0.0 + 1.0, x) if name in CIRCULAR else x
-
-
-def limit(name: str, parameters: Mapping[str, float], sign: int) -> float:
-    """The value at an infinity; estimates there are those at large numbers."""
-    with np.errstate(all="ignore"):
-        value = float(estimates.FORMULAS[name](Array(np.array(sign * inf)), **parameters).values)
-    if abs(value) > MOST:
-        return math.copysign(inf, value)
-    return math.copysign(0.0, value) if abs(value) < LEAST else value
+    result, undecided = estimated(name, parameters, Array(x))
+    for index in zip(*np.nonzero(undecided), strict=True):
+        real = real_formulas.FORMULAS[name](real_formulas.of_float(float(x[index])), **parameters)
+        result.values[index] = rounded(real, FLOAT64.digits, FLOAT64.least_exponent)
+    return result.values

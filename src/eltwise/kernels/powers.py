@@ -8,22 +8,22 @@ such a number comes so near to that it can be nothing else.
 from __future__ import annotations
 
 import math
-from functools import reduce
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import coefficients, estimates, real_formulas
-from eltwise.kernels.function_values import LAYOUTS, LEAST, MOST
-from eltwise.kernels.functions import compute_each, where_any
-from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.float64_estimates import is_unsure
+from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.rounding_tests import narrowed, odd, undecided_of
+from eltwise.kernels.recomputation import compute_each, recomputed, where_any
+from eltwise.kernels.rounding_tests import for_rounding, narrowed, undecided_of, widened
 from eltwise.kernels.soft_code import R, define, of_double
 from eltwise.kernels.soft_floats import rounded, rounded_to_odd
-from eltwise.kernels.vectors import Array, F, Vector
+from eltwise.kernels.vectors import SINGLE, Array, F, Vector
 
 _FARTHEST = 800.0
 """Powers with a logarithm beyond this number are infinite or 0 in float64."""
@@ -48,26 +48,28 @@ def _normal(size: F) -> tuple[F, F]:
     return size.where("olt", _LEAST_NORMAL, size * 2.0**64, size), size.where("olt", _LEAST_NORMAL, 64.0, 0.0)
 
 
-def _simple(x: F, y: F) -> tuple[F, F]:
-    """Magnitudes of special powers and of those that are rounded once, and 0 where these are all."""
+def _simple(x: F, y: F) -> tuple[F, Any]:
+    """Magnitudes of special powers and of those that are rounded once, and flags of those that are estimated."""
     size = abs(x)
     rough = y * _logarithm(size)
-    is_estimated = abs(rough).where("olt", _FARTHEST, 1.0, 0.0)
+    is_estimated = abs(rough).flags("olt", _FARTHEST) & size.flags("une", 1.0)
     magnitude = rough.where("ogt", 0.0, inf, rough.where("olt", 0.0, 0.0, rough))
     powers = ((0.0, y.constant(1.0)), (2.0, size * size), (1.0, size), (0.5, size.sqrt()), (-1.0, 1.0 / size))
     for exponent, power in powers:
         magnitude = y.where("oeq", exponent, power, magnitude)
-        is_estimated = y.where("oeq", exponent, 0.0, is_estimated)
-    return size.where("oeq", 1.0, 1.0, magnitude), size.where("oeq", 1.0, 0.0, is_estimated)
+        is_estimated = is_estimated & y.flags("une", exponent)
+    return size.where("oeq", 1.0, 1.0, magnitude), is_estimated
 
 
-def _estimate(x: F, y: F) -> tuple[F, F, F]:
-    """Magnitudes as sums of two float64, and what these may lack."""
+def _estimate(x: F, y: F, magnitude: F, is_estimated: Any) -> tuple[F, F, F]:
+    """Magnitudes, those that are estimated as sums of two float64, and what these may lack."""
     size, zero = abs(x), y.constant(0.0)
     scaled, shift = _normal(size)
     logarithm = estimates.log(Pair(scaled, zero)) - Pair(shift, zero) * Pair(shift, zero).real(*coefficients.LOG2)
     pair = estimates.exp(Pair(y, zero) * logarithm)
-    return pair.high, pair.low, pair.high * (abs(y * _logarithm(size)) + 1.0) * _ERROR
+    error = pair.high * (abs(y * _logarithm(size)) + 1.0) * _ERROR
+    high = pair.high.where("uge", inf, inf, pair.high)  # Products that are not fused give NaN where they overflow.
+    return high.chosen(is_estimated, magnitude), pair.low, error
 
 
 def _signed(x: F, y: F, magnitude: F) -> F:
@@ -108,19 +110,16 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         wide = x.astype(np.float64)
         bases, exponents = Array(wide), Array(y)
         magnitude, is_estimated = _simple(bases, exponents)
-        high, low, error = (each.values for each in _estimate(bases, exponents))
-        estimated = is_estimated.values != 0
-        overflows = estimated & ~np.isfinite(high) & ~np.isnan(wide) & ~np.isnan(y)
-        size = np.where(estimated & ~overflows, high, magnitude.values)
-        values = _signed(bases, exponents, Array(size)).values
-        sides = (cast(size + (low + sign * error), FLOAT64, element_type, False) for sign in (-1, 1))
+        size, low, error = _estimate(bases, exponents, magnitude, is_estimated)
+        values = _signed(bases, exponents, size).values
+        sides = (cast((size + (low + error * sign)).values, FLOAT64, element_type, False) for sign in (-1.0, 1.0))
         below, above = (side.astype(np.float64) for side in sides)
-        undecided = estimated & np.isfinite(values) & ((below != above) | (size < LEAST) | (size > MOST))
-        undecided |= overflows & ~np.isnan(values)
+        undecided = is_estimated & ~np.isnan(values) & ((below != above) | is_unsure(size, low, error))
         for index in zip(*np.nonzero(undecided), strict=True):
             operands = (real_formulas.of_float(float(each)) for each in (abs(wide[index]), y[index]))
-            real, layout = real_power(*operands), LAYOUTS.get(element_type)
-            nearest = rounded(real, *layout) if layout else rounded_to_odd(real)
+            real = real_power(*operands)
+            is_double = element_type is FLOAT64
+            nearest = rounded(real, FLOAT64.digits, FLOAT64.least_exponent) if is_double else rounded_to_odd(real)
             values[index] = math.copysign(nearest, values[index])
         return cast(values, FLOAT64, element_type, False)
 
@@ -150,46 +149,27 @@ def write_power(code: Instructions, element_type: ElementType, lanes: int, x: st
     """
     base, exponent = Vector(code, lanes, x), Vector(code, lanes, y)
     if element_type is not FLOAT64:
-        base = Vector(code, lanes, code.let(f"fpext {of(lanes, 'float')} {x} to {base.type}"))
-    flags = of(lanes, "i1")
-
-    def flag(comparison: str, one: Vector, other: Vector | float) -> str:
-        limit = other if isinstance(other, Vector) else one.constant(other)
-        return code.let(f"fcmp {comparison} {one.type} {one.name}, {limit.name}")
-
+        base = widened(Vector(code, lanes, x, SINGLE))
     magnitude, is_estimated = _simple(base, exponent)
-    estimated = flag("one", is_estimated, 0.0)
-    zero = magnitude.constant(0.0)
+    numbers = [(base.type, each.name) for each in (magnitude, base.constant(0.0), base.constant(0.0))]
 
     def by_pairs(_mask: str) -> list[str]:
-        high, low, error = _estimate(base, exponent)
-        high = high.where("uge", inf, inf, high)  # Products without a fused instruction give NaN where they overflow.
-        chosen = code.let(f"select {flags} {estimated}, {base.type} {high.name}, {base.type} {magnitude.name}")
-        return [chosen, low.name, error.name]
+        return [each.name for each in _estimate(base, exponent, magnitude, is_estimated)]
 
-    numbers = [(base.type, each.name) for each in (magnitude, zero, zero)]
-    names = where_any(code, estimated, lanes, numbers, by_pairs)
-    size, low, error = (Vector(code, lanes, name) for name in names)
-    result = value = _signed(base, exponent, size)
-    unsure = [
-        flag("une", size + (low - error), size + (low + error)),
-        flag("ult", size, LEAST),
-        flag("ugt", size, MOST),
-    ]
-    if element_type is not FLOAT64:
-        unsure = [undecided_of(element_type, size)[1], flag("oeq", size, inf)]
-        result = narrowed(value) if element_type is FLOAT32 else odd(value)
-    any_unsure = reduce(lambda one, other: code.let(f"or {flags} {one}, {other}"), unsure)
-    sign = _sign(base, exponent)
-    estimated = code.let(f"and {flags} {estimated}, {flag('ord', sign, sign)}")
+    size, low, error = (Vector(code, lanes, name) for name in where_any(is_estimated, numbers, by_pairs))
+    result, sign = _signed(base, exponent, size), _sign(base, exponent)
+    if element_type is FLOAT64:
+        unsure = is_unsure(size, low, error)
+    else:
+        unsure = undecided_of(element_type, size)[1] | size.flags("oeq", inf)
+        result = for_rounding(element_type, result)
     function = _accurate(code, element_type)
 
-    def again(mask: str) -> list[str]:
+    def again(mask: str) -> str:
         magnitudes = compute_each(result, mask, function, [(base.type, base.name), (exponent.type, y)])
-        return [Vector(code, lanes, magnitudes, result.precision).signed_as(result).name]
+        return Vector(code, lanes, magnitudes, result.precision).signed_as(result).name
 
-    undecided = code.let(f"and {flags} {any_unsure}, {estimated}")
-    return where_any(code, undecided, lanes, [(result.type, result.name)], again, is_rare=True)[0]
+    return recomputed(result, unsure & is_estimated & sign.flags("oeq", sign), again)
 
 
 def _accurate(code: Instructions, element_type: ElementType) -> str:
@@ -197,7 +177,7 @@ def _accurate(code: Instructions, element_type: ElementType) -> str:
     body = Instructions(has_fused=code.has_fused)
     body.definitions = code.definitions
     size, exponent = abs(Vector(body, 1, "%x")), Vector(body, 1, "%y")
-    result = real_power(of_double(size), of_double(exponent)).rounded(*LAYOUTS[element_type])
+    result = real_power(of_double(size), of_double(exponent)).rounded(element_type.digits, element_type.least_exponent)
     if element_type is not FLOAT64:
         result = narrowed(result)
     scalar = result.precision.scalar

@@ -6,6 +6,7 @@ others and NumPy do not; bounds of errors hold for both. Nothing else is ever fu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import pack
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.kernels import coefficients
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, of
 
 
@@ -169,9 +171,18 @@ class Vector:
 
     def where(self, comparison: str, limit: Number, one: Number, other: Number) -> Vector:
         """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
-        flags = self.code.let(f"fcmp {comparison} {self.type} {self.name}, {self._lifted(limit)}")
-        chosen = f"{self.type} {self._lifted(one)}, {self.type} {self._lifted(other)}"
-        return self._let(f"select {of(self.lanes, 'i1')} {flags}, {chosen}")
+        return self._named(self._lifted(one)).chosen(self.flags(comparison, limit), other)
+
+    def flags(self, comparison: str, other: Number) -> Flags:
+        """Where a comparison holds."""
+        text = f"fcmp {comparison} {self.type} {self.name}, {self._lifted(other)}"
+        return Flags(self.code, self.lanes, self.code.let(text))
+
+    def chosen(self, flags: Flags, other: Number) -> Vector:
+        """These numbers where flags are set, else others."""
+        return self._let(
+            f"select {flags.type} {flags.name}, {self.type} {self.name}, {self.type} {self._lifted(other)}"
+        )
 
     def split(self, factor: float) -> tuple[Vector, Vector]:
         """The integer next to ``self * factor``, and 2 to this power, which is a normal number."""
@@ -197,7 +208,15 @@ class Vector:
         return f"splat ({self.precision.integer} {value})" if self.lanes > 1 else str(value)
 
 
-_COMPARISONS: dict[str, np.ufunc] = {"oeq": np.equal, "ogt": np.greater, "ole": np.less_equal, "olt": np.less}
+_COMPARISONS: dict[str, Callable[..., npt.NDArray[np.bool_]]] = {
+    "eq": np.equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "ne": lambda one, other: (one < other) | (one > other),
+}
+"""LLVM's comparisons without their first letter, which says what those of a NaN give."""
 
 
 class Array:
@@ -261,10 +280,17 @@ class Array:
 
     def where(self, comparison: str, limit: Array | float, one: Array | float, other: Array | float) -> Array:
         """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
-        flags = _COMPARISONS["o" + comparison[1:]](self.values, _values(limit))
-        if comparison[0] == "u":
-            flags |= np.isnan(self.values)
-        return Array(np.where(flags, _values(one), _values(other)))
+        return Array(np.where(self.flags(comparison, limit), _values(one), _values(other)))
+
+    def flags(self, comparison: str, other: Array | float) -> npt.NDArray[np.bool_]:
+        """Where a comparison holds."""
+        values, others = self.values, _values(other)
+        flags = _COMPARISONS[comparison[1:]](values, others)
+        return flags | np.isnan(values) | np.isnan(others) if comparison[0] == "u" else flags
+
+    def chosen(self, flags: npt.NDArray[np.bool_], other: Array | float) -> Array:
+        """These numbers where flags are set, else others."""
+        return Array(np.where(flags, self.values, _values(other)))
 
     def split(self, factor: float) -> tuple[Array, Array]:
         """The integer next to ``self * factor``, and 2 to this power."""

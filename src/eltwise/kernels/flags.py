@@ -1,0 +1,33 @@
+"""Conditions of elements in LLVM as operands of Python's operators. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eltwise.kernels.instructions import Instructions, constant, of
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The name of so many conditions in a function's body; of one without being a vector."""
+
+    code: Instructions
+    lanes: int
+    name: str
+
+    @property
+    def type(self) -> str:
+        """The LLVM type."""
+        return of(self.lanes, "i1")
+
+    def __and__(self, other: Flags) -> Flags:
+        return self._let("and", other.name)
+
+    def __or__(self, other: Flags) -> Flags:
+        return self._let("or", other.name)
+
+    def __invert__(self) -> Flags:
+        return self._let("xor", constant(self.lanes, "i1", True))
+
+    def _let(self, operation: str, other: str) -> Flags:
+        return Flags(self.code, self.lanes, self.code.let(f"{operation} {self.type} {self.name}, {other}"))

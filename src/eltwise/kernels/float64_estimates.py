@@ -1,0 +1,64 @@
+"""Real functions of float64: what estimates give, and where they do not decide; in vectors and in arrays. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from eltwise.kernels import estimates
+from eltwise.kernels.pairs import Pair
+from eltwise.kernels.vectors import Array, F
+
+CIRCULAR = ("cos", "sin", "tan")
+
+_FARTHEST = dict.fromkeys(CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
+    ("gelu", "gelu_tanh", "mish", "swish"), 2.0**20
+)
+"""Functions of which pairs are no estimates of larger arguments."""
+
+_LEAST, _MOST = 2.0**-960, 2.0**960
+"""The sizes between which pairs of float64 keep their digits."""
+
+
+def estimated(name: str, parameters: Mapping[str, float], x: F) -> tuple[F, Any]:
+    """The results of a function, and flags where they are not decided.
+
+    What one float64 gives of 0, infinities, poles and NaN is the result; else a pair of them is an estimate.
+    """
+    formula, argument = estimates.FORMULAS[name], _bounded(name, x)
+    near, pair = formula(argument, **parameters), formula(Pair(argument, x.constant(0.0)), **parameters)
+    size, not_zero = abs(x), x.flags("one", 0.0)
+    is_tiny = size.flags("olt", _LEAST) & not_zero
+    unsure = is_tiny | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
+    if name in _FARTHEST:
+        unsure = unsure | size.flags("ogt", _FARTHEST[name])
+    is_left = pair.high.flags("one", 0.0) & not_zero  # Terms that cancel may leave nothing in one float64.
+    is_ordinary = (is_tiny | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf) & size.flags("olt", inf)
+    result = pair.high.chosen(is_ordinary, near)
+    for sign in (-1, 1):
+        result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
+    return result, unsure & is_ordinary
+
+
+def is_unsure(high: F, low: F, error: F) -> Any:
+    """Flags where sums of two float64 within an error have several nearest numbers, or pairs lose digits."""
+    below, above, size = high + (low - error), high + (low + error), abs(high)
+    return below.flags("une", above) | size.flags("ult", _LEAST) | size.flags("ugt", _MOST)
+
+
+def _bounded(name: str, x: F) -> F:
+    """Arguments of which estimates of float64 say whether they are of the function's domain."""
+    return abs(x).where("ogt", estimates.FARTHEST_ANGLE, x * 0.0 + 1.0, x) if name in CIRCULAR else x
+
+
+def _limit(name: str, parameters: Mapping[str, float], sign: int) -> float:
+    """The value at an infinity; estimates there are those at large numbers."""
+    with np.errstate(all="ignore"):
+        value = float(estimates.FORMULAS[name](Array(np.array(sign * inf)), **parameters).values)
+    if abs(value) > _MOST:
+        return math.copysign(inf, value)
+    return math.copysign(0.0, value) if abs(value) < _LEAST else value
