@@ -13,8 +13,9 @@ from eltwise.kernels import estimates, functions, jit
 from eltwise.kernels.function_values import evaluate
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
+from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.rounding_tests import SAFE_ARGUMENT, SAFE_RESULT, SINGLE_LEAST, single_error
-from eltwise.kernels.vectors import SINGLE, Array, Vector
+from eltwise.kernels.vectors import Array, Vector
 from eltwise.ops.real import REAL
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded

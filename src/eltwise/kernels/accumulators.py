@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels.double_arithmetic import Divisor, absolute, divided, splat, two_sum
+from eltwise.kernels.double_arithmetic import Divisor, divided
 from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
+from eltwise.kernels.vectors import Vector, two_sum
 from eltwise.ops import primitives
 
 _INFINITY = "0x7FF0000000000000"
@@ -162,23 +163,24 @@ class IntegerSum(Accumulator):
         """Words over the divisor as float64."""
         if divisor is None:
             raise ValueError("a mean needs a divisor")
-        code, kind, wide = self.code, of(lanes, "i64"), of(lanes, "double")
-        bound = splat(lanes, "0.0")
+        code, kind = self.code, of(lanes, "i64")
         first, rest = self._as_floats(lanes, halves[-1])
+        bound = first.constant(0.0)
         for half in reversed(halves[:-1]):
-            unit, value = splat(lanes, "4294967296.0"), code.let(f"uitofp {kind} {half} to {wide}")
-            first, rest, bound = (code.let(f"fmul {wide} {each}, {unit}") for each in (first, rest, bound))
-            first, lost = two_sum(code, lanes, first, value)
-            rest, beyond = two_sum(code, lanes, rest, lost)
-            bound = code.let(f"fadd {wide} {bound}, {absolute(code, lanes, beyond)}")
-        return divided(code, lanes, first, rest, bound, divisor._replace(share=splat(lanes, "2.0")))
+            value = Vector(code, lanes, code.let(f"uitofp {kind} {half} to {first.type}"))
+            first, rest, bound = (each * 2.0**_HALF for each in (first, rest, bound))
+            first, lost = two_sum(first, value)
+            rest, beyond = two_sum(rest, lost)
+            bound = bound + abs(beyond)
+        bits, is_certain = divided(first, rest, bound, divisor._replace(share=bound.constant(2.0)))
+        return bits, is_certain.name
 
-    def _as_floats(self, lanes: int, value: str) -> tuple[str, str]:
+    def _as_floats(self, lanes: int, value: str) -> tuple[Vector, Vector]:
         """An i64 of less than 63 bits as the float64 next to it, and the rest."""
         code, kind, wide = self.code, of(lanes, "i64"), of(lanes, "double")
         nearest = code.let(f"sitofp {kind} {value} to {wide}")
         rest = code.let(f"sub {kind} {value}, {code.let(f'fptosi {wide} {nearest} to {kind}')}")
-        return nearest, code.let(f"sitofp {kind} {rest} to {wide}")
+        return Vector(code, lanes, nearest), Vector(code, lanes, code.let(f"sitofp {kind} {rest} to {wide}"))
 
 
 class Extreme(Accumulator):

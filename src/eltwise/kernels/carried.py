@@ -10,6 +10,7 @@ from eltwise.kernels.accumulators import Accumulator, Extreme, IntegerSum
 from eltwise.kernels.double_arithmetic import Divisor
 from eltwise.kernels.float_sum import FloatSum
 from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.vectors import Vector
 
 _MERGED_LANES = 8
 
@@ -82,7 +83,7 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
             return accumulator.merge(lanes, values, other)
 
         values = code.fold("0", size, 1, list(zip(types, accumulator.initial(lanes), strict=True)), one)
-        wide = Divisor(*(code.in_all_lanes("double", each, lanes) for each in divisor))
+        wide = Divisor(*(Vector(code, lanes, code.in_all_lanes("double", each.name, lanes)) for each in divisor))
         bits, is_certain = accumulator.finish(lanes, values, wide)
         result_pointer = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
         code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {result_pointer}, align 1")
@@ -108,4 +109,4 @@ def is_any_not(code: Instructions, lanes: int, flags: str) -> str:
 def divisor_of(code: Instructions, numbers: count[int], lanes: int) -> Divisor:
     """The divisor that is in a kernel's arguments from the next number on."""
     values = [code.let(f"bitcast i64 {code.argument(next(numbers))} to double") for _number in Divisor._fields]
-    return Divisor(*(code.in_all_lanes("double", value, lanes) for value in values))
+    return Divisor(*(Vector(code, lanes, code.in_all_lanes("double", value, lanes)) for value in values))

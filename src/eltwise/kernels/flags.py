@@ -29,5 +29,9 @@ class Flags:
     def __invert__(self) -> Flags:
         return self._let("xor", constant(self.lanes, "i1", True))
 
+    def choose(self, kind: str, one: str, other: str) -> str:
+        """Values of an LLVM type where flags are set, else others."""
+        return self.code.let(f"select {self.type} {self.name}, {kind} {one}, {kind} {other}")
+
     def _let(self, operation: str, other: str) -> Flags:
         return Flags(self.code, self.lanes, self.code.let(f"{operation} {self.type} {self.name}, {other}"))

@@ -8,23 +8,23 @@ uncertain, and a sum of more parts is computed. Where the bound is 0, the parts 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.kernels.accumulators import Accumulator
-from eltwise.kernels.double_arithmetic import Divisor, absolute, divided, splat, two_sum
+from eltwise.kernels.double_arithmetic import Divisor, divided
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.precision import SINGLE
+from eltwise.kernels.vectors import Vector, two_sum, widened
 
-_INFINITY = "0x7FF0000000000000"
 _NAN_BITS = 0x7FF8000000000000
-_LEAST, _MOST = "0x07B0000000000000", "0x7E70000000000000"
-"""2^-900 and 2^1000: between them no step of a division is subnormal or overflows."""
+_LEAST, _MOST = 2.0**-900, 2.0**1000
+"""Between these no step of a division is subnormal or overflows."""
 
-_FRACTIONS = {FLOAT16: (10, 15), BFLOAT16: (7, 127), FLOAT32: (23, 127), FLOAT64: (52, 1023)}
-"""The bits of the fraction of a float, and the bias of its exponent."""
-
-
-_SCALE = "0x3BF0000000000000"
-"""2^-64: no sum of float64 times this overflows, so that it says which elements are infinite or NaN."""
+_SCALE = 2.0**-64
+"""No sum of float64 times this overflows, so that it says which elements are infinite or NaN."""
 
 
 class FloatSum(Accumulator):
@@ -49,27 +49,28 @@ class FloatSum(Accumulator):
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
-        code, wide = self.code, of(lanes, "double")
-        value = code.widened(self.type, lanes, bits)
+        value = Vector(self.code, lanes, self.code.widened(self.type, lanes, bits))
         if self.type is not FLOAT64:
-            value = code.let(f"fpext {of(lanes, 'float')} {value} to {wide}")
+            value = widened(replace(value, precision=SINGLE))
         after = self._with(lanes, values, value)
         if self._has_special:
-            scaled = code.let(f"fmul {wide} {value}, {splat(lanes, _SCALE)}")
-            after[self.parts + 1] = code.let(f"fadd {wide} {values[self.parts + 1]}, {scaled}")
+            after[self.parts + 1] = (self._float(lanes, values[self.parts + 1]) + value * _SCALE).name
         if self._has_unit:
             after[-1] = self._least(lanes, values[-1], self._below(lanes, bits))
         return after
 
-    def _with(self, lanes: int, values: Sequence[str], value: str, first: int = 0) -> list[str]:
+    def _float(self, lanes: int, name: str) -> Vector:
+        return Vector(self.code, lanes, name)
+
+    def _with(self, lanes: int, values: Sequence[str], value: Vector, first: int = 0) -> list[str]:
         """What is carried with a number that is added to the part of this index, and what that loses to the next."""
-        code, after = self.code, list(values)
+        after = list(values)
         for level in range(first, self._levels):
-            after[level], value = two_sum(code, lanes, after[level], value)
+            total, value = two_sum(self._float(lanes, after[level]), value)
+            after[level] = total.name
         if self._levels < self.parts:
-            after[1] = code.let(f"fadd {of(lanes, 'double')} {after[1]}, {value}")
-        lost = absolute(code, lanes, value)
-        after[self.parts] = code.let(f"fadd {of(lanes, 'double')} {after[self.parts]}, {lost}")
+            after[1] = (self._float(lanes, after[1]) + value).name
+        after[self.parts] = (self._float(lanes, after[self.parts]) + abs(value)).name
         return after
 
     def initial(self, lanes: int) -> list[str]:
@@ -87,30 +88,27 @@ class FloatSum(Accumulator):
         kind, suffix = of(lanes, self.integer), ("" if lanes == 1 else f"v{lanes}") + self.integer
         return self.code.let(f"call {kind} @llvm.umin.{suffix}({kind} {one}, {kind} {other})")
 
-    def _unit(self, lanes: int, below: str) -> str:
+    def _unit(self, lanes: int, below: str) -> Vector:
         """The last place of the least magnitude, as a float64; 0 where that is none."""
         code, kind, magnitude_kind = self.code, of(lanes, "i64"), of(lanes, self.integer)
-        fraction, bias = _FRACTIONS[self.type]
+        fraction, scale = self.type.digits - 1, 1022 + self.type.least_exponent
         magnitude = code.let(f"add {magnitude_kind} {below}, {constant(lanes, self.integer, 1)}")
         field = code.let(f"lshr {magnitude_kind} {magnitude}, {constant(lanes, self.integer, fraction)}")
         wide = field if self.integer == "i64" else code.let(f"zext {magnitude_kind} {field} to {kind}")
-        least = bias + fraction - 1022 if self.type is FLOAT64 else 1
-        moved = code.let(f"add {kind} {wide}, {constant(lanes, 'i64', 1023 - bias - fraction)}")
-        is_small = code.let(f"icmp slt {kind} {wide}, {constant(lanes, 'i64', least)}")
-        smallest = 0 if self.type is FLOAT64 else 1024 - bias - fraction
-        exponent = code.let(
-            f"select {of(lanes, 'i1')} {is_small}, {kind} {constant(lanes, 'i64', smallest)}, {kind} {moved}"
-        )
+        least, smallest = (1 - scale, 0) if self.type is FLOAT64 else (1, 1 + scale)
+        moved = code.let(f"add {kind} {wide}, {constant(lanes, 'i64', scale)}")
+        is_small = Flags(code, lanes, code.let(f"icmp slt {kind} {wide}, {constant(lanes, 'i64', least)}"))
+        exponent = is_small.choose(kind, constant(lanes, "i64", smallest), moved)
         bits = code.let(f"shl {kind} {exponent}, {constant(lanes, 'i64', 52)}")
-        return code.let(f"bitcast {kind} {bits} to {of(lanes, 'double')}")
+        return Vector(code, lanes, code.let(f"bitcast {kind} {bits} to {of(lanes, 'double')}"))
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""
         values = list(one)
         for part in range(self.parts):
-            values = self._with(lanes, values, other[part], part)
+            values = self._with(lanes, values, self._float(lanes, other[part]), part)
         for number in range(self.parts, self.parts + 1 + self._has_special):
-            values[number] = self.code.let(f"fadd {of(lanes, 'double')} {values[number]}, {other[number]}")
+            values[number] = (self._float(lanes, values[number]) + self._float(lanes, other[number])).name
         if self._has_unit:
             values[-1] = self._least(lanes, one[-1], other[-1])
         return values
@@ -119,34 +117,21 @@ class FloatSum(Accumulator):
         """The bits of the results, and for each whether it is certain; of at most two levels."""
         if divisor is None:
             raise ValueError("a sum of floats needs a divisor")
-        code, wide, flags = self.code, of(lanes, "double"), of(lanes, "i1")
+        high, low, bound = (self._float(lanes, name) for name in values[:3])
         if self._levels > 1:
-            divisor = divisor._replace(share=splat(lanes, "2.0"))
-        bound = values[2]
+            divisor = divisor._replace(share=bound.constant(2.0))
         if self._has_unit:
-            lack = code.let(f"fmul {wide} {bound}, {divisor.share}")
-            is_whole = code.let(f"fcmp olt {wide} {lack}, {self._unit(lanes, values[-1])}")
-            bound = code.let(f"select {flags} {is_whole}, {wide} {splat(lanes, '0.0')}, {wide} {bound}")
-        result, is_certain = divided(code, lanes, values[0], values[1], bound, divisor)
-        size = absolute(code, lanes, code.let(f"fadd {wide} {values[0]}, {values[1]}"))
+            is_whole = (bound * divisor.share).flags("olt", self._unit(lanes, values[-1]))
+            bound = bound.constant(0.0).chosen(is_whole, bound)
+        result, is_certain = divided(high, low, bound, divisor)
         if self.type is FLOAT64:
-            is_normal = code.let(f"fcmp ogt {wide} {size}, {splat(lanes, _LEAST)}")
-            is_zero = code.let(
-                f"fcmp oeq {wide} {size}, zeroinitializer" if lanes > 1 else f"fcmp oeq double {size}, 0.0"
-            )
-            is_usual = code.let(f"or {flags} {is_normal}, {is_zero}")
-            is_small = code.let(f"fcmp olt {wide} {size}, {splat(lanes, _MOST)}")
-            is_usual = code.let(f"and {flags} {is_usual}, {is_small}")
-            is_certain = code.let(f"and {flags} {is_certain}, {is_usual}")
+            size = abs(high + low)
+            is_usual = (size.flags("ogt", _LEAST) | size.flags("oeq", 0.0)) & size.flags("olt", _MOST)
+            is_certain = is_certain & is_usual
             if not self._has_special:
-                return result, is_certain
+                return result, is_certain.name
         # No sum of smaller types overflows.
-        source = values[self.parts + 1] if self._has_special else values[0]
-        bits, infinity = of(lanes, "i64"), splat(lanes, _INFINITY)
-        bits_of_sum = code.let(f"bitcast {wide} {source} to {bits}")
-        is_nan = code.let(f"fcmp uno {wide} {source}, {source}")
-        special = code.let(f"select {flags} {is_nan}, {bits} {constant(lanes, 'i64', _NAN_BITS)}, {bits} {bits_of_sum}")
-        is_finite = code.let(f"fcmp olt {wide} {absolute(code, lanes, source)}, {infinity}")
-        result = code.let(f"select {flags} {is_finite}, {bits} {result}, {bits} {special}")
-        is_special = code.let(f"xor {flags} {is_finite}, {constant(lanes, 'i1', -1)}")
-        return result, code.let(f"or {flags} {is_certain}, {is_special}")
+        source, bits = self._float(lanes, values[self.parts + 1]) if self._has_special else high, of(lanes, "i64")
+        special = source.flags("uno", source).choose(bits, constant(lanes, "i64", _NAN_BITS), source.in_bits())
+        is_finite = abs(source).flags("olt", inf)
+        return is_finite.choose(bits, result, special), (is_certain | ~is_finite).name

@@ -16,18 +16,17 @@ from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import CIRCULAR, estimated
 from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import (
     for_rounding,
     is_far,
     is_unclear,
-    narrowed,
     undecided_of,
     undecided_single,
-    widened,
 )
 from eltwise.kernels.soft_code import define, of_double
-from eltwise.kernels.vectors import SINGLE, Vector
+from eltwise.kernels.vectors import Vector, narrowed, widened
 
 
 def is_estimated_in_single(name: str, parameters: Mapping[str, float], *, has_fused: bool) -> bool:

@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic
 
 from eltwise.kernels import coefficients
-from eltwise.kernels.vectors import PAIR, F, Precision
-
-
-def two_sum(one: F, other: F) -> tuple[F, F]:
-    """The sum of two float64, and exactly what its rounding lost (Knuth)."""
-    total = one + other
-    part = total - one
-    return total, (one - (total - part)) + (other - part)
+from eltwise.kernels.precision import PAIR, Precision
+from eltwise.kernels.vectors import F, two_sum
 
 
 def _fast_sum(large: F, small: F) -> tuple[F, F]:

@@ -19,11 +19,12 @@ from eltwise.kernels import coefficients, estimates, real_formulas
 from eltwise.kernels.float64_estimates import is_unsure
 from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.pairs import Pair
+from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
-from eltwise.kernels.rounding_tests import for_rounding, narrowed, undecided_of, widened
+from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, define, of_double
 from eltwise.kernels.soft_floats import rounded, rounded_to_odd
-from eltwise.kernels.vectors import SINGLE, Array, F, Vector
+from eltwise.kernels.vectors import Array, F, Vector, narrowed, widened
 
 _FARTHEST = 800.0
 """Powers with a logarithm beyond this number are infinite or 0 in float64."""

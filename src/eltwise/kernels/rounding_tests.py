@@ -8,7 +8,8 @@ from eltwise.core.dtypes import FLOAT16, FLOAT32, ElementType
 from eltwise.kernels import estimates
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import constant, of
-from eltwise.kernels.vectors import SINGLE, Vector
+from eltwise.kernels.precision import SINGLE
+from eltwise.kernels.vectors import Vector, narrowed, widened
 
 SINGLE_LEAST = 2.0**-126
 """The least normal float32."""
@@ -22,18 +23,6 @@ def single_error(name: str) -> float:
     return 2.0**-20 if name == "gelu" else 2.0**-21
 
 
-def narrowed(value: Vector) -> Vector:
-    """Float64 rounded to float32."""
-    name = value.code.let(f"fptrunc {value.type} {value.name} to {of(value.lanes, 'float')}")
-    return Vector(value.code, value.lanes, name, SINGLE)
-
-
-def widened(value: Vector) -> Vector:
-    """Float32 as float64."""
-    name = value.code.let(f"fpext {value.type} {value.name} to {of(value.lanes, 'double')}")
-    return Vector(value.code, value.lanes, name)
-
-
 def for_rounding(element_type: ElementType, value: Vector) -> Vector:
     """Float64 as float32 that are rounded once more to a type of 16 bits, or are the results."""
     return narrowed(value) if element_type is FLOAT32 else odd(value)
@@ -43,12 +32,12 @@ def odd(value: Vector) -> Vector:
     """Float64 as float32, where what is not exact becomes the neighbour whose last bit is 1."""
     code, lanes = value.code, value.lanes
     near, integers = narrowed(value), of(lanes, "i32")
-    back, bits = widened(near), code.let(f"bitcast {near.type} {near.name} to {integers}")
+    back, bits = widened(near), near.in_bits()
     is_beyond, is_inexact = abs(back).flags("ogt", abs(value)), back.flags("one", value)
     beyond = code.let(f"sext {is_beyond.type} {is_beyond.name} to {integers}")
     inexact = code.let(f"zext {is_inexact.type} {is_inexact.name} to {integers}")
     odd = code.let(f"or {integers} {code.let(f'add {integers} {bits}, {beyond}')}, {inexact}")
-    return Vector(code, lanes, code.let(f"bitcast {integers} {odd} to {near.type}"), SINGLE)
+    return near.of_bits(odd)
 
 
 def is_far(x: Vector) -> Flags:
@@ -74,7 +63,7 @@ def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: 
     if element_type is FLOAT16:
         return _differs_in_half(estimate, single_error(name))
     code, kind = x.code, of(x.lanes, "i32")
-    bits = code.let(f"bitcast {estimate.type} {estimate.name} to {kind}")
+    bits = estimate.in_bits()
     size = code.let(f"shl {kind} {bits}, {constant(x.lanes, 'i32', 1)}")
     below = code.let(f"add {kind} {size}, {constant(x.lanes, 'i32', -1)}")  # 0 becomes the largest.
     limit = constant(x.lanes, "i32", 2 * SINGLE.bits(SAFE_RESULT))
@@ -87,7 +76,7 @@ def is_unclear(estimate: Vector, near: Vector) -> Flags:
     """Where float64 may be within their error of the middle of two float32, or where these are not normal."""
     code, lanes, kind = estimate.code, estimate.lanes, of(estimate.lanes, "i64")
     units = int(estimates.ERROR * 2**53)
-    bits = code.let(f"bitcast {estimate.type} {estimate.name} to {kind}")
+    bits = estimate.in_bits()
     moved = code.let(f"add {kind} {bits}, {constant(lanes, 'i64', (1 << 28) + units)}")
     upper = code.let(f"and {kind} {moved}, {constant(lanes, 'i64', (1 << 29) - 2 * units)}")
     is_near_tie = Flags(code, lanes, code.let(f"icmp eq {kind} {upper}, {constant(lanes, 'i64', 0)}"))
@@ -104,7 +93,6 @@ def _differs_in_half(value: Vector, error: float) -> Flags:
 def _is_near_tie(value: Vector, units: int) -> Flags:
     """Where float32 are within so many units, 0 or a power of two, of the middle of two bfloat16."""
     code, kind = value.code, of(value.lanes, "i32")
-    bits = code.let(f"bitcast {value.type} {value.name} to {kind}")
-    moved = code.let(f"add {kind} {bits}, {constant(value.lanes, 'i32', 0x8000 + units)}")
+    moved = code.let(f"add {kind} {value.in_bits()}, {constant(value.lanes, 'i32', 0x8000 + units)}")
     upper = code.let(f"and {kind} {moved}, {constant(value.lanes, 'i32', 0xFFFF & -max(2 * units, 1))}")
     return Flags(code, value.lanes, code.let(f"icmp eq {kind} {upper}, {constant(value.lanes, 'i32', 0)}"))

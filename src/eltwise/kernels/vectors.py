@@ -9,60 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import pack
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from eltwise.kernels import coefficients
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, of
-
-
-class Precision(NamedTuple):
-    """A float type that estimates are computed in.
-
-    Attributes:
-        scalar: its name in LLVM.
-        suffix: its name in those of intrinsics.
-        integer: the LLVM type of its bits.
-        digits: how many bits its fraction has.
-        largest: up to here the exponential function of both signs is a normal number.
-        polynomials: the coefficients that are used with it.
-        log2: parts of log(2), of which all but the last one have so few digits that products with exponents are exact.
-        half_pi: such parts of pi / 2.
-    """
-
-    scalar: str
-    suffix: str
-    integer: str
-    digits: int
-    largest: float
-    polynomials: dict[str, tuple[float, ...]]
-    log2: tuple[float, ...]
-    half_pi: tuple[float, ...] = ()
-
-    @property
-    def shift(self) -> float:
-        """What is added to a small number to round it to an integer, which then is in the lowest bits of the sum."""
-        return 1.5 * 2.0**self.digits
-
-    @property
-    def bias(self) -> int:
-        """The exponent field of 1."""
-        return 1023 if self.digits == 52 else 127
-
-    def bits(self, value: float) -> int:
-        """The bits of a number."""
-        return int.from_bytes(pack(">d" if self.digits == 52 else ">f", value), "big")
-
-
-SINGLE = Precision("float", "f32", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
-DOUBLE = Precision(
-    *("double", "f64", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
-)
-PAIR = DOUBLE._replace(polynomials={}, log2=coefficients.PAIR_LOG2, half_pi=coefficients.PAIR_HALF_PI)
-"""Sums of two float64."""
+from eltwise.kernels.precision import DOUBLE, SINGLE, Precision
 
 Number: TypeAlias = "Vector | float"
 
@@ -180,29 +134,33 @@ class Vector:
 
     def chosen(self, flags: Flags, other: Number) -> Vector:
         """These numbers where flags are set, else others."""
-        return self._let(
-            f"select {flags.type} {flags.name}, {self.type} {self.name}, {self.type} {self._lifted(other)}"
-        )
+        return self._named(flags.choose(self.type, self.name, self._lifted(other)))
+
+    def in_bits(self) -> str:
+        """The same bits as integers."""
+        return self.code.let(f"bitcast {self.type} {self.name} to {self._bits}")
+
+    def of_bits(self, integers: str) -> Vector:
+        """The floats that have these bits."""
+        return self._let(f"bitcast {self._bits} {integers} to {self.type}")
 
     def split(self, factor: float) -> tuple[Vector, Vector]:
         """The integer next to ``self * factor``, and 2 to this power, which is a normal number."""
         digits, offset = self.precision.digits, self.precision.shift + self.precision.bias
         shifted = self.fused(factor, offset)
-        bits = self.code.let(f"bitcast {self.type} {shifted.name} to {self._bits}")
-        moved = self.code.let(f"shl {self._bits} {bits}, {self._integers(digits)}")
-        return shifted - offset, self._let(f"bitcast {self._bits} {moved} to {self.type}")
+        moved = self.code.let(f"shl {self._bits} {shifted.in_bits()}, {self._integers(digits)}")
+        return shifted - offset, self.of_bits(moved)
 
     def fraction(self) -> tuple[Vector, Vector]:
         """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive normal numbers ``m * 2**e``."""
         precision, kind = self.precision, self._bits
         digits = self._integers(precision.digits)
-        bits = self.code.let(f"bitcast {self.type} {self.name} to {kind}")
+        bits = self.in_bits()
         moved = self.code.let(f"sub {kind} {bits}, {self._integers(precision.bits(0.5**0.5))}")
         power = self.code.let(f"ashr {kind} {moved}, {digits}")
         mantissa = self.code.let(f"sub {kind} {bits}, {self.code.let(f'shl {kind} {power}, {digits}')}")
         shifted = self.code.let(f"add {kind} {power}, {self._integers(precision.bits(precision.shift))}")
-        exponent = self._let(f"bitcast {kind} {shifted} to {self.type}") - precision.shift
-        return self._let(f"bitcast {kind} {mantissa} to {self.type}"), exponent
+        return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift
 
     def _integers(self, value: int) -> str:
         return f"splat ({self.precision.integer} {value})" if self.lanes > 1 else str(value)
@@ -320,8 +278,27 @@ def exact_product(one: F, other: F) -> tuple[F, F]:
     return product, b * d - (((product - a * c) - b * c) - a * d)
 
 
+def two_sum(one: F, other: F) -> tuple[F, F]:
+    """The sum of two float64, and exactly what its rounding lost (Knuth)."""
+    total = one + other
+    part = total - one
+    return total, (one - (total - part)) + (other - part)
+
+
 def _halves(x: F) -> tuple[F, F]:
     """The upper and the lower digits of float64."""
     shifted = x * (2.0**27 + 1)
     upper = shifted - (shifted - x)
     return upper, x - upper
+
+
+def narrowed(value: Vector) -> Vector:
+    """Float64 rounded to float32."""
+    name = value.code.let(f"fptrunc {value.type} {value.name} to {of(value.lanes, 'float')}")
+    return Vector(value.code, value.lanes, name, SINGLE)
+
+
+def widened(value: Vector) -> Vector:
+    """Float32 as float64."""
+    name = value.code.let(f"fpext {value.type} {value.name} to {of(value.lanes, 'double')}")
+    return Vector(value.code, value.lanes, name)
