@@ -11,7 +11,7 @@ from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.kernels import compiled, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
-from eltwise.kernels.plan import aligned_plan
+from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.kernels.structure import tile_sizes
 from eltwise.ops.expression import Expression, Step
 from support.kernel_calls import call_of, compute
@@ -82,7 +82,7 @@ def test_every_layout_is_exact_and_nothing_beside_it_is_written(
         plan = aligned_plan(shape, tuple(operand.shape for operand in operands))
         result_type = expression.result_type(element_type)
         expected = np.empty(shape, result_type.storage)
-        numpy_kernel.compute(expression, element_type, plan, operands, expected)
+        numpy_kernel.planned(TypedCall(expression, element_type, plan))(*operands, expected)
         out = _drawn(generator, result_type, shape)
         memory = out
         while memory.base is not None:
@@ -112,7 +112,7 @@ def test_operands_that_lie_across_are_computed_in_tiles(
     least_rows, least_columns = tile_sizes(element_type.storage.itemsize, jit.target().vector_bytes)
     assert tiled == (rows >= least_rows and columns >= least_columns)
     compute(DIFFERENCE, element_type, plan, (a, b), out)
-    numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
+    numpy_kernel.planned(TypedCall(DIFFERENCE, element_type, plan))(a, b, expected)
     assert np.array_equal(_bits(out, element_type), _bits(expected, element_type))
 
 

@@ -19,7 +19,7 @@ from eltwise.engine.call import calls_of
 from eltwise.kernels import compiled, dispatch, jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest
-from eltwise.kernels.plan import aligned_plan
+from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
@@ -46,7 +46,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run = compiled.Call.__call__
 
     def counted(call: compiled.Call, *arrays: np.ndarray) -> np.ndarray:
-        calls.append(call.element_type.name)
+        calls.append(call.typed.element_type.name)
         return run(call, *arrays)
 
     monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
@@ -151,7 +151,7 @@ def test_every_head_and_tail_is_exact(
         for offset in (0, 1, 3):
             a, b, out = (part.view(element_type.storage)[offset : offset + elements] for part in raw)
             expected, around = out.copy(), raw[2].copy()
-            numpy_kernel.compute(DIFFERENCE, element_type, plan, (a, b), expected)
+            numpy_kernel.planned(TypedCall(DIFFERENCE, element_type, plan))(a, b, expected)
             compute(DIFFERENCE, element_type, plan, (a, b), out)
             kind = out.astype(np.float64) if element_type.kind == "float" else out
             wanted = expected.astype(np.float64) if element_type.kind == "float" else expected

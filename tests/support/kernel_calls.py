@@ -8,7 +8,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.compiled import Call
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import Plan, TypedCall
 from eltwise.ops.expression import Expression
 
 
@@ -16,7 +16,7 @@ def call_of(
     expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
 ) -> Call:
     swapped = tuple(not array.dtype.isnative for array in (out, *operands))
-    return Call(expression, element_type, plan, swapped)
+    return Call(TypedCall(expression, element_type, plan), swapped)
 
 
 def compute(

@@ -171,7 +171,7 @@ class Calls:
         swapped = [not array.dtype.isnative for array in operands]
         has_swapped = any(not array.dtype.isnative for array in outs)
         divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, typed)) if typed.checks_divisor else None
-        run = dispatch.prepare(*typed, (has_swapped, *swapped), divisors, self.records)
+        run = dispatch.prepare(typed, (has_swapped, *swapped), divisors, self.records)
         return Prepared(run if typed.plan.shape else _scalar(run, len(operands)), typed)
 
     def check_divisor(self, arrays: Sequence[np.ndarray], typed: TypedCall) -> None:

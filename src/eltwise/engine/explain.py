@@ -44,7 +44,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
             "nodes: " + ", ".join(f"{node.schema.versioned_name} {node.label!r}" for node in step.nodes),
             f"operands: {names}",
         ]
-        text = describe(kind, step.expression, step.element_type, step.plan, [*operands, result])
+        text = describe(kind, step.typed, [*operands, result])
         sections.append("".join(f"{mark}{line}\n" for line in heading) + text)
 
     runner.run(feeds, observe)

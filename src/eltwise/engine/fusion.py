@@ -15,7 +15,7 @@ from eltwise.core.shapes import Sizes
 from eltwise.engine.call import typed_call
 from eltwise.ir.graph import Graph, Node
 from eltwise.ir.types import TensorType
-from eltwise.kernels.plan import Axes, Plan
+from eltwise.kernels.plan import Axes, Plan, TypedCall
 from eltwise.ops.expression import Expression, Step
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -60,10 +60,11 @@ class Group:
         return self.nodes[-1].outputs[0]
 
     @property
-    def plan(self) -> Plan:
-        """Where the operands lie in the result."""
+    def typed(self) -> TypedCall:
+        """What the kernel computes."""
         sizes = tuple(operand.sizes for operand in self.operands)
-        return Plan(self.shape, sizes, tuple(operand.axes for operand in self.operands))
+        plan = Plan(self.shape, sizes, tuple(operand.axes for operand in self.operands))
+        return TypedCall(self.expression, self.element_type, plan)
 
 
 def grouped(graph: Graph, types: Mapping[str, TensorType]) -> tuple[Group | Node, ...]:

@@ -186,9 +186,7 @@ def _group_run(
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
     divisors = Divisors(tuple(number for number, _node in group.divisors), partial(_check_divisors, group))
-    function = dispatch.prepare(
-        group.expression, group.element_type, group.plan, is_swapped, divisors if group.divisors else None, records
-    )
+    function = dispatch.prepare(group.typed, is_swapped, divisors if group.divisors else None, records)
 
     def run(values: list[Any]) -> np.ndarray:
         try:

@@ -87,7 +87,7 @@ class ReductionCalls(Calls):
                 arrays, result
             )
 
-        recorded = dispatch.recorded(_in_default_mode(run), element_type, plan, self.records, recipe_of)
+        recorded = dispatch.recorded(_in_default_mode(run), typed, self.records, recipe_of)
         return Prepared(recorded, typed)
 
     def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:

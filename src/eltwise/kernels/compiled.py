@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eltwise.core.blocks import ranges
-from eltwise.core.dtypes import ElementType
 from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit, numpy_kernel
 from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.order import broadcast_strides, new_result, result_strides
-from eltwise.kernels.plan import Divisors, Plan
+from eltwise.kernels.plan import Divisors, TypedCall
 from eltwise.kernels.records import address, function_address
 from eltwise.kernels.structure import CACHE_LINE, Structure
 from eltwise.kernels.threads import num_threads, shared_run
-from eltwise.ops.expression import Expression
 
 LEAST_BYTES_PER_PIECE = 1 << 16
 """A smaller result is computed by one thread; to share it would cost more than it saves."""
@@ -151,40 +149,30 @@ class Call:
     """A call on arrays of known types and shapes; what depends on their strides is built at the first call with them.
 
     Attributes:
-        expression: the steps.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
+        typed: what is computed.
         swapped: for each array, the result first, whether its bytes are in the other order.
         divisors: the operands that must not hold a 0, for integers.
     """
 
-    def __init__(
-        self,
-        expression: Expression,
-        element_type: ElementType,
-        plan: Plan,
-        swapped: tuple[bool, ...],
-        divisors: Divisors | None = None,
-    ) -> None:
-        self.expression, self.element_type, self.plan, self.swapped = expression, element_type, plan, swapped
-        self.divisors = divisors
+    def __init__(self, typed: TypedCall, swapped: tuple[bool, ...], divisors: Divisors | None = None) -> None:
+        self.typed, self.swapped, self.divisors = typed, swapped, divisors
         # To build a recipe takes longer than most calls, and a program has arrays of few strides of a shape.
         self._work: dict[Hashable, Work] = {}
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         """Compute the operands, which come first, into the array that follows them or into a new one."""
-        count = self.expression.operands
+        count = self.typed.expression.operands
         operands = arrays[:count]
         if len(arrays) > count:
             out = arrays[count]
             if self.divisors is not None:  # Another thread might find a 0 when this one has written something.
                 self.divisors.check(operands)
         else:
-            out = new_result(self.plan, operands, self.expression.result_type(self.element_type))
+            out = new_result(self.typed.plan, operands, self.typed.result_type)
         if not self.run(out, operands):
             if self.divisors is not None:
                 self.divisors.check(operands)
-            numpy_kernel.compute(self.expression, self.element_type, self.plan, operands, out)
+            numpy_kernel.planned(self.typed)(*operands, out)
         return out
 
     def run(self, out: np.ndarray, operands: Sequence[np.ndarray]) -> bool:
@@ -200,8 +188,8 @@ class Call:
 
     def recorded_recipe(self, operands: Sequence[np.ndarray], out: np.ndarray) -> Recipe | None:
         """How the native entry computes calls like this one into new arrays; None where it cannot."""
-        result_type = self.expression.result_type(self.element_type)
-        strides = result_strides(self.plan, [operand.strides for operand in operands], result_type)
+        result_type = self.typed.result_type
+        strides = result_strides(self.typed.plan, [operand.strides for operand in operands], result_type)
         if out.dtype is not result_type.storage or out.strides != strides:
             return None  # What the caller gave is not what a new result is like.
         recipe = self.recipe(operands, out)
@@ -222,7 +210,7 @@ class Call:
         return work
 
     def _new_recipe(self, strides: tuple[tuple[int, ...], ...], beyond_line: int) -> Recipe:
-        expression, element_type, plan = self.expression, self.element_type, self.plan
+        expression, element_type, plan = self.typed
         *values, result_type = expression.types(element_type)
         widths = tuple(each.storage.itemsize for each in (result_type, *values[: expression.operands]))
         steps = [strides[0], *map(broadcast_strides, plan.operands, plan.axes, strides[1:])]

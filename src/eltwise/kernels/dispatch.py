@@ -17,7 +17,7 @@ from eltwise.core.shapes import Sizes
 from eltwise.kernels import numpy_kernel
 from eltwise.kernels.native import OFTEN, RecipeOf, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
-from eltwise.kernels.plan import Divisors, Plan
+from eltwise.kernels.plan import Divisors, TypedCall
 from eltwise.ops.expression import Expression
 
 LEAST_BYTES = 1 << 20
@@ -40,19 +40,12 @@ Mode = Literal["auto", "numpy", "compiled"]
 
 
 def prepare(
-    expression: Expression,
-    element_type: ElementType,
-    plan: Plan,
-    swapped: tuple[bool, ...],
-    divisors: Divisors | None = None,
-    records: Records | None = None,
+    typed: TypedCall, swapped: tuple[bool, ...], divisors: Divisors | None = None, records: Records | None = None
 ) -> Run:
-    """Make the function that computes an expression for arrays of known types and shapes.
+    """Make the function that computes a call.
 
     Args:
-        expression: the steps.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
+        typed: what is computed.
         swapped: for each array, the result first, whether its bytes are in the other order.
         divisors: the operands that must not hold a 0, for integers; before that is found out, no array that is given is
             written.
@@ -62,30 +55,29 @@ def prepare(
         A function of the operands, and of an array for the result where there is one, that gives the result. The
         operands may have any strides and alignment, and may overlap that array.
     """
-    run = _prepared(expression, element_type, plan, swapped, divisors)
+    run = _prepared(typed, swapped, divisors)
 
     def recipe_of(operands: Sequence[np.ndarray], result: np.ndarray) -> Any:
-        if why_no_kernel(expression, element_type):
+        if why_no_kernel(typed.expression, typed.element_type):
             return None
         from eltwise.kernels import compiled
 
-        return compiled.Call(expression, element_type, plan, swapped, divisors).recorded_recipe(operands, result)
+        return compiled.Call(typed, swapped, divisors).recorded_recipe(operands, result)
 
-    return run if records is None else recorded(run, element_type, plan, records, recipe_of)
+    return run if records is None else recorded(run, typed, records, recipe_of)
 
 
-def _prepared(
-    expression: Expression, element_type: ElementType, plan: Plan, swapped: tuple[bool, ...], divisors: Divisors | None
-) -> Run:
+def _prepared(typed: TypedCall, swapped: tuple[bool, ...], divisors: Divisors | None) -> Run:
+    expression, element_type, plan = typed
     is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
     if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
-        return compiled.Call(expression, element_type, plan, swapped, divisors)
+        return compiled.Call(typed, swapped, divisors)
     if not is_large and not any(swapped) and plan.aligns_ends:
         run = numpy_kernel.direct(expression, element_type)
     else:
-        run = numpy_kernel.planned(expression, element_type, plan)
+        run = numpy_kernel.planned(typed)
     return run if divisors is None else _checked(run, divisors.check)
 
 
@@ -97,16 +89,16 @@ def _checked(run: Run, check: Callable[[Sequence[np.ndarray]], None]) -> Run:
     return checked
 
 
-def recorded(run: Run, element_type: ElementType, plan: Plan, records: Records, recipe_of: RecipeOf) -> Run:
+def recorded(run: Run, typed: TypedCall, records: Records, recipe_of: RecipeOf) -> Run:
     """The same function; its calls get a record once they were made often, where that is possible.
 
     Args:
         run: computes calls of arrays of certain types and shapes, and gives the result.
-        element_type: of the operands.
-        plan: where the operands lie in what is computed.
+        typed: what is computed, or what a reduction computes before it reduces that.
         records: those of what is computed.
         recipe_of: how such calls are computed; see ``Records.counted``.
     """
+    plan, element_type = typed.plan, typed.element_type
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
     if not is_small or records.operands != len(plan.operands) or not is_possible() or mode() == "numpy":
         return run

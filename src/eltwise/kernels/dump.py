@@ -7,42 +7,39 @@ from typing import Literal
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import TypedCall
 from eltwise.kernels.threads import num_threads
-from eltwise.ops.expression import Expression, operand_name
+from eltwise.ops.expression import operand_name
 
 Kind = Literal["plan", "llvm", "asm"]
 COMMENTS: dict[Kind, str] = {"plan": "", "llvm": "; ", "asm": "# "}
 """How a line begins that is a comment, for each kind of text."""
 
 
-def describe(
-    kind: Kind, expression: Expression, element_type: ElementType, plan: Plan, arrays: Sequence[np.ndarray]
-) -> str:
+def describe(kind: Kind, typed: TypedCall, arrays: Sequence[np.ndarray]) -> str:
     """Describe how a call is computed.
 
     Args:
         kind: what to show.
-        expression: what is computed.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
+        typed: what is computed.
         arrays: the operands of the call, then its result.
 
     Returns:
         Lines of text; comments where there is no kernel, or where the call was too small for it.
     """
     *operands, out = arrays
-    why_not = dispatch.why_no_kernel(expression, element_type) or ("" if out.size else "there are no elements")
+    why_not = dispatch.why_no_kernel(typed.expression, typed.element_type)
+    if not (why_not or out.size):
+        why_not = "there are no elements"
     if why_not:
         return f"{COMMENTS[kind]}no kernel: {why_not}\n"
     from eltwise.kernels import compiled, emit, jit
 
     swapped = tuple(not array.dtype.isnative for array in (out, *operands))
-    recipe = compiled.Call(expression, element_type, plan, swapped).recipe(operands, out)
+    recipe = compiled.Call(typed, swapped).recipe(operands, out)
     structure, nest = recipe.structure, recipe.nest
-    remark = _remark(expression, element_type, plan)
+    remark = _remark(typed)
     heading = f"{COMMENTS[kind]}{remark}\n" if remark else ""
     if kind != "plan":
         text = emit.kernel_text(structure)
@@ -60,7 +57,8 @@ def describe(
     return heading + "".join(f"{line}\n" for line in lines)
 
 
-def _remark(expression: Expression, element_type: ElementType, plan: Plan) -> str:
+def _remark(typed: TypedCall) -> str:
+    expression, element_type, plan = typed
     least, needed = dispatch.least_bytes(expression, element_type), plan.bytes_of(element_type)
     if needed >= least:
         return ""

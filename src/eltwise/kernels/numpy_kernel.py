@@ -16,7 +16,7 @@ from eltwise.core.blocks import Box, flat_grid
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.float_mode import IDLE, quiet_call, quietly
 from eltwise.kernels.order import new_result
-from eltwise.kernels.plan import Plan
+from eltwise.kernels.plan import TypedCall
 from eltwise.ops.expression import Expression, Step
 from eltwise.ops.primitive import ArrayFunction
 
@@ -35,41 +35,21 @@ class _Loop(NamedTuple):
     last_reads: tuple[int, ...]
 
 
-def planned(expression: Expression, element_type: ElementType, plan: Plan) -> Run:
+def planned(typed: TypedCall) -> Run:
     """Make the function that computes operands of any size and strides."""
-    loops, count = loops_of(expression, element_type), expression.operands
+    loops, count = loops_of(typed.expression, typed.element_type), typed.expression.operands
 
     def run(*arrays: np.ndarray) -> np.ndarray:
-        operands, result_type = arrays[:count], expression.result_type(element_type)
-        out = arrays[count] if len(arrays) > count else new_result(plan, operands, result_type)
-        _compute(loops, element_type, plan, operands, out)
+        operands = arrays[:count]
+        out = arrays[count] if len(arrays) > count else new_result(typed.plan, operands, typed.result_type)
+        _compute(loops, typed, operands, out)
         return out
 
     return run
 
 
-def compute(
-    expression: Expression, element_type: ElementType, plan: Plan, operands: Sequence[np.ndarray], out: np.ndarray
-) -> None:
-    """Compute an expression into ``out``, which may overlap the operands.
-
-    Args:
-        expression: the steps.
-        element_type: of the operands.
-        plan: where the operands lie in the result.
-        operands: any strides, alignment and byte order.
-        out: a writable array of the plan's shape and the result's type.
-    """
-    _compute(loops_of(expression, element_type), element_type, plan, operands, out)
-
-
-def _compute(
-    loops: tuple[_Loop, ...],
-    element_type: ElementType,
-    plan: Plan,
-    operands: Sequence[np.ndarray],
-    out: np.ndarray,
-) -> None:
+def _compute(loops: tuple[_Loop, ...], typed: TypedCall, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
+    plan, element_type = typed.plan, typed.element_type
     views = [operand.reshape(padded) for operand, padded in zip(operands, plan.operands, strict=True)]
     if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
         quietly(_run, loops, views, out)

@@ -59,6 +59,11 @@ class TypedCall(NamedTuple):
     plan: Plan
 
     @property
+    def result_type(self) -> ElementType:
+        """The type of the result."""
+        return self.expression.result_type(self.element_type)
+
+    @property
     def checks_divisor(self) -> bool:
         """Whether a divisor must hold no 0."""
         return self.element_type.is_integer and self.expression.divides and 0 not in self.plan.shape

@@ -22,7 +22,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
 from eltwise.kernels.exact_sum import MOST_OUTPUTS, ExactSums, FloatSums, IntegerSums
 from eltwise.kernels.extremes import Extreme, ExtremeBlocks, Extremes
-from eltwise.kernels.plan import Plan, aligned_plan
+from eltwise.kernels.plan import Plan, TypedCall, aligned_plan
 from eltwise.kernels.threads import run_together
 from eltwise.ops.expression import Expression
 
@@ -109,7 +109,7 @@ def _block(elements: Elements, operands: Sequence[np.ndarray], rank: int) -> np.
     """Elements as rows of outputs, which lie on the first axes of the operands."""
     sizes = operands[0].shape
     plan = aligned_plan(sizes, (sizes,) * len(operands))
-    values = numpy_kernel.planned(elements.expression, elements.element_type, plan)(*operands)
+    values = numpy_kernel.planned(TypedCall(elements.expression, elements.element_type, plan))(*operands)
     return values.view(elements.result_type.storage).reshape(prod(sizes[:rank]), -1).T
 
 
