@@ -44,6 +44,22 @@ def only(report: ComparisonReport) -> object:
     return found
 
 
+def test_what_is_no_number_has_no_size() -> None:
+    """A difference of 0 would say that nothing differs; a summary of one tensor says how much does."""
+    a, numbers = np.float32([1, 2, 3, np.inf]), np.float32([1, 2, 3.5, np.inf])
+    cases = {
+        "1 NaN mismatch": np.float32([1, np.nan, 3, np.inf]),
+        "max abs inf, max rel inf, max ULP 1,056,964,608, 1 infinity mismatch": np.float32([1, 2, 3, 4]),
+        "relative norm 0.1336, max abs 0.5, max rel 0.1667, max ULP 2,097,152": numbers,
+    }
+    for text, b in cases.items():
+        report = eltwise.compare(a, b)
+        separator = ", " if "NaN" in text else "; "
+        lines = ["1 tensor compared: 1 different", f"A / B: 1 of 4 differs{separator}{text}"]
+        assert report.to_text("summary").splitlines() == lines
+        assert (report[0].max_abs is None, report[0].norms is None) == ("NaN" in text, "mismatch" in text)
+
+
 def test_equal_sets_are_equal() -> None:
     report = eltwise.compare({"w": W}, {"w": W.copy()})
     assert report.is_good

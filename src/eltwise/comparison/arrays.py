@@ -116,17 +116,20 @@ def _measured(report: TensorReport, pair: Pair, settings: ComparisonSettings) ->
     if has_other_type and status != "differs":
         status = "within_tolerance" if tolerance else "differs"
     text, claims = where(pair, figures)
+    # A zero would only say that no two elements that differ are numbers.
+    has_numbers = not counts["nan"] or figures.differing > counts["nan"] + counts["both_nan"]
+    is_finite = figures.differing > counts["nan"] + counts["both_nan"] + counts["infinity"]
     measured = replace(
         report,
         status=status,
         differing=figures.differing,
         beyond_tolerance=beyond,
-        max_abs=figures.max_ulp if is_exact else figures.max_abs,
+        max_abs=figures.max_ulp if is_exact else figures.max_abs if has_numbers else None,
         mean_abs=figures.mean_abs,
-        max_rel=figures.max_rel,
+        max_rel=figures.max_rel if has_numbers else None,
         mean_rel=figures.mean_rel,
-        max_ulp=figures.max_ulp,
-        norms=tuple(np.sqrt(figures.squares).tolist()) if figures.differing else None,
+        max_ulp=figures.max_ulp if has_numbers else None,
+        norms=tuple(np.sqrt(figures.squares).tolist()) if is_finite else None,
         ulp_histogram=_without_end(figures),
         nan_mismatches=counts["nan"],
         infinity_mismatches=counts["infinity"],

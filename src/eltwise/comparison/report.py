@@ -103,10 +103,11 @@ class ComparisonReport(Written[TensorReport]):
             detail: ``summary`` for the whole in some lines, ``all`` for every tensor that differs; by default these are
                 the worst three where there are many, and what tensors of all layers have in common.
         """
-        if detail == "summary":
-            return as_lines(self.headline)
-        is_short = detail == "worst"
         cards = [each for each in self.by_badness if each.status != "equal"]
+        if detail == "summary":
+            only = [f"{each.label}: {each.figures}" for each in cards if each.differing and len(cards) == 1]
+            return as_lines([*self.headline, *only])
+        is_short = detail == "worst"
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
             largest = number(PatternReport("*", self.tensors).largest_step)

@@ -158,14 +158,7 @@ class TensorReport:
             return [self.explanation] if self.explanation else []
         lines = [self.explanation] if self.explanation else []
         if self.differing is not None and self.differing:
-            share = f"{self.differing:,} of {self.total:,} {'differs' if self.differing == 1 else 'differ'}"
-            if self.tolerance:
-                share += f", {self.forgiven:,} within {self.tolerance}, {self.beyond_tolerance:,} beyond"
-            norm = "" if self.relative_norm is None else f"relative norm {number(self.relative_norm)}, "
-            figures = (
-                f"{norm}max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
-            )
-            lines.append(f"{share}; {figures}{self._odd()}")
+            lines.append(self.figures)
             if self.where and self.differing < self.total:
                 lines.append(f"where: {self.where}")
             if self.worst:
@@ -173,6 +166,18 @@ class TensorReport:
             if self.first and not self.is_first_worst:
                 lines.append(f"first {self.first}")
         return lines
+
+    @property
+    def figures(self) -> str:
+        """How many elements differ, and how much."""
+        share = f"{self.differing or 0:,} of {self.total:,} {'differs' if self.differing == 1 else 'differ'}"
+        if self.tolerance:
+            share += f", {self.forgiven:,} within {self.tolerance}, {self.beyond_tolerance:,} beyond"
+        norm = "" if self.relative_norm is None else f"relative norm {number(self.relative_norm)}, "
+        if self.max_abs is None:  # No two elements that differ are numbers.
+            return f"{share}{self._odd()}"
+        steps = f"max abs {number(self.max_abs)}, max rel {number(self.max_rel)}, max ULP {number(self.max_ulp)}"
+        return f"{share}; {norm}{steps}{self._odd()}"
 
     def _odd(self) -> str:
         kinds = (
