@@ -64,6 +64,7 @@ def test_no_node_in_float32_can_be_left_out(scale: float, retained: list[str]) -
         (NORM, "rtol=1e-5, atol=1e-5", 1, "no node can be float16"),
         ("g (float[3] x) => (float[3] z) { r = RandomNormalLike(x) z = Add(x, r) }", "atol=1", 3, "not established"),
         (NORM, "", 2, "float16 needs a tolerance"),
+        ("g (int32[3] x) => (int32[3] z) { z = Neg(x) }", "atol=1", 2, "got Neg; there is nothing to rewrite"),
     ],
 )
 def test_what_is_not_reached_is_not_written(

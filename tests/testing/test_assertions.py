@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from safetensors.numpy import save_file
 
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, FileMissingError
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values
 from eltwise.testing import assert_close, assert_same, assert_same_model
@@ -150,6 +150,16 @@ def test_bad_input_is_no_failed_assertion(actual: object, options: Mapping[str, 
     for one, other in ((actual, W), (W, actual), (actual, actual)):
         with pytest.raises(EltwiseError):
             assert_close(one, other, **options)
+
+
+def test_a_text_that_is_no_path_is_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in ("relu", "", "a sentence. With dots", "x" * 5000, "x\0"):
+        assert_same(text, text)
+        with pytest.raises(AssertionError, match="instead of 'other'"):
+            assert_same(text, "other")
+    with pytest.raises(FileMissingError, match=r"a\.npy: there is no such file"):
+        assert_same("a.npy", "b.npy")
 
 
 def test_labels_of_data_frames_are_compared() -> None:

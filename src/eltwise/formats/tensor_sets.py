@@ -32,8 +32,8 @@ ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 
 _OF_TORCH = (".pt", ".pth", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle")
-_HUB = "hf:/"
-"""How ``foreign_tensors.HUB`` begins in a path, which holds no two slashes in a row."""
+HUB = "hf:/"
+"""How an address on the Hub begins in a path, which holds no two slashes in a row."""
 
 _MOST_FILES = 100_000
 _PIECE = 1 << 24
@@ -49,8 +49,8 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     Raises:
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
-    if path.as_posix().startswith(_HUB):
-        return open_tensors(foreign_tensors.fetched(path.as_posix().removeprefix(_HUB)), raw_type)
+    if path.as_posix().startswith(HUB):
+        return open_tensors(foreign_tensors.fetched(path.as_posix().removeprefix(HUB)), raw_type)
     try:
         if path.is_dir():
             return _of_folder(path, raw_type)
@@ -62,12 +62,12 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     if ending in _PICKLES:
         problem = "this is a pickle, and loading one runs the code in it, so it is never loaded"
         raise FileFormatError(problem, where=str(path), hint="save its arrays: numpy.savez(path, **arrays)")
-    if ending not in _OPENERS:
-        raise files.unknown_ending(path, ", ".join(dict.fromkeys((*ENDINGS, *_OPENERS))))
+    if ending not in OPENERS:
+        raise files.unknown_ending(path, ", ".join(dict.fromkeys((*ENDINGS, *OPENERS))))
     if not path.exists():
         raise files.unreadable(path, FileNotFoundError())
     files.check_regular(path)
-    return _OPENERS[ending](path, raw_type)
+    return OPENERS[ending](path, raw_type)
 
 
 def constants_of(graph: Graph, where: str) -> TensorSet:
@@ -251,7 +251,7 @@ def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     return read_constants(path)
 
 
-_OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {
+OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".pb": _pb,

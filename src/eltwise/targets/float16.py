@@ -52,6 +52,10 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
         hint = 'such as --tolerance "rtol=1e-2, atol=1e-3"'
         raise AttributeValueError("float16 needs a tolerance of the outputs", operand="tolerance", hint=hint)
     narrowing = Narrowing(model.graph)
+    if not narrowing.ports:
+        kinds = named(list(dict.fromkeys(node.op_type for node in narrowing.model.graph.node)), _MOST_NAMED)
+        message = "no node of this model computes float32 that it could compute in float16"
+        raise UnsupportedError(message, got=kinds or "no nodes", hint="there is nothing to rewrite")
     traces = [_reference(model, target, arrays, inputs) for arrays in (inputs.sets or {"": {}}).values()]
     runtime = runtimes.find(target, only_models=True, domain=model.graph.origin.domain)
     with ExitStack() as stack:
@@ -59,7 +63,7 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
         search = _Search(narrowing, host, traces, parse_tolerances(inputs.tolerance), progress)
         candidates = list(narrowing.ports)
         retained = [] if search.is_right([]) else smallest(candidates, search.is_right)
-        if not candidates or (len(retained) == len(candidates) or not search.is_right(retained)):
+        if len(retained) == len(candidates) or not search.is_right(retained):
             raise VerificationError(f"no node can be float16 on {target}: the outputs leave the tolerance then")
     graph = narrowing.graph_with(retained)
     with Host(runtime, LIMIT) as host:  # What is given back runs in a process that has run nothing else.

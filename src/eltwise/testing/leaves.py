@@ -12,6 +12,7 @@ import numpy as np
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
 from eltwise.engine.arrays import as_array, exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
+from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 
 Leaf: TypeAlias = Tensor | str | bytes | bool | int | float | None
@@ -43,7 +44,9 @@ def leaves_of(value: object, side: str) -> Leaves:
 
 
 def _is_set(value: object) -> bool:
-    """Whether it is a path, a model or a set of tensors, as ``compare`` takes them."""
+    """Whether it is a path, a model or a set of tensors, as ``compare`` takes them; a text that is no path is none."""
+    if isinstance(value, str) and Path(value).suffix.lower() not in (*ENDINGS, *OPENERS) and not value.startswith(HUB):
+        return os.path.exists(value)  # noqa: PTH110 - that of a Path raises for what no path can be
     is_module = hasattr(value, "state_dict")  # It is refused with what to compare instead.
     is_model = hasattr(value, "graph") and not kind_of(value)
     return isinstance(value, str | os.PathLike | TensorSet) or is_module or is_model
