@@ -274,6 +274,19 @@ def test_a_recorded_run_is_a_target(tmp_path: Path) -> None:
         eltwise.check(network, str(tmp_path / "none.safetensors"))
 
 
+def test_a_recorded_run_of_a_model_that_should_not_be_deployed(tmp_path: Path) -> None:
+    model, x = (
+        parsed("g (float[2] x) => (float[2] z) <float[2] c = {1, 1}> { z = Add(x, c) }"),
+        np.array([1, 2], np.float32),
+    )
+    z = x + np.array([1, np.nan], np.float32)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(z - x, "c"))
+    save_file({"input/x": x, "value/z": z}, tmp_path / "run.safetensors")
+    report = eltwise.check(model, str(tmp_path / "run.safetensors"))
+    assert [finding.kind for finding in report.findings] == ["unintended"]
+    assert report.summary.endswith("the model computes the same, and it should not be deployed as it is")
+
+
 @pytest.mark.parametrize("index", range(4))
 def test_the_node_is_named_where_the_bits_are_compared(index: int) -> None:
     """Of a chain that eltwise runs, the one operator that OpenVINO computes otherwise: its Sub saturates."""

@@ -113,7 +113,8 @@ def check(
     parse_tolerances(tolerance)
     if is_recording(target):
         model = read_model(source, weights)
-        return _of_recording(model, target, least, Inputs(input_sets(model.graph, inputs), tolerance, seed))
+        run_inputs = Inputs(input_sets(model.graph, inputs), tolerance, seed)
+        return with_unintended(_of_recording(model, target, least, run_inputs), model)
     name = target if is_function(target) else split(target).name
     runtimes_of = runtimes_on(name)
     model = read_model(source, weights)
