@@ -72,6 +72,19 @@ def test_a_program_agrees_with_its_model_in_both_orders(tmp_path: Path) -> None:
             assert not [note for note in report.notes if "program" in note]
 
 
+def test_a_program_is_compared_with_float64(tmp_path: Path) -> None:
+    """Its own digits are within the tolerance of float32; a node that it computes otherwise is not."""
+    for change, first in ((lambda _model: None, None), (another_slope, "leaky_relu")):
+        program, model = exported(Net(), tmp_path, change)
+        inputs = {"x": -np.ones((2, 3), np.float32)}
+        report = eltwise.trace(program, model, runtime="torch", against="float64", inputs=inputs)
+        assert (report.verdict, report.first_name) == ("agree" if first is None else "disagree", first), str(report)
+        assert report.against.startswith("float64 (by onnx-reference")
+        assert not [note for note in report.notes if "type" in note or "weights" in note]
+        exact = eltwise.trace(program, model, runtime="torch", against="exact", inputs=inputs)
+        assert exact.verdict == ("not_established" if first is None else "disagree")
+
+
 def another_slope(model: onnx.ModelProto) -> None:
     model.graph.node[1].attribute[0].f = 0.2
 
@@ -133,7 +146,7 @@ def test_a_program_alone_is_compared_with_what_pytorch_exports(
         with pytest.raises(UnsupportedError, match="install onnxscript beside torch"):
             eltwise.trace(program, runtime="torch", against="onnxruntime")
         return
-    for names in (("torch", "onnxruntime"), ("onnxruntime", "torch")):
+    for names in (("torch", "onnxruntime"), ("onnxruntime", "torch"), ("torch", "float64")):
         report = eltwise.trace(program, runtime=names[0], against=names[1])
         assert report.verdict == "agree", str(report)
         assert {"Gemm", "LeakyRelu", "Exp"} <= {node.op_type for node in report.nodes}

@@ -133,6 +133,16 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
     return arrays
 
 
+def as_declared(graph: Graph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The inputs of a model by value, floats in the types that it declares."""
+    types = {port.value: port.inner_type or port.type.element_type for port in graph.inputs}
+    return {
+        value: array if expected is None or not is_float(array.dtype) else cast_float(array, expected.storage)
+        for value, array in feeds.items()
+        for expected in [types.get(value)]
+    }
+
+
 def _checked(port: Port, value: object) -> np.ndarray:
     operand = f"input {port.name!r}"
     array, element_type = as_array(value, operand)

@@ -70,10 +70,10 @@ class ProgramRun:
         """The inputs of the model that was exported from it."""
         return feeds_for(graph, inputs, seed)
 
-    def runner(self, model: TracedModel, feeds: Values) -> RecordedRunner:
-        """Its values in the place of a runtime."""
+    def runner(self, model: TracedModel, feeds: Values, declared: Graph) -> RecordedRunner:
+        """Its values in the place of a runtime; what is said of the model is of it as it is declared."""
         program = run_program(self.path, program_runtime(self.name), model.graph, feeds, self.limit)
-        return program_runner(program, str(self.path), self.name, model)
+        return program_runner(program, str(self.path), self.name, model, declared)
 
 
 def is_program(source: object) -> bool:
@@ -157,7 +157,7 @@ def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str)
     ]
 
 
-def program_runner(program: Program, path: str, name: str, model: TracedModel) -> RecordedRunner:
+def program_runner(program: Program, path: str, name: str, model: TracedModel, graph: Graph) -> RecordedRunner:
     """The values of a program by the names of a model: outputs by position, others that the exporter has not renamed.
 
     What is left is matched by its contents.
@@ -171,7 +171,7 @@ def program_runner(program: Program, path: str, name: str, model: TracedModel) -
         is_matched = value in model.producer and (is_shaped or name_there in outputs)
         (values if is_matched else rest)[value] = array
     recording = Recording({}, values, {"run": name, "version": program.version}, path)
-    runner = RecordedRunner(recording, model, values, notes_of_program(program, model.graph), is_file=False)
+    runner = RecordedRunner(recording, model, values, notes_of_program(program, graph), is_file=False)
     runner.missing = "not among the values of the program"
     runner.unmatched = {name: array for name, array in rest.items() if name not in model.producer}
     return runner

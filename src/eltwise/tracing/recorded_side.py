@@ -32,7 +32,7 @@ def recorded_side(
     if all(paths):
         hint = "compare two recorded runs with `eltwise compare`"
         raise UnsupportedError("one of the runs must be made by a runtime", got=f"{runtime} and {against}", hint=hint)
-    if (paths[0] or programs[0]) and against in references:
+    if paths[0] and against in references:
         hint = "name that run with against"
         raise UnsupportedError(f"a run whose values are given is not compared with {against}", hint=hint)
     if any(programs):

@@ -141,7 +141,7 @@ class RecordedRun:
         """The inputs that were recorded, and where they come from."""
         return feeds_of(self.recording, graph, inputs)
 
-    def runner(self, model: TracedModel, _feeds: Values) -> RecordedRunner:
+    def runner(self, model: TracedModel, _feeds: Values, _declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime."""
         return recorded_runner(self.recording, model)
 

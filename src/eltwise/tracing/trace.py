@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.core.border import check_range, public
+from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.progress import Progress, no_progress
+from eltwise.formats.onnx.float_types import in_float_type
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
@@ -21,7 +23,7 @@ from eltwise.runtimes import Host
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import Conclusion, conclude
 from eltwise.tracing.conclusion_report import report_of, swapped, version_of
-from eltwise.tracing.inputs import check_inputs, feeds_for, fitting_feeds
+from eltwise.tracing.inputs import as_declared, check_inputs, feeds_for, fitting_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.opened import Opened, opened
@@ -29,7 +31,7 @@ from eltwise.tracing.partners import identity
 from eltwise.tracing.program import ProgramRun, is_program, with_export
 from eltwise.tracing.recorded_side import recorded_side
 from eltwise.tracing.recording import RecordedRun
-from eltwise.tracing.references import FLOAT64, REFERENCES, SLOW, reference_runner, runtime_for, second_model
+from eltwise.tracing.references import EXACT, FLOAT64, REFERENCES, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import Runs
@@ -39,6 +41,8 @@ from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.trials import judge_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from eltwise.formats.registry import Source
 
 SEGMENT = 1 << 26
@@ -122,15 +126,18 @@ def trace(
     elif side is not None:
         other = None
     tested_model = read(model, reads_weights=False)
-    graph = tested_model.graph
-    second = second_model(graph, other, runtime, against)
+    declared = tested_model.graph
+    # The sides of a program that is tested are exchanged.
+    graph = in_float_type(declared, FLOAT64_TYPE) if runtime == FLOAT64 and side is not None else declared
+    second = graph if side is not None else second_model(graph, other, runtime, against)
     among = _versions_of(runtime, graph, versions)
     if side is None:
         arrays = check_inputs(graph, {} if inputs is None else inputs)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = side.feeds(graph, {} if inputs is None else inputs, seed)
-    names = [(runtime, graph), *([(against, second)] if side is None else [])]
+        feeds, source = _given_feeds(side, declared, graph, {} if inputs is None else inputs, seed)
+    # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
+    names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
     names += [(SLOW, graph)] if against == FLOAT64 else []
     adapters = [runtime_for(name, each.origin.domain) for name, each in names]
     for adapter in adapters:
@@ -140,18 +147,17 @@ def trace(
         if side is None:
             feeds, source = fitting_feeds(hosts[0], graph, arrays, seed)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
-        is_one_model = other is None
-        result = opened(graph, hosts[0], feeds) if is_one_model and side is None else Opened(graph)
+        result = opened(graph, hosts[0], feeds) if other is None and side is None else Opened(graph)
         traced = read_model(result.graph, feeds)
         if result.graph is not graph:
             traced.file, second = graph, second_model(result.graph, None, runtime, against)
         check_patterns(tolerances, traced.producer)
-        tested, recorded = Runner(runtime, hosts[0], traced), None
+        tested, recorded = Runner(runtime, hosts[0], traced, is_exact=runtime == EXACT), None
         if side is None:
             reference, others = reference_runner(tested, second, against, hosts, feeds)
-            partners = (identity if is_one_model else match)(traced, reference.model)
+            partners = (identity if other is None else match)(traced, reference.model)
         else:
-            reference = recorded = side.runner(traced, feeds)
+            reference = recorded = side.runner(traced, feeds, declared)
             others, partners = feeds, recorded.partners()
         sides = [version_of(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
@@ -174,6 +180,14 @@ def _with_given_side(
     if other is None and is_program(model):
         model, other = with_export(Path(str(model)), names, limit)
     return model, other, recorded_side(model, other, names, limit, tuple(REFERENCES))
+
+
+def _given_feeds(
+    side: RecordedRun | ProgramRun, declared: Graph, graph: Graph, inputs: Mapping[str, object], seed: int
+) -> tuple[dict[str, np.ndarray], str]:
+    """The inputs of a run whose values are given, in the types of the graph that is run beside it."""
+    feeds, source = side.feeds(declared, inputs, seed)
+    return as_declared(graph, feeds), source
 
 
 def _search(
