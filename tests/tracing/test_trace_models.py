@@ -401,3 +401,26 @@ def test_nodes_of_branches_and_functions_are_traced_one_by_one(monkeypatch: pyte
         assert (report.verdict, wrong) == ("disagree", ["Relu"] * (1 + taken)), str(report)
         assert [one.status == "differs" for one in report.outputs] == [taken, True]
         assert "compared as a whole" not in str(report)
+
+
+LOOP = """g (float[4] x, int64 n) => (float[4] z, float[k, 4] rows) {
+    a = Neg(x)
+    go = Constant <value = bool {1}> ()
+    z, rows = Loop (n, go, a) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4] row) {
+        d = Identity(c) f = Cast <to: int = 1> (i) m = Sub(s, f) t = Relu(m) row = Mul(t, x)
+    }>
+}"""
+
+
+def test_nodes_of_loops_are_traced_round_by_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state falls below 0 in the fourth round, where the planted Relu is wrong."""
+    use_local_hosts(monkeypatch)
+    inputs = {"x": np.full(4, -3, np.float32), "n": np.array(5)}
+    right = eltwise.trace(parsed(LOOP), runtime="Planted", against="float64", inputs=inputs)
+    assert (right.verdict, len(right.nodes)) == ("agree", 1 + 5 * 5 + 2), str(right)
+    report = eltwise.trace(parsed(LOOP), runtime="WrongInBodies", against="Planted", inputs=inputs)
+    assert (report.verdict, [one.status for one in report.outputs]) == ("disagree", ["differs", "differs"])
+    assert [node.name for node in report.nodes if node.blame == "own"] == ["z/3/t", "z/4/t"], str(report)
+    assert "opened: 1 Loop, round by round" in str(report)
+    many = eltwise.trace(parsed(LOOP), runtime="Planted", against="Planted", inputs={**inputs, "n": np.array(99)})
+    assert "compared as a whole, without the nodes inside: Loop" in str(many)

@@ -135,7 +135,7 @@ def trace(
         arrays = check_inputs(graph, {} if inputs is None else inputs)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = _given_feeds(side, declared, graph, {} if inputs is None else inputs, seed)
+        feeds, source = _recorded_feeds(side, declared, graph, {} if inputs is None else inputs, seed)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
     names += [(SLOW, graph)] if against == FLOAT64 else []
@@ -182,7 +182,7 @@ def _with_given_side(
     return model, other, recorded_side(model, other, names, limit, tuple(REFERENCES))
 
 
-def _given_feeds(
+def _recorded_feeds(
     side: RecordedRun | ProgramRun, declared: Graph, graph: Graph, inputs: Mapping[str, object], seed: int
 ) -> tuple[dict[str, np.ndarray], str]:
     """The inputs of a run whose values are given, in the types of the graph that is run beside it."""
