@@ -10,7 +10,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.cli.run import read_inputs
+from eltwise.cli.run import files_of_inputs, read_inputs
 from eltwise.core.errors import counted
 
 
@@ -35,7 +35,6 @@ def record(
     """Run a model in a runtime and write its inputs and values, which `trace` takes in place of a runtime."""
     from eltwise.formats.files import check_outputs, unknown_ending
     from eltwise.formats.registry import files_of
-    from eltwise.formats.tensor_files import parse_tensor_file
     from eltwise.model import read
     from eltwise.tracing.record import record as record_model
     from eltwise.tracing.recording import ENDING
@@ -43,8 +42,7 @@ def record(
     if output.suffix.lower() != ENDING:
         raise unknown_ending(output, ENDING)
     read_once = read(model, reads_weights=False)
-    sources = [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
-    check_outputs([output], [*files_of(read_once.graph, model), *sources])
+    check_outputs([output], [*files_of(read_once.graph, model), *files_of_inputs(inputs)])
     arrays = read_inputs(read_once.graph, inputs)
     with progress_of_many() as progress:
         recording = record_model(

@@ -115,6 +115,13 @@ def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, st
     return name, file
 
 
+def files_of_inputs(texts: Sequence[str]) -> list[Path]:
+    """The files that options name."""
+    from eltwise.formats.tensor_files import parse_tensor_file
+
+    return [parse_tensor_file(text.partition("=")[2] or text).path for text in texts]
+
+
 def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
     """Read the arrays that options name: a tensor file an input, or .npz files of inputs by their names.
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.cli.run import read_inputs
+from eltwise.cli.run import files_of_inputs, read_inputs
 from eltwise.core.escaping import on_one_line
+
+if TYPE_CHECKING:
+    from eltwise.model import Model
 
 
 @click.command(cls=options.Command)
@@ -74,23 +78,13 @@ def trace(
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.formats.files import check_new_folder
     from eltwise.formats.registry import files_of
-    from eltwise.formats.tensor_files import parse_tensor_file
-    from eltwise.model import Model, read
-    from eltwise.tracing.program import is_program, with_export
     from eltwise.tracing.trace import trace as trace_model
 
     if reproduce is not None:
         check_new_folder(reproduce)
-    first: Path | bytes | Model = model
-    second: Path | bytes | Model | None = other
-    if is_program(model) and other is None:
-        first, second = with_export(model, (runtime, against), limit)
-    if is_program(first) and second is not None:  # The inputs are those of the model that was exported from it.
-        readable = second = read(second, reads_weights=False)
-    else:
-        readable = first = read(first, reads_weights=False)
+    first, second, readable = _models(model, other, (runtime, against), limit)
     sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
-    sources += [parse_tensor_file(text.partition("=")[2] or text).path for text in inputs]
+    sources += files_of_inputs(inputs)
     printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))
     printing.check_ci_files(sarif, markdown, sources)
     with progress_of_many() as progress:
@@ -118,3 +112,21 @@ def trace(
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     if not report.is_good:
         raise Exit(3 if report.verdict == "not_established" else 1)
+
+
+def _models(
+    model: Path, other: Path | None, runtimes: tuple[str, str], limit: float
+) -> tuple[Path | bytes | Model, Path | bytes | Model | None, Model]:
+    """The model and the other one, and that of them, which is read, whose inputs the inputs are."""
+    from eltwise.model import read
+    from eltwise.tracing.program import is_program, with_export
+
+    first: Path | bytes = model
+    second: Path | bytes | None = other
+    if is_program(model) and other is None:
+        first, second = with_export(model, runtimes, limit)
+    if is_program(first) and second is not None:  # The inputs are those of the model that was exported from it.
+        readable = read(second, reads_weights=False)
+        return first, readable, readable
+    readable = read(first, reads_weights=False)
+    return readable, second, readable
