@@ -273,7 +273,11 @@ def read_results(path: Path) -> Results:
 
 
 def results_of(data: bytes, where: str = "") -> Results:
-    """Read results from the content of a results file; ``where`` names it in errors."""
+    """Read results from the content of a results file; ``where`` names it in errors.
+
+    Raises:
+        EltwiseError: where it does not hold results, with the path of the field.
+    """
     results = from_json(Results, data, where)
     for key, count in Counter(test.key for test in results.tests).items():
         if count > 1:

@@ -35,7 +35,11 @@ def unknown_ending(path: Path, allowed: str) -> FileFormatError:
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """Read a whole file."""
+    """Read a whole file.
+
+    Raises:
+        FileFormatError: for what is no file, cannot be read, or has more bytes than ``limit``.
+    """
     try:
         check_regular(path)
         size = path.stat().st_size
@@ -47,7 +51,11 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_message(path: Path) -> bytes:
-    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none."""
+    """Read a file that holds one protobuf message; the rest is not read where the first byte begins none.
+
+    Raises:
+        FileFormatError: where it is no file, cannot be read, or begins with no message.
+    """
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -114,6 +122,9 @@ def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 
     A link at one of the paths is replaced, not followed.
+
+    Raises:
+        FileFormatError: where one cannot be written; whatever was at the paths is unchanged then.
     """
     target, staged = contents[-1][0], list[tuple[Staging, Path]]()
     path = target
@@ -250,7 +261,11 @@ def check_new_folder(folder: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill: renamed to its path on success, removed otherwise."""
+    """A temporary folder to fill: renamed to its path on success, removed otherwise.
+
+    Raises:
+        FileFormatError: where a folder that is not empty, a file or a link is at the path, or none can be made there.
+    """
     check_new_folder(folder)
     resolved = unfollowed(folder)
     try:

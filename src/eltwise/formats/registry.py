@@ -47,7 +47,11 @@ FORMATS = (ONNX, OPENVINO)
 
 
 def of_path(path: Path) -> ModelFormat:
-    """Find the format of a file by its ending."""
+    """Find the format of a file by its ending.
+
+    Raises:
+        FileFormatError: for another ending.
+    """
     for model_format in FORMATS:
         if model_format.ending == path.suffix.lower():
             return model_format

@@ -36,6 +36,9 @@ class TensorFile:
 def parse_tensor_file(text: str) -> TensorFile:
     """Parse FILE or FILE.npz:KEY as it is written at the shell.
 
+    Raises:
+        FileFormatError: for another ending.
+
     >>> parse_tensor_file("values.npz:x").key
     'x'
     """
@@ -54,6 +57,9 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
     Args:
         file: where it is.
         raw_type: the element type of raw void bytes in .npy files.
+
+    Raises:
+        EltwiseError: where there is no such tensor, or what the file holds is not one of an element type that runs.
     """
     files.check_regular(file.path)
     tensors = open_tensors(file.path, raw_type)

@@ -66,6 +66,9 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
         folder: the folder that the file is in, for external data; None where there is none.
         where: what to call the file in errors.
         reads_weights: whether the elements of tensors are read and checked, else only when they are asked for.
+
+    Raises:
+        EltwiseError: where the bytes are no model, or one of a version that is not known.
     """
     try:
         model = parse_message(data, ModelProto, "an ONNX model")

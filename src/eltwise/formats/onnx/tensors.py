@@ -60,7 +60,11 @@ def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
 
 
 def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> Tensor:
-    """Read a tensor; ``operand`` is what to call it in errors."""
+    """Read a tensor; ``operand`` is what to call it in errors.
+
+    Raises:
+        EltwiseError: for an element type that does not run, and data that is not what type and shape need.
+    """
     try:
         if proto.HasField("segment"):
             raise UnsupportedError("a tensor in segments is unsupported")
