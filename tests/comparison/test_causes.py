@@ -29,21 +29,21 @@ def hash_of(text: object) -> int:
     return int.from_bytes(str(text).encode()[:16].ljust(16), "little") % (1 << 31)
 
 
-@pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("cause", CASES)
-def test_the_truth_is_found(cause: str, number: int, seed: int) -> None:
-    a, b = CASES[cause](rng_of(seed, cause, number))
-    found = compare_arrays(a, b)
-    assert (found.cause, found.cause_share) == (cause, 1.0), found.explanation
+def test_the_truth_is_found(cause: str, seed: int) -> None:
+    for number in range(4):
+        a, b = CASES[cause](rng_of(seed, cause, number))
+        found = compare_arrays(a, b)
+        assert (found.cause, found.cause_share) == (cause, 1.0), found.explanation
 
 
-@pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("cause", CASES)
-def test_a_near_miss_is_refused(cause: str, number: int, seed: int) -> None:
-    rng = rng_of(seed, cause, number)
-    a, b = CASES[cause](rng)
-    found = compare_arrays(a, spoiled(b, rng))
-    assert found.cause != cause or (found.cause_share or 1) < 1, found.explanation
+def test_a_near_miss_is_refused(cause: str, seed: int) -> None:
+    for number in range(4):
+        rng = rng_of(seed, cause, number)
+        a, b = CASES[cause](rng)
+        found = compare_arrays(a, spoiled(b, rng))
+        assert found.cause != cause or (found.cause_share or 1) < 1, found.explanation
 
 
 @pytest.mark.parametrize("cause", CASES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -66,14 +67,13 @@ def cast_by_table(number: Number, source: ElementType, to: ElementType, saturate
     return encode(to, min(max(math.trunc(number), low), high))
 
 
-@pytest.mark.parametrize("saturates", [True, False])
-@pytest.mark.parametrize("to", RUNNING, ids=str)
 @pytest.mark.parametrize("source", RUNNING, ids=str)
-def test_casts_are_those_of_the_table(source: ElementType, to: ElementType, saturates: bool) -> None:
-    x = values_of(source)
-    result = evaluate("cast", x, rule="none", parameters={"to": to, "saturate": saturates})
-    expected = [cast_by_table(decode(source, bits), source, to, saturates) for bits in bits_of(x)]
-    assert same_bits(result, array_of(to, expected))
+def test_casts_are_those_of_the_table(source: ElementType) -> None:
+    for to, saturates in product(RUNNING, (True, False)):
+        x = values_of(source)
+        result = evaluate("cast", x, rule="none", parameters={"to": to, "saturate": saturates})
+        expected = [cast_by_table(decode(source, bits), source, to, saturates) for bits in bits_of(x)]
+        assert same_bits(result, array_of(to, expected))
 
 
 @pytest.mark.parametrize("to", ["int8", "uint16", "int64", "float16", "float32"])
