@@ -16,7 +16,7 @@ from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
 from eltwise.conformance.results import Failing, Results, TestResult, results_text, shown
 from eltwise.core.dtypes import BY_NAME
-from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
+from eltwise.core.errors import NameUnknownError, UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import installed
 from support import conformance_results
@@ -128,22 +128,6 @@ def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path) -> None:
-    test = cell_of("numpy", "Sub-14", "uint8", "call")
-    taken = tmp_path / "case"
-    taken.mkdir()
-    reproduce(Results((test,)), test.key, taken)
-    before = {path.name: path.read_bytes() for path in taken.iterdir()}
-    with pytest.raises(FileFormatError, match="the folder is not empty"):
-        reproduce(Results((test,)), test.key, taken)
-    assert {path.name: path.read_bytes() for path in taken.iterdir()} == before
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    for place, sentence in (("file", "this is a file"), ("none/case", "the folder above does not exist")):
-        with pytest.raises(FileFormatError, match=sentence):
-            reproduce(Results((test,)), test.key, tmp_path / place)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["case", "file"]
-
-
 def test_the_command(tmp_path: Path) -> None:
     test = cell_of("numpy", "Sub-14", "uint8", "call")
     (tmp_path / "results.json").write_text(results_text(Results((test,))), encoding="utf-8")
@@ -160,7 +144,12 @@ def test_the_command(tmp_path: Path) -> None:
         done.stdout == "my case: a.npy, b.npy, expected.npy, got.npy, case.json, adapter.py, reproduce.py\n"
         "run: python 'my case/reproduce.py'\n"
     )
-    again = asked("my case")
-    assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr.startswith("eltwise: my case: the folder is not empty")
+    (tmp_path / "file").touch()
+    taken = ("my case: the folder is not empty", "file: this is a file", "none/case: the folder above does not exist")
+    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    for sentence in taken:
+        again = asked(sentence.partition(":")[0])
+        assert (again.returncode, again.stdout) == (2, "")
+        assert again.stderr.startswith(f"eltwise: {sentence}")
+    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
     assert json.loads(asked("other", "--json").stdout)["files"][-1] == "reproduce.py"

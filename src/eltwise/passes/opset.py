@@ -13,12 +13,11 @@ from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
-from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.nodes import called_functions, published_schema
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
-    called_functions,
     changes_between,
     check_types,
     in_opset,

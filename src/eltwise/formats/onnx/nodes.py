@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 
 from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
@@ -42,6 +42,11 @@ _FIELD_OF_TYPE: dict[AttributeProto.AttributeType, str] = {
 }
 _VALUE_FIELDS = ("f", "i", "s", "t", "g", "sparse_tensor", "tp")
 _LIST_FIELDS = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos")
+
+
+def called_functions(model: Graph | ModelProto) -> frozenset[tuple[str, str]]:
+    """The domains and names of a model's functions."""
+    return frozenset((default_domain(function.domain), function.name) for function in model.functions)
 
 
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:

@@ -5,7 +5,7 @@ Source: ModelProto and GraphProto in onnx.proto and the page on ONNX's intermedi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -24,7 +24,7 @@ from eltwise.core.errors import (
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
-from eltwise.formats.onnx.nodes import find_schema, foreign_node, read_node
+from eltwise.formats.onnx.nodes import called_functions, find_schema, foreign_node, read_node
 from eltwise.formats.onnx.tensors import stored_tensor
 from eltwise.formats.onnx.types import check_type, value_type
 from eltwise.formats.reading import Reading, operator_names, unsupported_operators
@@ -93,7 +93,7 @@ def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_w
 
 
 def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
-    reader = _Reader(read_origin(file.model), ExternalData(file.folder), _called(file.model.functions), reads_weights)
+    reader = _Reader(read_origin(file.model), ExternalData(file.folder), called_functions(file.model), reads_weights)
     graph = reader.read_graph(file.model.graph)
     graph = replace(
         graph,
@@ -106,13 +106,9 @@ def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
     return Reading(stored(graph), tuple(problem.located(where=where) for problem in problems))
 
 
-def _called(functions: Iterable[FunctionProto | Function]) -> frozenset[tuple[str, str]]:
-    return frozenset((default_domain(function.domain), function.name) for function in functions)
-
-
 def node_reader(graph: Graph) -> Callable[[NodeProto, int], Node]:
     """What reads new nodes for a model as of an opset."""
-    reader = _Reader(graph.origin, ExternalData(folder_of(graph)), _called(graph.functions), reads_weights=False)
+    reader = _Reader(graph.origin, ExternalData(folder_of(graph)), called_functions(graph), reads_weights=False)
     return lambda proto, opset: replace(reader, origin=replace(graph.origin, opset=opset)).read_nodes([proto])[0]
 
 
@@ -267,7 +263,7 @@ class _Reader:
 
 def _foreign_problem(graph: Graph) -> UnsupportedError | None:
     """Make the one error for all nodes of a graph whose operator eltwise does not run; None where there is none."""
-    called = _called(graph.functions)
+    called = called_functions(graph)
     operators: list[tuple[str, str]] = []
     hint = ""
     for index, node in enumerate(graph.nodes):

@@ -14,7 +14,7 @@ from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
 from eltwise.formats.onnx.nodes import known_schema, published_schema, same_value, write_node
 from eltwise.formats.onnx.types import type_text
-from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node
+from eltwise.ir.graph import Foreign, ForeignSchema, Node
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -23,11 +23,6 @@ LEGACY_OPERATORS = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equa
 
 FIRST_NUMPY = 7
 """The opset from which the eleven broadcast as NumPy."""
-
-
-def called_functions(graph: Graph) -> frozenset[tuple[str, str]]:
-    """The domains and names of a model's functions."""
-    return frozenset((function.domain, function.name) for function in graph.functions)
 
 
 def is_onnx(node: Node, called: frozenset[tuple[str, str]]) -> bool:

@@ -27,12 +27,11 @@ from eltwise.core.errors import (
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
-from eltwise.formats.onnx.nodes import Original, published_schema, read_node, write_node
+from eltwise.formats.onnx.nodes import Original, called_functions, published_schema, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile, folder_of
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
-    called_functions,
     check_operands,
     is_onnx,
     no_such_operator,
