@@ -99,13 +99,13 @@ def copied(path: Path, size: int) -> Iterator[Chunk]:
         raise FileFormatError("the file ended while it was copied", where=str(path))
 
 
-def unreadable(path: Path, error: OSError | ValueError) -> FileFormatError:
-    """Make the error for a file that the operating system cannot read; one of the family is itself."""
+def unreadable(path: Path | str, error: BaseException, kind: str = "file") -> FileFormatError:
+    """Make the error for what the operating system or a library cannot read; one of the family is itself."""
     if isinstance(error, FileFormatError):
         return error
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and kind == "file":
         return FileMissingError("there is no such file", where=str(path))
-    return FileFormatError(f"the file cannot be read ({reason_of(error)})", where=str(path))
+    return FileFormatError(f"the {kind} cannot be read ({reason_of(error)})", where=str(path))
 
 
 def write_atomically(path: Path, chunks: Iterable[Chunk]) -> None:

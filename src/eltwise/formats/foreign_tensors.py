@@ -16,7 +16,8 @@ import numpy as np
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.foreign import library, reason_of
+from eltwise.core.foreign import library
+from eltwise.formats.files import unreadable
 from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, native
 
 _SAFE_TORCH = (2, 6)
@@ -60,11 +61,6 @@ class Rows(Source):
         elements = np.empty_like(gathered)
         elements[order] = gathered
         return elements
-
-
-def unreadable(where: str, error: Exception) -> FileFormatError:
-    """Make the error for a file that a library refuses."""
-    return FileFormatError(f"the file cannot be read ({reason_of(error)})", where=where)
 
 
 def open_torch(path: Path) -> TensorSet:

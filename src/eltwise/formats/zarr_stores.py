@@ -18,6 +18,7 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.blobs import check_sizes
+from eltwise.formats.files import unreadable
 from eltwise.ir.tensors import Source, Tensor, TensorSet, native
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def open_store(path: Path | str) -> TensorSet:
             store = opened(str(path))
             root: Any = zarr.open(store, mode="r")
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
-            raise unreadable_store(path, error) from None
+            raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
@@ -83,14 +84,14 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
     try:
         names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
     except Exception as error:  # noqa: BLE001  # File systems raise what they like.
-        raise unreadable_store(path, error) from None
+        raise unreadable(path, error, "zarr store") from None
     for name in names:
         try:
             member = group[name]
         except KeyError:  # No array and no group.
             continue
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-            tensors.unreadable[prefix + name] = unreadable_store(path, error).located(
+            tensors.unreadable[prefix + name] = unreadable(path, error, "zarr store").located(
                 operand=f"tensor {prefix + name!r}"
             )
             continue
@@ -118,7 +119,7 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor:
         stored = np.dtype(array.dtype)
         shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-        raise unreadable_store(path, error) from None
+        raise unreadable(path, error, "zarr store") from None
     element_type, itemsize = of_numpy(stored), stored.itemsize
     check_sizes(shape, itemsize)
     if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
@@ -128,13 +129,8 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor:
     try:
         reader = guarded(array, itemsize)
     except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
-        raise unreadable_store(path, error) from None
+        raise unreadable(path, error, "zarr store") from None
     return Tensor(ZarrArray(array, shape, chunk, path, deque([reader])), element_type, name, str(path))
-
-
-def unreadable_store(path: Path | str, error: BaseException) -> FileFormatError:
-    """Make the error for a store that zarr cannot read."""
-    return FileFormatError(f"the zarr store cannot be read ({foreign.reason_of(error)})", where=str(path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +171,9 @@ class ZarrArray(Source):
             reader = self._reader()
             elements = native(np.asarray(read(reader)))
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-            raise unreadable_store(self.path, error) from None
+            raise unreadable(self.path, error, "zarr store") from None
         if reader.first.error is not None:
-            raise unreadable_store(self.path, reader.first.error)
+            raise unreadable(self.path, reader.first.error, "zarr store")
         self.idle.append(reader)
         return elements
 

@@ -19,7 +19,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
-from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store, unreadable_store
+from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store
 from eltwise.ir.tensors import Tensor
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
@@ -104,7 +104,7 @@ class ZarrBlocks:
             failure = files.unwritable(self.text, error, "zarr store")
             raise failure.located(operand=part.grid.name(index)) from None
         except Exception as error:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
-            raise unreadable_store(self.text, error).located(operand=part.grid.name(index)) from None
+            raise files.unreadable(self.text, error, "zarr store").located(operand=part.grid.name(index)) from None
 
     def checksum(self, part: JobPart, index: int) -> int | None:
         """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``JobTarget``."""
@@ -169,7 +169,7 @@ class ZarrTarget(ZarrBlocks):
         except OSError as error:
             raise files.unwritable(self.text, error, "zarr store") from None
         except Exception as error:  # noqa: BLE001 - as above
-            raise unreadable_store(self.text, error) from None
+            raise files.unreadable(self.text, error, "zarr store") from None
         self.journal.end()
 
 
@@ -241,7 +241,7 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     except Exception as error:  # noqa: BLE001 - as above
         if is_url(text) and isinstance(error, (FileNotFoundError, KeyError)):
             return None
-        raise unreadable_store(text, error) from None
+        raise files.unreadable(text, error, "zarr store") from None
     mark = dict(array.attrs).get(MARK)
     job = mark.get("job") if isinstance(mark, dict) else None
     if not isinstance(array, zarr.Array) or not isinstance(job, str):
