@@ -91,7 +91,9 @@ def function_of(operation: Operation) -> Callable[..., Any]:
         def function(*operands: object, out: object = None) -> Any:
             return apply_operation(operation, operands, out)
 
-        calls.function = calls.records.builtin(function, operation.schema.versioned_name)
+        # The builtin would take one operand more than its records have as the array for the result.
+        is_any = operation.schema.is_variadic
+        calls.function = function if is_any else calls.records.builtin(function, operation.schema.versioned_name)
     return calls.function
 
 
