@@ -11,7 +11,6 @@ import pytest
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import BOOL, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT32, FLOAT64, INT64, TYPES, UINT64, ElementType
-from eltwise.core.errors import ValueRangeError
 from eltwise.oracle import array_of, bits_of, differences
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, Number, Special, decode, encode
@@ -33,8 +32,8 @@ def number_of(source: ElementType, bits: int) -> Number:
     return bits if source is BOOL else decode(source, bits)
 
 
-def truth(number: Number, target: ElementType, saturate: bool) -> int | None:
-    """The bits that a number must become; None where it must be refused."""
+def truth(number: Number, target: ElementType, saturate: bool) -> int:
+    """The bits that a number must become."""
     if target is BOOL:
         return int(number not in (0, Special.NEGATIVE_ZERO))
     if target.is_integer:
@@ -49,39 +48,33 @@ def truth(number: Number, target: ElementType, saturate: bool) -> int | None:
     return bits
 
 
-def truth_of(bits: int, source: ElementType, target: ElementType, saturate: bool) -> int | None:
+def truth_of(bits: int, source: ElementType, target: ElementType, saturate: bool) -> int:
     number = number_of(source, bits)
     if source is target and not (saturate and number in INFINITIES):
         return bits
     return truth(number, target, saturate)
 
 
-def whole_truth(number: Number, target: ElementType) -> int | None:
+def whole_truth(number: Number, target: ElementType) -> int:
     if isinstance(number, int):
         return encode(target, number)  # An integer wraps.
-    if isinstance(number, Special):
-        return 0 if number is Special.NEGATIVE_ZERO else None
     low, high = target.limits
-    return encode(target, trunc(number)) if low <= trunc(number) <= high else None
+    if isinstance(number, Special):
+        return encode(target, {INFINITIES[0]: high, INFINITIES[1]: low}.get(number, 0))
+    return encode(target, min(max(trunc(number), low), high))
 
 
 def check(values: np.ndarray, source: ElementType, target: ElementType, saturate: bool) -> None:
-    """Compare the cast of all values that have a truth, and demand that the others are refused."""
+    """Compare the cast of values in both byte orders."""
     patterns = [bits & ((1 << source.bits) - 1) for bits in bits_of(values)]
-    found = [truth_of(bits, source, target, saturate) for bits in patterns]
-    right = [bits for bits in found if bits is not None]
-    taken = values[[bits is not None for bits in found]]
+    right = [truth_of(bits, source, target, saturate) for bits in patterns]
     expected = array_of(target, right)
-    got = cast(taken, source, target, saturate)
+    got = cast(values, source, target, saturate)
     wrong = differences(got, expected)
-    shown = [(bits_of(taken)[at], bits_of(got)[at], right[at]) for at in wrong[:3]]
+    shown = [(bits_of(values)[at], bits_of(got)[at], right[at]) for at in wrong[:3]]
     assert not wrong, f"{source} to {target}: {len(wrong)} of {len(right)}; bits, got, expected: {shown}"
-    swapped = taken.astype(taken.dtype.newbyteorder("S"))
+    swapped = values.astype(values.dtype.newbyteorder("S"))
     assert cast(swapped, source, target, saturate).tobytes() == got.tobytes(), "the other byte order gives other bits"
-    refused = values[[bits is None for bits in found]]
-    for value in refused[:: max(1, refused.size // 50)]:
-        with pytest.raises(ValueRangeError):
-            cast(np.asarray(value), source, target, saturate)
 
 
 def every_pattern(source: ElementType) -> np.ndarray:

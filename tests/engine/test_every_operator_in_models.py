@@ -29,20 +29,29 @@ def operands_of(schema: ElementwiseSchema, element_type: ElementType) -> dict[st
     values = [[[-7, 7, 3], [0, 5, -2]], [[2, -2, 3], [1, -5, -2]], [[1, 9, -9], [0, 6, 0]]]
     if "clip" in schema.function and len(names) == 3:  # Limits are scalars.
         values[1:] = [[[-3]], [[4]]]
+    if schema.broadcasting == "axis":
+        values[1:] = [[2], [1]]  # type: ignore[list-item]
     types = [element_type] * len(names) if schema.is_variadic else operand_types(schema, element_type, len(names))
     pairs = zip(names, values, types, strict=False)
     return {name: np.array(rows).astype(each.storage) for name, rows, each in pairs}
 
 
+def result_of(schema: ElementwiseSchema, operands: dict[str, np.ndarray]) -> ElementType:
+    types = tuple(of_numpy(array.dtype) for array in operands.values())
+    result = schema.bind(required(schema)).computation(len(operands)).result_type_of(types)
+    assert result is not None
+    return result
+
+
 def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
     element_type = type_of(schema)
     operands = operands_of(schema, element_type)
-    result = schema.expression(len(operands)).result_type(element_type)
+    result = result_of(schema, operands)
     return eltwise.load(
         model(
             [node(schema.name, list(operands), ["z"], **required(schema))],
             [
-                value(name, ("N" if len(array) > 1 else 1, array.shape[1]), of_numpy(array.dtype).onnx_number)
+                value(name, ("N" if len(array) > 1 else 1, *array.shape[1:]), of_numpy(array.dtype).onnx_number)
                 for name, array in operands.items()
             ],
             [helper.make_tensor_value_info("z", result.onnx_number, None)],
@@ -54,7 +63,7 @@ def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
 def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
     element_type = type_of(schema)
     ir = Ir()
-    result = schema.expression().result_type(element_type)
+    result = result_of(schema, operands_of(schema, element_type))
     precision = PRECISIONS.get(result.ir, result.ir.upper())
     operands = operands_of(schema, element_type)
     for name, array in operands.items():
@@ -69,13 +78,14 @@ def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
 def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path: Path) -> None:
     element_type = type_of(schema)
     operands = operands_of(schema, element_type)
-    rule = "numpy" if schema.broadcasting in ("numpy", "auto_broadcast") else "none"
+    rule = "none" if schema.broadcasting in ("none", "legacy") else "numpy"
     (one,) = loaded.graph.nodes
-    steps = one.bound.expression(len(operands)).steps
+    types = [of_numpy(each.dtype) for each in operands.values()]
+    steps = one.bound.computation(len(operands)).typed(element_type, types).steps
     parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
     expected = oracle.evaluate(function, *operands.values(), rule=rule, parameters=parameters)  # type: ignore[arg-type]
     (output,) = loaded.outputs
-    assert output.type.element_type is schema.expression(len(operands)).result_type(element_type)
+    assert output.type.element_type is result_of(schema, operands)
     for _again in range(2):
         (result,) = loaded.run(operands).values()
         assert oracle.same_bits(result, expected)

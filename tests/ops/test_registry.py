@@ -12,29 +12,12 @@ from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import NameUnknownError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
-from support.onnx_models import NEIGHBOURS, NEWEST
+from support.onnx_models import NEWEST
 
-OPERATORS = (*dict.fromkeys(schema.name for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"), *NEIGHBOURS)
-VERSIONS = [
-    schema
-    for schema in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
-    if schema.domain == "ai.onnx" and schema.version <= NEWEST
-]
+EVERY = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
+OPERATORS = tuple(dict.fromkeys(schema.name for schema in EVERY if schema.domain == "ai.onnx"))
+VERSIONS = [schema for schema in EVERY if schema.domain == "ai.onnx" and schema.version <= NEWEST]
 TYPE_NAMES = {f"tensor({each.onnx.lower()})": each for each in TYPES if each.runs}
-UNSUPPORTED = {
-    ("PRelu", 1): "the slope lies on the second dimension",
-    ("PRelu", 6): "the slope lies on the second dimension",
-}
-"""Versions that do not run here of operators that do, with the reason."""
-
-UNSUPPORTED_OPERATORS = {
-    **dict.fromkeys(("Sum", "Mean"), "one rounding of any number of operands"),
-    "Shrink": "no kernel computes it with one rounding yet",
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), "scales that broadcast by axis and blocks"),
-    **dict.fromkeys(("CastLike", "Dropout"), "they convert or move values as an operand says"),
-}
-"""Element-wise operators of ONNX that do not run here, with the reason."""
-
 ELEMENTWISE = """Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast
 CastLike Ceil Celu Clip Cos Cosh DequantizeLinear Div Dropout Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual
 HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or Pow PRelu
@@ -57,11 +40,6 @@ KINDS = {
 }
 
 
-def newest(name: str, opset: int) -> int:
-    version: int = onnx.defs.get_schema(name, opset, "").since_version
-    return version
-
-
 def schema_of(schema: OpSchema) -> onnx.defs.OpSchema:
     return onnx.defs.get_schema(schema.name, schema.version, "")
 
@@ -70,7 +48,7 @@ def test_an_opset_selects_the_version_that_onnx_selects() -> None:
     for name, opset in product(OPERATORS, range(1, NEWEST + 1)):
         schema = registry.resolve("ai.onnx", name, opset)
         if schema is None:
-            assert not onnx.defs.has(name, opset, "") or (name, newest(name, opset)) in UNSUPPORTED
+            assert not onnx.defs.has(name, opset, "")
             continue
         assert schema.version == onnx.defs.get_schema(name, opset, "").since_version
         assert schema.last is None or opset <= schema.last
@@ -84,14 +62,11 @@ def test_no_version_is_missing() -> None:
     known = {(schema.name, schema.version) for schema in VERSIONS}
     schemas = onnx.defs.get_all_schemas_with_history()
     published = {(s.name, s.since_version) for s in schemas if s.domain == "" and s.name in OPERATORS}
-    assert known | UNSUPPORTED.keys() == published
-    assert not known & UNSUPPORTED.keys()
+    assert known == published
 
 
-def test_every_element_wise_operator_runs_or_is_named_with_the_reason() -> None:
-    runs = {*OPERATORS} & {*ELEMENTWISE.split()}
-    assert runs | UNSUPPORTED_OPERATORS.keys() == {*ELEMENTWISE.split()}
-    assert not runs & UNSUPPORTED_OPERATORS.keys()
+def test_every_element_wise_operator_runs() -> None:
+    assert {*ELEMENTWISE.split()} <= {*OPERATORS}
 
 
 def test_the_attributes_are_those_of_the_schema() -> None:
@@ -105,7 +80,8 @@ def test_the_attributes_are_those_of_the_schema() -> None:
             default = onnx.helper.get_attribute_value(theirs.default_value) if theirs.default_value.name else None
             mine = attribute.default.encode() if isinstance(attribute.default, str) else attribute.default
             is_unlimited = isinstance(mine, float) and math.isinf(mine)
-            assert (default is None and is_unlimited) or mine == default
+            is_like_an_operand = attribute.kind == "element type" and default == 0
+            assert (default is None and is_unlimited) or mine == (None if is_like_an_operand else default)
 
 
 def test_the_operands_are_those_of_the_schema() -> None:
@@ -124,11 +100,16 @@ def test_the_types_are_those_of_the_schema_that_run_here() -> None:
         constraints = {c.type_param_str: set(c.allowed_type_strs) for c in published.type_constraints}
         others = getattr(schema, "other_types", ())
         main = others.index(None) if others else 0
-        of_operands, of_result = published.inputs[main : main + 1], published.outputs
+        of_operands, of_result = published.inputs[main : main + 1], published.outputs[:1]
         gives_booleans = isinstance(schema, ElementwiseSchema) and schema.expression().gives_booleans
+        is_converted = isinstance(schema, ElementwiseSchema) and schema.like is not None
         if (schema.name, schema.version) in FLOATS_ONLY:
             continue
-        for parameter in (*of_operands, *(() if gives_booleans else of_result)):
+        for operand, types in zip(published.inputs, others, strict=False):
+            if types and operand.type_str in constraints:
+                allowed = constraints[operand.type_str] & TYPE_NAMES.keys()
+                assert set(types) == {TYPE_NAMES[name] for name in allowed}, schema
+        for parameter in (*of_operands, *(() if gives_booleans or is_converted else of_result)):
             allowed = constraints[parameter.type_str] & TYPE_NAMES.keys()
             assert set(schema.types) == {TYPE_NAMES[name] for name in allowed}, schema
         if gives_booleans:

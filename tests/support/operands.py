@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eltwise import oracle
-from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.dtypes import BOOL, INT8, ElementType
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.primitive import Primitive
 from eltwise.ops.schema import ElementwiseSchema, Operation
@@ -22,6 +22,11 @@ NUMBERS: Mapping[str, Hashable] = {
     "high": float(np.float32(0.1)),
     "detect_negative": False,
     "detect_positive": True,
+    "to": INT8,
+    "saturate": True,
+    "precision": None,
+    "bias": 0.25,
+    "lambd": 1.5,
 }
 """A value for every parameter of a primitive."""
 

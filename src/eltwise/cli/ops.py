@@ -70,7 +70,7 @@ def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
                 "name": attribute.name,
                 "kind": attribute.kind,
                 "default": attribute.default,
-                "choices": list(attribute.choices),
+                "choices": [getattr(each, "name", each) for each in attribute.choices],
                 "meaning": attribute.meaning,
             }
             for attribute in schema.attributes

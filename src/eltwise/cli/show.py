@@ -18,6 +18,7 @@ _BROADCASTING = {
     "numpy": "both ways (numpy)",
     "none": "none: all operands have one shape",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
+    "axis": "of the others onto the first: one element, one for each index of the axis, or one for each block of them",
 }
 
 
@@ -57,7 +58,9 @@ def _operands(schema: ElementwiseSchema) -> str:
 
 
 def _result(schema: ElementwiseSchema) -> str:
-    return "bool" if schema.expression().gives_booleans else "of their type"
+    if schema.like is None:
+        return "bool" if schema.expression().gives_booleans else "of their type"
+    return f"of the type of {schema.operands[schema.like[0]]}, without which {schema.like[1]}"
 
 
 def _described(attribute: Attribute) -> str:

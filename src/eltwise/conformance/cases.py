@@ -100,6 +100,7 @@ class Case:
         Raises:
             oracle.OracleRefusal: for a rule that does not exist.
         """
+        assert self.schema.broadcasting != "axis"
         if self.schema.broadcasting != "auto_broadcast":
             return self.schema.broadcasting
         rule = dict(self.attributes).get("auto_broadcast", "numpy")

@@ -116,6 +116,7 @@ class Variant:
 def variants() -> Iterator[Variant]:
     """Every variant that the registry has, in its order."""
     for schema in TESTED:
+        assert schema.broadcasting != "axis"
         rules: tuple[RuleName, ...] = ("none", "numpy", "pdpd")
         if schema.broadcasting != "auto_broadcast":
             rules = (schema.broadcasting,)

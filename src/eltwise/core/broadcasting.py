@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from eltwise.core.errors import AttributeValueError, ShapeError
 from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape
 
-RuleName = Literal["none", "numpy", "pdpd", "legacy"]
+RuleName = Literal["none", "numpy", "pdpd", "legacy", "axis"]
 Dimensions = tuple[Dimension, ...]
 Pair = tuple[Dimension, str]
 """The dimension of the result and the assumption that it rests on, empty where there is none."""
@@ -24,13 +24,16 @@ class Rule(NamedTuple):
 
     Attributes:
         name: which rule.
-        axis: where B starts in A, for ``legacy`` and ``pdpd``; -1 aligns the ends.
+        axis: where B starts in A, for ``legacy`` and ``pdpd``; -1 aligns the ends. For ``axis`` the dimension of A that
+            B lies on, counted from the end where it is below 0.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
+        block: for ``axis``, for how many elements of A on that dimension B has one; 0 for all or one each.
     """
 
     name: RuleName
     axis: int = -1
     enabled: bool = True
+    block: int = 0
 
 
 class Broadcast(NamedTuple):
@@ -48,8 +51,13 @@ class Broadcast(NamedTuple):
     assumptions: tuple[str, ...] = ()
 
 
+def is_blocked(rule: Rule, a: int, b: int) -> bool:
+    """Whether a B of rank b has an element for each block of an A of rank a."""
+    return rule.block > 0 and a == b > 0
+
+
 def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
-    """Apply a rule to the shapes of the operands; only ``none`` and ``numpy`` take other numbers of them than two.
+    """Apply a rule to the shapes of the operands; ``legacy`` takes two of them.
 
     >>> from eltwise.core.shapes import parse
     >>> str(broadcast(Rule("numpy"), parse("?,4,1"), parse("1..6,1,5")).shape)
@@ -136,6 +144,41 @@ def _legacy(rule: Rule, a: Shape, b: Shape) -> Broadcast:
     if not cases:
         raise _axis_error(rule, a, b)
     return Broadcast(a, (0, end), (f"{' or '.join(cases)}, since axis {rule.axis} is out of range",))
+
+
+def _axis(rule: Rule, a: Shape, b: Shape) -> Broadcast:
+    """One element, one for each index of a dimension, or one for each block of them."""
+    if a.dimensions is None or b.dimensions is None:
+        return Broadcast(a, (None, None), ("B has one element, or lies on a dimension of A",))
+    end = _start_of_end(a.dimensions, b.dimensions, a, b)
+    is_in_blocks = is_blocked(rule, len(a.dimensions), len(b.dimensions))
+    if len(b.dimensions) <= 1 and all(dimension.is_one for dimension in b.dimensions) and not is_in_blocks:
+        return Broadcast(a, (0, end))
+    axis = rule.axis + len(a.dimensions) if rule.axis < 0 else rule.axis
+    if not 0 <= axis < len(a.dimensions):
+        rank = len(a.dimensions)
+        raise AttributeValueError(
+            "axis is out of range", operand="attribute axis", got=str(rule.axis), allowed=f"{-rank} to {rank - 1}"
+        )
+    if is_in_blocks:
+        return _blocked(rule, a, b, axis)
+    if len(b.dimensions) != 1:
+        raise _mismatch(a, b, "B has more than one dimension", "one element, or one for each index of the axis")
+    return _paired(a, b, axis, _equal_pair, f"one element, or one for each index of dimension {axis}")
+
+
+def _blocked(rule: Rule, a: Shape, b: Shape, axis: int) -> Broadcast:
+    """B has A's sizes but on the axis, where it has an element for each block, of which the last may be smaller."""
+
+    def pair_of(mine: Dimension, other: Dimension) -> Pair | None:
+        if next(index) != axis:
+            return _equal_pair(mine, other)
+        if mine.is_known and other.is_known:
+            return (mine, "") if other.low == -(-mine.low // rule.block) else None
+        return mine, f"B has an element for each {rule.block} of A's {mine}"
+
+    index = iter(range(len(a.dimensions or ())))
+    return _paired(a, b, 0, pair_of, f"A's sizes, but on dimension {axis} one element for each block of {rule.block}")
 
 
 def _legacy_run(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions, start: int) -> Broadcast:
@@ -254,4 +297,5 @@ _RULES: dict[RuleName, Callable[[Rule, Shape, Shape], Broadcast]] = {
     "numpy": _numpy,
     "pdpd": _pdpd,
     "legacy": _legacy,
+    "axis": _axis,
 }

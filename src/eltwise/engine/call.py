@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eltwise.core.broadcasting import is_blocked
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar
 from eltwise.engine.call_cache import CallCache, key_of
@@ -51,6 +52,9 @@ def typed_call(computation: Computation, operands: Sequence[TensorType]) -> Type
     """
     element_type, _result, broadcast = elementwise(computation, operands)
     assert element_type is not None
+    ranks = [operand.shape.rank or 0 for operand in operands]
+    if any(is_blocked(computation.rule, ranks[0], rank) for rank in ranks[1:]):
+        raise UnsupportedError("operands with an element for each block are only supported for arrays in memory")
     plan = make_plan(broadcast, [operand.shape.sizes() for operand in operands], element_type)
     return TypedCall(computation.typed(element_type, [each.element_type for each in operands]), element_type, plan)
 
@@ -109,8 +113,10 @@ class Calls:
         prepared = self.cache.get(key_of(arrays, out))  # Numbers and objects that were no arrays are some now.
         if prepared is not None:
             return [*arrays] if out is None else [*arrays, out], prepared
+        if self._is_blocked(arrays):
+            return calls_of(self.computation.aligned()).prepared(self._repeated(arrays, types), out)
         typed = self._typed(arrays, types)
-        result_type = self.computation.result_type(typed.element_type)
+        result_type = typed.expression.result_type(typed.element_type)
         target = None if out is None else check_out(out, result_type, typed.plan.shape)
         outs = [] if target is None else [target]
         prepared = self._prepare(arrays, outs, typed)
@@ -137,7 +143,18 @@ class Calls:
             raise error.located(operator=self.computation.name) from None
 
     def _typed(self, arrays: Sequence[Any], types: Sequence[ElementType]) -> TypedCall:
-        return typed_call(self.computation, list(map(TensorType, types, [of_sizes(array.shape) for array in arrays])))
+        return typed_call(self.computation, _tensor_types(arrays, types))
+
+    def _is_blocked(self, arrays: Sequence[Any]) -> bool:
+        rule = self.computation.rule
+        return len(arrays) > 1 and is_blocked(rule, len(arrays[0].shape), len(arrays[1].shape))
+
+    def _repeated(self, arrays: Sequence[np.ndarray], types: Sequence[ElementType]) -> list[np.ndarray]:
+        """Operands of which some have one element for each block of the first one, as operands of its shape."""
+        elementwise(self.computation, _tensor_types(arrays, types))
+        (first, *others), rule = arrays, self.computation.rule
+        blocks = np.arange(first.shape[rule.axis]) // rule.block
+        return [first, *(np.take(other, blocks, rule.axis) for other in others)]
 
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""
@@ -184,6 +201,10 @@ class Calls:
             check_divisor(
                 arrays[1], typed.plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name
             )
+
+
+def _tensor_types(arrays: Sequence[Any], types: Sequence[ElementType]) -> list[TensorType]:
+    return [TensorType(element_type, of_sizes(array.shape)) for array, element_type in zip(arrays, types, strict=True)]
 
 
 def _scalar(run: Run, count: int) -> Run:

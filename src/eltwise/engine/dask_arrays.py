@@ -32,8 +32,8 @@ def apply(computation: Computation, operands: Sequence[object]) -> da.Array:
     """
     import dask.array as da
 
-    arrays, (_expression, element_type, plan) = calls_of(computation).check(operands, as_operand)
-    result_type = computation.result_type(element_type)
+    arrays, (expression, element_type, plan) = calls_of(computation).check(operands, as_operand)
+    result_type = expression.result_type(element_type)
     if 0 in plan.shape:
         return da.zeros(plan.shape, dtype=result_type.storage)
     pairs, trailing = _pairs(arrays, plan)

@@ -12,7 +12,7 @@ from eltwise.core.shapes import of_sizes
 from eltwise.engine.array_libraries import apply_operation
 from eltwise.engine.intake import kind_of
 from eltwise.ir.graph import Node
-from eltwise.ir.infer import cast_target, constant_tensor, located, node_result
+from eltwise.ir.infer import check_inference, constant_tensor, located, node_result
 from eltwise.ir.types import TensorType
 from eltwise.ops.schema import DataMovementSchema
 
@@ -44,9 +44,11 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
         indices = inputs[1] if schema.index_types and len(inputs) > 1 else None
         result = node_result(node, types, indices).type
         if schema.behaviour == "identity":
+            check_inference(node.bound, inputs[2] if len(inputs) > 2 else None)
             return data
         if schema.behaviour == "cast":
-            return _cast(data, cast_target(node.bound), node.bound.value("saturate") == 1)
+            assert result.element_type is not None
+            return _cast(data, result.element_type, node.bound.value("saturate") == 1)
         _check_moves(inputs)
         return data.reshape(result.shape.sizes())
     except EltwiseError as error:

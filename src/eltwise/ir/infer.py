@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, INT64, ElementType
-from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, GraphError, ShapeError
+from eltwise.core.errors import (
+    AttributeValueError,
+    ElementTypeError,
+    EltwiseError,
+    GraphError,
+    ShapeError,
+    UnsupportedError,
+)
 from eltwise.core.reshaping import of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Tensor
@@ -93,11 +100,23 @@ def constant_tensor(operation: Operation) -> Tensor:
         return Tensor(np.array(value, element_type.storage), element_type)
 
 
-def cast_target(operation: Operation) -> ElementType:
-    """The element type that a Cast or Convert makes."""
-    target = operation.value("to") or operation.value("destination_type")
-    assert isinstance(target, ElementType)
+def cast_target(operation: Operation, like: ElementType | None = None) -> ElementType | None:
+    """The element type that a cast makes: the one that it states, else that of its second operand."""
+    target = operation.value("to") or operation.value("destination_type") or like
+    assert target is None or isinstance(target, ElementType)
     return target
+
+
+def check_inference(operation: Operation, training_mode: object = None) -> None:
+    """Refuse an operator that is computed otherwise in training.
+
+    Raises:
+        UnsupportedError: for an attribute or an operand that asks for training.
+    """
+    if operation.value("is_test") == 0:
+        raise UnsupportedError("training is unsupported", operand="attribute is_test", got="0", allowed="1")
+    if training_mode is not None and bool(np.any(np.asarray(training_mode))):
+        raise UnsupportedError("training is unsupported", operand="operand training_mode", got="true", allowed="false")
 
 
 def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: np.ndarray | None) -> TensorType:
@@ -111,10 +130,13 @@ def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: n
     if data.element_type is not None:
         schema.check_type(data.element_type, f"operand {schema.operands[0]}")
     if schema.behaviour == "identity":
+        check_inference(operation)
         return data
     if schema.behaviour == "cast":
-        target = cast_target(operation)
-        schema.check_type(target, "the result's type")
+        like = inputs[1] if len(inputs) > 1 else None
+        target = cast_target(operation, like.element_type if like else None)
+        if target is not None:
+            schema.check_type(target, "the result's type")
         return TensorType(target, data.shape)
     index_operand = inputs[1] if len(inputs) > 1 else None
     if index_operand is not None:

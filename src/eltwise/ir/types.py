@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eltwise.core.broadcasting import Broadcast, broadcast
-from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, ShapeError
 from eltwise.core.shapes import UNKNOWN_RANK, Shape
 from eltwise.ops.computation import Computation
@@ -45,17 +45,14 @@ def elementwise(computation: Computation, operands: Sequence[TensorType]) -> Ele
     Raises:
         EltwiseError: where the types or shapes of the operands do not go together.
     """
-    element_type = computation.check_types(tuple(operand.element_type for operand in operands))
+    types = tuple(operand.element_type for operand in operands)
+    element_type, result_type = computation.check_types(types), computation.result_type_of(types)
     try:
         layout = broadcast(computation.rule, *(operand.shape for operand in operands))
     except EltwiseError as error:
         raise error.located(operator=computation.name) from None
     if computation.keeps_shape:
         _check_shape(computation, operands[0].shape, layout.shape)
-    if element_type is None:  # The type of a comparison is known all the same.
-        result_type = BOOL if computation.expression.gives_booleans else None
-    else:
-        result_type = computation.result_type(element_type)
     return Elementwise(element_type, TensorType(result_type, layout.shape), layout)
 
 

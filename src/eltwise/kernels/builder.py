@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import real_steps
+from eltwise.kernels.conversions import write_conversion
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
@@ -129,7 +130,7 @@ class Builder(Instructions):
         types, bits, wide = self.structure.types, list(operands), dict[int, str]()
         for step in self.structure.expression.steps:
             values = []
-            for kind, value in zip(step.definition.operands, step.operands, strict=True):
+            for kind, value in zip(step.definition.operand_kinds(len(step.operands)), step.operands, strict=True):
                 if step.definition.on_bits and kind == "T":
                     values.append(bits[value])
                     continue
@@ -139,6 +140,8 @@ class Builder(Instructions):
             result_type = types[len(bits)]
             if step.definition.is_real:
                 result = real_steps.write(self, step, types, lanes, values)
+            elif step.definition.result == "to":
+                result = write_conversion(self, lanes, step, types, values)
             else:
                 result = self._step(lanes, step, step.type_of(types), values)
             bits.append(result if step.definition.on_bits else self.narrowed(result_type, lanes, result))

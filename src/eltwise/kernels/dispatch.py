@@ -143,7 +143,7 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
     """Why no kernel here can compute an expression, in words; empty where one can."""
     if not has_compiler():
         return "llvmlite does not work here; NumPy's and ml_dtypes' loops compute it"
-    from eltwise.kernels import jit, real_steps
+    from eltwise.kernels import conversions, jit, real_steps
 
     types = expression.types(element_type)
     for each in types:
@@ -151,9 +151,9 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
             return f"{each.name} is computed by NumPy's and ml_dtypes' loops"
     for step in expression.steps:
         step_type, definition = step.type_of(types), step.definition
-        if definition.is_real:
-            reason = real_steps.why_no_kernel(step, types)
-            if reason:
+        if definition.is_real or definition.result == "to":
+            why = real_steps.why_no_kernel if definition.is_real else conversions.why_no_kernel
+            if reason := why(step, types):
                 return reason
         elif step_type.kind not in definition.llvm:
             return f"{step.primitive} of {step_type} is computed by NumPy's loops"

@@ -68,7 +68,7 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
         last_reads = set(step.operands) - read_later
         read_later |= last_reads
         step_type = step.type_of(types)
-        function = _function_of(step, step_type)
+        function = _function_of(step._replace(parameters=step.resolved(types)), step_type)
         if step_type.bits < 8 and step.definition.result == "same":
             function = _narrowing(function, step_type.storage)
         loops.append(_Loop(function, step.operands, tuple(last_reads)))

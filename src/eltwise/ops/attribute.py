@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, SupportsIndex
 
-from eltwise.core.dtypes import ElementType
+import numpy as np
+
+from eltwise.core.dtypes import ElementType, by_name, of_numpy
 from eltwise.core.errors import AttributeValueError, UnsupportedError, shown
 
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
@@ -84,6 +86,14 @@ def _instance(kind: type) -> Callable[[object], AttributeValue]:
     return lambda value: value if isinstance(value, kind) else None
 
 
+def _element_type(value: object) -> ElementType | None:
+    if isinstance(value, ElementType):
+        return value
+    if isinstance(value, str):
+        return by_name(value)
+    return of_numpy(np.dtype(value)) if isinstance(value, type | np.dtype) else None
+
+
 _KINDS: dict[AttributeKind, tuple[str, Callable[[object], AttributeValue]]] = {
     "int": ("an integer of 64 bits", _integer),
     "ints": ("a list of integers", _list_of(_integer)),
@@ -91,7 +101,7 @@ _KINDS: dict[AttributeKind, tuple[str, Callable[[object], AttributeValue]]] = {
     "floats": ("a list of numbers", _list_of(_number)),
     "string": ("a text", _instance(str)),
     "boolean": ("true or false", _instance(bool)),
-    "element type": ("an element type", _instance(ElementType)),
+    "element type": ("an element type", _element_type),
     "tensor": ("a tensor", lambda value: value),
 }
 """For each kind its name in words, and the canonical form of a value; None where a value is of another kind."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eltwise.core.broadcasting import Rule
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import ElementTypeError, GraphError
 from eltwise.ops.expression import Expression
 
@@ -59,8 +59,22 @@ class Computation:
         return self
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        """The type of the result, where T is this type."""
+        """The type of the result, where T is this type and no other operand's type decides it."""
         return self.expression.result_type(element_type)
+
+    def result_type_of(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
+        """The type of the result of operands of these types; None where it is not known.
+
+        Raises:
+            ElementTypeError: as ``check_types`` does.
+        """
+        element_type = self.check_types(types)
+        if self.expression.gives_booleans:
+            return BOOL
+        known = tuple(each for each in types if each is not None)
+        if element_type is None or (self.other_types and len(known) < len(types)):
+            return element_type if self.expression.steps[-1].definition.result == "same" else None
+        return self.typed(element_type, known).result_type(element_type)
 
     def allowed(self, index: int) -> tuple[ElementType, ...]:
         """The element types that an operand may have."""

@@ -49,6 +49,9 @@ _ROUND_MODE = Attribute(
 _SHAPE = Attribute("shape", "ints", meaning="The new shape; 0 copies a size, -1 is computed.")
 _CONSUMED_INPUTS = Attribute("consumed_inputs", "ints", meaning="An old optimization hint without effect.")
 _ALLOWZERO = Attribute("allowzero", "int", 0, choices=(0, 1), meaning="Whether a 0 in the shape means the size 0.")
+_IS_TEST = Attribute("is_test", "int", 0, choices=(0, 1), meaning="1 for inference; 0, for training, is unsupported.")
+_RATIO = Attribute("ratio", "float", 0.5, meaning="Without effect in inference.")
+_SEED = Attribute("seed", "int", meaning="Without effect in inference.")
 _AXES = Attribute("axes", "ints", meaning="The dimensions to remove; all of size 1 where absent.")
 _AXES_REQUIRED = Attribute("axes", "ints", required=True, meaning="Where dimensions of size 1 are inserted.")
 
@@ -58,6 +61,7 @@ _Version = tuple[int, tuple[ElementType, ...], tuple[str, ...], int, tuple[Attri
 _CONSTANT = (_VALUE, _SPARSE_VALUE, *_VALUES)
 _CAST_19 = (_SATURATE, _TO)
 _CAST_24 = (_ROUND_MODE, _SATURATE, _TO)
+_LIKE, _DROPPED = ("input", "target_type"), ("data", "ratio", "training_mode")
 _DATA, _DATA_SHAPE, _DATA_AXES = ("data",), ("data", "shape"), ("data", "axes")
 
 _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
@@ -82,6 +86,20 @@ _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
         (19, _WITH_FLOAT8, ("input",), 1, _CAST_19),
         *((version, _WITH_4BIT, ("input",), 1, _CAST_19) for version in (21, 23)),
         *((version, _WITH_4BIT, ("input",), 1, _CAST_24) for version in (24, 25, 28)),
+    ),
+    ("CastLike", "cast"): (
+        (15, _WITH_BFLOAT16, _LIKE, 2, ()),
+        (19, _WITH_FLOAT8, _LIKE, 2, (_SATURATE,)),
+        *((version, _WITH_4BIT, _LIKE, 2, (_SATURATE,)) for version in (21, 23)),
+        *((version, _WITH_4BIT, _LIKE, 2, (_ROUND_MODE, _SATURATE)) for version in (24, 25)),
+    ),
+    ("Dropout", "identity"): (
+        (1, FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _IS_TEST, _RATIO)),
+        (6, FLOATS, _DATA, 1, (_IS_TEST, _RATIO)),
+        *((version, FLOATS, _DATA, 1, (_RATIO,)) for version in (7, 10)),
+        (12, FLOATS, _DROPPED, 1, (_SEED,)),
+        (13, (*FLOATS, BFLOAT16), _DROPPED, 1, (_SEED,)),
+        (22, (*FLOATS, BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2), _DROPPED, 1, (_SEED,)),
     ),
     ("Reshape", "reshape"): (
         (1, FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _SHAPE)),
@@ -115,6 +133,7 @@ _ALLOW_AXIS_SKIP = Attribute(
 
 _OPENVINO: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
     ("Convert", "cast"): ((1, _ALL, ("input",), 1, (_DESTINATION_TYPE,)),),
+    ("ConvertLike", "cast"): ((1, _ALL, ("input", "like"), 2, ()),),
     ("Reshape", "reshape"): ((1, _ALL, _DATA_SHAPE, 2, (_SPECIAL_ZERO,)),),
     ("Squeeze", "squeeze"): (
         (1, _ALL, _DATA_AXES, 1, ()),
@@ -139,7 +158,7 @@ def _schemas(
             required_operands=required,
             attributes=attributes,
             behaviour=behaviour,
-            index_types=index_types if len(operands) == 2 else (),
+            index_types=index_types if operands in (_DATA_SHAPE, _DATA_AXES) else (),
         )
         for (name, behaviour), versions in table.items()
         for (version, types, operands, required, attributes), last in zip(

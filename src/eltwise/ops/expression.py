@@ -41,6 +41,15 @@ class Step(NamedTuple):
         """The type that it is computed in: that of the primitive's first operand of type T."""
         return types[self.operands[self.definition.main]]
 
+    def resolved(self, types: Sequence[ElementType]) -> tuple[tuple[str, Hashable], ...]:
+        """The parameters, with the type of the operand whose number ``to`` states."""
+        if self.definition.result != "to":
+            return self.parameters
+        return tuple(
+            (name, types[self.operands[value]] if name == "to" and isinstance(value, int) else value)
+            for name, value in self.parameters
+        )
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -58,7 +67,7 @@ class Expression:
 
     def __post_init__(self) -> None:
         for index, step in enumerate(self.steps):
-            if len(step.operands) != step.definition.arity:
+            if not step.definition.takes(len(step.operands)):
                 raise ValueError(f"step {index}: {step.primitive} takes {step.definition.arity} operands")
             if not all(0 <= value < self.operands + index for value in step.operands):
                 raise ValueError(f"step {index} reads a value that is not there yet")
@@ -97,7 +106,8 @@ class Expression:
                 if first >= 0 and step.definition.idempotent and self.steps[first].primitive == step.primitive:
                     items = [*lists[step.operands[0]], *items[1:]]
                 lists[len(texts)] = items
-                items += [f"{name}={value}" for name, value in step.parameters]
+                is_stated = ((name, value) for name, value in step.parameters if value is not None)
+                items += [f"{name}={value}" for name, value in is_stated if name != "to" or not isinstance(value, int)]
                 texts.append(notation.format(", ".join(items)))
             else:
                 texts.append(notation.format(*(self._enclosed(value, texts[value]) for value in step.operands)))
@@ -148,7 +158,9 @@ class Expression:
 
     def with_types(self, element_type: ElementType, types: Sequence[ElementType | None]) -> Expression:
         """The same steps on operands of these types, where T is ``element_type``."""
-        return replace(self, operand_types=tuple(None if each is element_type else each for each in types))
+        typed = replace(self, operand_types=tuple(None if each is element_type else each for each in types))
+        values = typed.types(element_type)
+        return replace(typed, steps=tuple(step._replace(parameters=step.resolved(values)) for step in self.steps))
 
 
 @lru_cache(maxsize=4096)
@@ -158,7 +170,7 @@ def _types(expression: Expression, element_type: ElementType) -> tuple[ElementTy
         if step.definition.result == "boolean":
             types.append(BOOL)
         elif step.definition.result == "to":
-            target = dict(step.parameters)["to"]
+            target = dict(step.resolved(types))["to"]
             assert isinstance(target, ElementType)
             types.append(target)
         else:
@@ -197,7 +209,7 @@ def expression_of(
     (a - b) * (a - b) | (a + b) + c
     """
     if function not in _EXPRESSIONS:
-        return _written_once(primitives.find(function), parameters)
+        return _written_once(primitives.find(function), parameters, count)
     expression = _EXPRESSIONS[function]
     if count in (None, expression.operands) or expression.operands == 1 or function in COMPOSITES:
         return expression
@@ -210,12 +222,18 @@ def expression_of(
     return Expression(count, tuple(steps))
 
 
-def _written_once(primitive: Primitive, parameters: tuple[tuple[str, Hashable], ...] = ()) -> Expression:
+def _written_once(
+    primitive: Primitive, parameters: tuple[tuple[str, Hashable], ...] = (), count: int | None = None
+) -> Expression:
     """A primitive as an expression; operands of booleans among others state their type."""
-    types = tuple(BOOL if kind == "boolean" else None for kind in primitive.operands)
-    return Expression(primitive.arity, (Step(primitive.name, tuple(range(primitive.arity)), parameters),), types)
+    is_any = primitive.optional or primitive.is_variadic
+    arity = count if is_any and count is not None else primitive.arity
+    types = tuple(BOOL if kind == "boolean" else None for kind in primitive.operand_kinds(arity))
+    return Expression(arity, (Step(primitive.name, tuple(range(arity)), parameters),), types)
 
 
 _EXPRESSIONS = COMPOSITES | {
-    name: _written_once(primitive) for name, primitive in primitives.PRIMITIVES.items() if not primitive.parameters
+    name: _written_once(primitive)
+    for name, primitive in primitives.PRIMITIVES.items()
+    if not primitive.parameters and not primitive.is_variadic
 }

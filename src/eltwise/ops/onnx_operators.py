@@ -93,6 +93,8 @@ _EXTREMUM = (
     _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
     _Version(13, ALL_ONNX, _BFLOAT16_TOO),
 )
+_EXACT_SUMS = (*_EXTREMUM[:3], _Version(13, _FOUR_FLOATS, _BFLOAT16_TOO))
+_OF_ONE = (((True,), "maximum"),)
 _UNARY = (
     _Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
     _Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
@@ -128,7 +130,9 @@ _CHOICE = tuple(
     for since, types, changes in ((9, _BUT_BFLOAT16, FIRST), (16, ALL_ONNX, _BFLOAT16_TOO))
 )
 _SLOPES = (
-    _Version(7, FLOATS, "The slope broadcasts onto X; versions 1 and 6 are unsupported."),
+    _Version(1, FLOATS, FIRST, "axis", (_CONSUMED_INPUTS,), {"axis": 1}),
+    _Version(6, FLOATS, _NO_HINT, "axis", (), {"axis": 1}),
+    _Version(7, FLOATS, "The slope broadcasts onto X as in NumPy, and not on dimension 1."),
     _Version(9, _HIGH_PRECISION, "Integers of 32 and 64 bits are allowed."),
     _Version(16, _WITH_BFLOAT16, _BFLOAT16_TOO),
 )
@@ -212,7 +216,7 @@ def _onnx(
             required_operands=1 if version.fields is _CLIP else len(every["operands"]),
             attributes=version.attributes,
             changes=version.changes,
-            is_variadic=versions is _EXTREMUM,
+            is_variadic=every["operands"] == ("data_0",),
             broadcasting=version.broadcasting,
             **every,
         )
@@ -228,6 +232,8 @@ def _real(
     return _onnx(name, function or name.lower(), _of_floats(*since, attributes=attributes), (operand,))
 
 
+_BIAS = number("bias", 0.0, "What is taken from large magnitudes.")
+_LAMBD = number("lambd", 0.5, "Up to this magnitude the result is 0.")
 _ONE_ALPHA = number("alpha", 1.0, "A number of the formula.")
 _APPROXIMATE = Attribute(
     "approximate",
@@ -257,6 +263,11 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *_onnx("Div", "divide", _ARITHMETIC),
     *_onnx("Max", "maximum", _EXTREMUM, ("data_0",)),
     *_onnx("Min", "minimum", _EXTREMUM, ("data_0",)),
+    *(
+        schema
+        for name, absent in (("Sum", (*_OF_ONE, ((True, True), "add"))), ("Mean", _OF_ONE))
+        for schema in _onnx(name, name.lower(), _EXACT_SUMS, ("data_0",), absent=absent)
+    ),
     *_onnx("Neg", "negative", tuple(each._replace(types=signed(each.types)) for each in _UNARY), ("X",)),
     *_onnx("Abs", "absolute", _UNARY, ("X",)),
     *_onnx("Equal", "equal", _EQUALITY),
@@ -333,6 +344,13 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *_real("Mish", 18, 22),
     *_real("HardSwish", 14, 22, function="hard_swish"),
     *_real("Elu", 1, 6, 22, alpha=1.0),
+    *_onnx(
+        "Shrink",
+        "shrink",
+        (_Version(9, _BUT_BFLOAT16, FIRST, "none", (_BIAS, _LAMBD)),),
+        ("input",),
+        parameters=(("bias", "bias"), ("lambd", "lambd")),
+    ),
     *_onnx(
         "Celu",
         "celu",

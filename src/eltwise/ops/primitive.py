@@ -62,7 +62,10 @@ class Primitive:
             for sums, products, quotients and square roots, and not for other real functions.
         commutes: whether the operands may change places.
         libraries: the name of the function in ``numpy``, ``torch`` and ``jax.numpy``, by kind.
-        result: whether the result has type T, is a boolean, or has the type that the parameter ``to`` states.
+        optional: how many of the last operands may be absent.
+        is_variadic: whether the only operand may be repeated any number of times.
+        result: whether the result has type T, is a boolean, or has the type that the parameter ``to`` states: an
+            element type, or the number of the operand that has it.
         parameters: the names of the numbers that belong to a step, as an attribute of an operator.
         is_real: whether it is a function of real numbers, rounded once, which kernels have a module for; it then states
             neither NumPy functions nor instructions.
@@ -83,6 +86,8 @@ class Primitive:
     widens: bool = True
     commutes: bool = False
     libraries: Mapping[str, Mapping[Kind, str]]
+    optional: int = 0
+    is_variadic: bool = False
     result: Literal["same", "boolean", "to"] = "same"
     parameters: tuple[str, ...] = ()
     is_real: bool = False
@@ -93,8 +98,16 @@ class Primitive:
 
     @property
     def arity(self) -> int:
-        """The number of operands."""
+        """The number of operands, those that may be absent among them."""
         return len(self.operands)
+
+    def takes(self, count: int) -> bool:
+        """Whether it takes so many operands."""
+        return count >= 1 if self.is_variadic else self.arity - self.optional <= count <= self.arity
+
+    def operand_kinds(self, count: int) -> tuple[Literal["T", "boolean", "any"], ...]:
+        """The type of each of so many operands."""
+        return self.operands * count if self.is_variadic else self.operands[:count]
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -19,11 +19,12 @@ from eltwise.core.errors import AttributeValueError, GraphError, unknown_name
 from eltwise.ops.attribute import Attribute, AttributeValue
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.primitives import PRIMITIVES
 
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 InputT = TypeVar("InputT")
-Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast"]
+Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast", "axis"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,9 @@ class ElementwiseSchema(OpSchema):
         broadcasting: the rule, or ``auto_broadcast`` where the attribute of that name chooses it.
         other_types: for each operand what its type may be, None where it is T; empty where all are T.
         parameters: the attributes that are parameters of the primitive, and their names there.
+        constants: the parameters that no attribute states, and their values.
+        like: the operand whose type the result has where no attribute states one, and the type where that is absent.
+        axis: the dimension that operands lie on where no attribute states it.
         absent: what is computed where optional operands are left out: which are there, and the function of those.
         keeps_shape: whether the result must have the shape of the first operand.
         of_integers: the functions that this version has for integers only.
@@ -148,6 +152,9 @@ class ElementwiseSchema(OpSchema):
     broadcasting: Broadcasting
     other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
+    constants: tuple[tuple[str, Hashable], ...] = ()
+    like: tuple[int, ElementType] | None = None
+    axis: int = -1
     absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
     keeps_shape: bool = False
     of_integers: tuple[str, ...] = ()
@@ -238,7 +245,7 @@ class Operation:
     @property
     def _axis(self) -> int:
         value = self.value("axis")
-        return value if isinstance(value, int) else -1
+        return value if isinstance(value, int) else self._elementwise.axis
 
     @cached_property
     def rule(self) -> Rule:
@@ -250,6 +257,9 @@ class Operation:
                 return Rule(self._elementwise.broadcasting)
             case "legacy":
                 return Rule("legacy", self._axis, self.value("broadcast") == 1)
+            case "axis":
+                block_size = self.value("block_size")
+                return Rule("axis", self._axis, block=block_size if isinstance(block_size, int) else 0)
             case "auto_broadcast":
                 name = self.value("auto_broadcast")
                 assert name in ("none", "numpy", "pdpd")
@@ -265,21 +275,24 @@ class Operation:
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; only for element-wise operators."""
-        return expression_of(self.function, count if self.schema.is_variadic else None, self._parameters)
+        is_any = self.schema.is_variadic or self.schema.required_operands < len(self.schema.operands)
+        return expression_of(self.function, count if is_any else None, self._parameters(count))
 
-    @cached_property
-    def _parameters(self) -> tuple[tuple[str, Hashable], ...]:
-        """The attributes that are numbers of a step: ONNX's floats are float32, OpenVINO's float64."""
-        parameters: list[tuple[str, Hashable]] = []
-        for attribute, name in self._elementwise.parameters:
+    def _parameters(self, count: int | None) -> tuple[tuple[str, Hashable], ...]:
+        """The parameters of a step of so many operands: ONNX's floats are float32, OpenVINO's float64."""
+        schema, values = self._elementwise, dict(self._elementwise.constants)
+        if schema.like is not None:
+            operand, element_type = schema.like
+            values["to"] = operand if count is None or count > operand else element_type
+        for attribute, name in schema.parameters:
             value = self.value(attribute)
-            if value is None:
-                parameters.append((name, attribute))
-            elif isinstance(value, float):
-                parameters.append((name, float(np.float32(value)) if self.schema.domain == "ai.onnx" else value))
-            else:
-                parameters.append((name, bool(value)))
-        return tuple(parameters)
+            if isinstance(value, float):
+                values[name] = float(np.float32(value)) if schema.domain == "ai.onnx" else value
+            elif isinstance(value, int):
+                values[name] = bool(value)
+            elif value is not None or name not in values:
+                values[name] = attribute if value is None else value
+        return tuple((name, values[name]) for name in PRIMITIVES[self.function].parameters) if values else ()
 
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result for operands of a type; only for element-wise operators."""
@@ -328,15 +341,24 @@ class Operation:
             operand = f"operand {schema.operand_name(present.index(False))}"
             raise GraphError("this operand cannot be left out", operator=schema.versioned_name, operand=operand)
         indices = [index for index, is_present in enumerate(present) if is_present]
+        expression = expression_of(function, len(indices)) if function else self.expression(len(indices))
+        other_types = self._other_types(expression)
         return Computation(
-            expression_of(function, len(indices)) if function else self.expression(len(indices)),
+            expression,
             self.rule,
             self.types,
             self.name,
             tuple(map(schema.operand_name, indices)),
-            tuple(schema.other_types[index] for index in indices) if schema.other_types else (),
+            tuple(other_types[index] for index in indices) if other_types else (),
             schema.keeps_shape and not self.is_aligned,
         )
+
+    def _other_types(self, expression: Expression) -> tuple[tuple[ElementType, ...] | None, ...]:
+        """The types of operands that are not T; the one that the result is like has the type that is stated."""
+        schema, to = self._elementwise, dict(expression.steps[-1].parameters).get("to")
+        if schema.like is None or schema.like[0] != 2 or not isinstance(to, ElementType):
+            return schema.other_types
+        return (*schema.other_types[:2], (to,))
 
     @cached_property
     def types(self) -> tuple[ElementType, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT64, ElementType
-from eltwise.core.errors import EltwiseError, raise_all
+from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer import cast_target, constant_tensor
@@ -168,12 +168,18 @@ class Conversion(GraphBuilder):
         types = [self.type_of(node.inputs[0]).element_type]
         match node.schema.behaviour:
             case "cast":
-                return self._cast_type(node, cast_target(node.bound))
+                like = self.type_of(node.inputs[1]).element_type if len(node.inputs) > 1 else None
+                target = cast_target(node.bound, like)
+                if target is None:
+                    raise UnsupportedError("the type of the operand that decides the result's is not known")
+                return self._cast_type(node, target)
             case "reshape":
                 return self._reshape(node, data, output, types)
             case "squeeze" | "unsqueeze":
                 return self._change_rank(node, data, output, types)
             case _:
+                if any(node.inputs[2:]):
+                    raise UnsupportedError("an operand decides whether this is training")
                 return self._pass_on(node)
 
     def _read_constants(self, outputs: set[str]) -> tuple[tuple[str, Tensor], ...]:

@@ -163,7 +163,7 @@ def _alignment(rule: Rule, node: Node, a: Shape, b: Shape) -> tuple[Alignment, b
     """How a rule is said by the one beyond opset 7, and whether A and B change places for that."""
     if node.inputs[0] == node.inputs[1]:
         return Alignment(), False
-    if rule.name == "legacy":
+    if rule.name in ("legacy", "axis"):
         # Equal shapes, which the rule demands, give the same in the other one: what is not known is assumed.
         equal = Alignment(assumptions=broadcast(rule, a, b).assumptions)
         return align(rule, a, b, "numpy") if rule.enabled else equal, False

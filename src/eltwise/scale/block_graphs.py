@@ -99,6 +99,10 @@ def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[P
         plan = typed_call(computation, operands).plan
         return [(value, tuple(axes[each] for each in on)) for value, on in zip(values, plan.axes, strict=True)]
     if behaviour in ("identity", "cast"):
+        if any(node.inputs[1:]):
+            raise located(
+                UnsupportedError("an operand decides the type or the mode, so that it needs whole runs"), node
+            )
         return [(data, axes)]
     sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])
     if [size for size in sizes if size != 1] != [size for size in result if size != 1]:

@@ -133,8 +133,8 @@ def _applied(
 ) -> tuple[Callable[[Sequence[np.ndarray]], np.ndarray], tuple[Axes, ...], Sizes, ElementType]:
     """The function of a block, where each operand lies in the result, its shape and its type."""
     computation = operation.computation(len(types))
-    _types, (_expression, element_type, plan) = calls_of(computation).check(types, as_operand)
-    apply, result_type = calls_of(computation.aligned()).apply, computation.result_type(element_type)
+    _types, (expression, element_type, plan) = calls_of(computation).check(types, as_operand)
+    apply, result_type = calls_of(computation.aligned()).apply, expression.result_type(element_type)
     return apply, plan.axes, plan.shape, result_type
 
 

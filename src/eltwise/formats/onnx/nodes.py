@@ -156,6 +156,9 @@ def _read_attributes(
                 raise AttributeValueError("the attribute is given twice")
             values[message.name] = None
             value = _read_attribute(message, attributes[message.name], schema, origin, folder)
+            if value is None and attributes[message.name].kind == "element type":  # 0, as if it were absent.
+                values.pop(message.name)
+                continue
             values[message.name] = attributes[message.name].checked(value, schema.versioned_name)
         except EltwiseError as error:
             operand = f"attribute {message.name}" if message.name in attributes else ""
@@ -196,7 +199,9 @@ def _read_attribute(
             return tuple(value)
         case AttributeProto.STRING:
             value = _text(value)
-    return _element_type(value) if attribute.kind == "element type" else value
+    if attribute.kind != "element type":
+        return value
+    return None if value == 0 and not attribute.required else _element_type(value)
 
 
 def _check_type(proto: AttributeProto, expected: AttributeProto.AttributeType, origin: Origin) -> None:

@@ -158,11 +158,11 @@ def without_defaults(node: Node, before: int, after: int) -> Node:
     if old is None or new is None:
         return node
     unneeded: dict[str, object] = {}
-    for name, value in node.operation.given:
-        if name in old.attributes and name not in new.attributes:
-            attribute = value if isinstance(value, AttributeProto) else helper.make_attribute(name, value)
-            if same_value(attribute, old.attributes[name].default_value):
-                unneeded[name] = None
+    for attribute in write_node(node).attribute:
+        name = attribute.name
+        is_lost = name in old.attributes and name not in new.attributes
+        if is_lost and same_value(attribute, old.attributes[name].default_value):
+            unneeded[name] = None
     return in_opset(node, before, attributes=unneeded) if unneeded else node
 
 
@@ -182,7 +182,7 @@ def attribute_value(node: Node, name: str) -> Any:
 
 
 def read_rule(node: Node) -> Rule:
-    """Read the rule of a valid node of one of the eleven operators or PRelu, in an opset up to 6.
+    """Read the rule of a valid node of one of the eleven operators, in an opset up to 6.
 
     Raises:
         AttributeValueError: for a value that has no meaning.
@@ -190,8 +190,6 @@ def read_rule(node: Node) -> Rule:
     """
     if isinstance(node.schema, ElementwiseSchema):
         return node.bound.rule
-    if node.schema.name == "PRelu":
-        return Rule("legacy", 1)
     values = {"axis": -1, "broadcast": 0}
     for name, value in node.operation.given:
         if name in values and isinstance(value, AttributeProto):

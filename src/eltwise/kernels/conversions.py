@@ -1,0 +1,140 @@
+"""Casts, quantization and back in LLVM: operands of several types, and results of another. Pure.
+
+Numbers of at most 32 bits are computed in float64, where a quotient of two is a tie only if the real one is: with 31
+digits at most, it lies farther from every half of 17 digits than float64 rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of
+from eltwise.kernels.precision import DOUBLE
+from eltwise.kernels.rounding_tests import odd
+from eltwise.kernels.vectors import Vector, narrowed
+from eltwise.ops.expression import Step
+
+_MOST_LEVELS = 2.0**20
+"""Larger quotients give a limit of every type of at most 16 bits, whatever the zero point is."""
+
+
+def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
+    """Why no kernel computes a step on values of these types, in words; empty where one does."""
+    parameters, source = dict(step.resolved(types)), types[step.operands[0]]
+    to = parameters["to"]
+    assert isinstance(to, ElementType)
+    if step.primitive == "cast" and source.is_integer and source.bits == 64 and _is_narrow(to):
+        return f"casts of {source} to {to} are computed by NumPy's loops"
+    if parameters.get("precision") is not None:
+        return "quotients of a stated precision are computed by NumPy's loops"
+    return ""
+
+
+def write_conversion(
+    code: Instructions, lanes: int, step: Step, types: Sequence[ElementType], operands: Sequence[str]
+) -> str:
+    """Write a step whose result has another type; operands are as ``widened`` gives them.
+
+    Returns:
+        What ``Instructions.narrowed`` makes the elements of.
+    """
+    to, of_operands = dict(step.resolved(types))["to"], [types[value] for value in step.operands]
+    assert isinstance(to, ElementType)
+    if step.primitive == "cast":
+        return _cast(code, lanes, of_operands[0], to, operands[0])
+    if step.primitive == "dequantize" and to is FLOAT32 and of_operands[0].bits <= 16:
+        return _dequantized_in_single(code, lanes, of_operands[0], operands)
+    values = [as_double(code, lanes, *each) for each in zip(of_operands, operands, strict=True)]
+    if step.primitive == "dequantize":
+        x, scale, *zero_point = values
+        levels = x - zero_point[0] if zero_point else x
+        return _rounded(_odd(*levels.product(scale)), to)
+    return _quantized(to, *values)
+
+
+def as_double(code: Instructions, lanes: int, element_type: ElementType, value: str) -> Vector:
+    """A number as float64, which holds it."""
+    scalar = computed_in(element_type)
+    if scalar != "double":
+        convert = {"float": "fpext", "signed": "sitofp"}.get(element_type.kind, "uitofp")
+        value = code.let(f"{convert} {of(lanes, scalar)} {value} to {of(lanes, 'double')}")
+    return Vector(code, lanes, value)
+
+
+def _is_narrow(element_type: ElementType) -> bool:
+    """Whether it is a float of 16 bits."""
+    return element_type.kind == "float" and element_type.bits == 16
+
+
+def _quantized(to: ElementType, x: Vector, scale: Vector, zero_point: Vector | None = None) -> str:
+    levels = x / scale
+    levels = levels.where("oeq", levels, levels, 0.0)
+    levels = _between(levels, -_MOST_LEVELS, _MOST_LEVELS) + DOUBLE.shift - DOUBLE.shift
+    levels = _between(levels if zero_point is None else levels + zero_point, *map(float, to.limits))
+    code, lanes = x.code, x.lanes
+    whole = code.let(f"fptosi {levels.type} {levels.name} to {of(lanes, 'i32')}")
+    return code.let(f"trunc {of(lanes, 'i32')} {whole} to {of(lanes, computed_in(to))}")
+
+
+def _between(value: Vector, low: float, high: float) -> Vector:
+    above = value.where("olt", low, low, value)
+    return above.where("ogt", high, high, above)
+
+
+def _dequantized_in_single(code: Instructions, lanes: int, source: ElementType, operands: Sequence[str]) -> str:
+    """A difference of 17 bits, times a float32, which rounds once."""
+    floats, wide = of(lanes, "float"), of(lanes, "i32")
+    x, scale, *zero_point = operands
+    extend = f"{'sext' if source.kind == 'signed' else 'zext'} {of(lanes, computed_in(source))}"
+    levels = code.let(f"{extend} {x} to {wide}")
+    for each in zero_point:
+        levels = code.let(f"sub {wide} {levels}, {code.let(f'{extend} {each} to {wide}')}")
+    return code.let(f"fmul {floats} {code.let(f'sitofp {wide} {levels} to {floats}')}, {scale}")
+
+
+def _odd(value: Vector, lost: Vector) -> Vector:
+    """Nearest float64 rounded to odd instead, given what their rounding lost."""
+    code, wide = value.code, of(value.lanes, "i64")
+    bits = code.let(f"bitcast {value.type} {value.name} to {wide}")
+    flags = [
+        code.let(f"fcmp {how} {value.type} {each.name}, {each.constant(0.0).name}")
+        for how, each in (("olt", value * lost), ("one", lost))
+    ]
+    beyond = code.let(f"sext {of(value.lanes, 'i1')} {flags[0]} to {wide}")
+    inexact = code.let(f"zext {of(value.lanes, 'i1')} {flags[1]} to {wide}")
+    result = code.let(f"or {wide} {code.let(f'add {wide} {bits}, {beyond}')}, {inexact}")
+    return Vector(code, value.lanes, code.let(f"bitcast {wide} {result} to {value.type}"))
+
+
+def _rounded(value: Vector, to: ElementType) -> str:
+    """Float64 as what a float type is computed in, so that narrowing rounds only once."""
+    return value.name if to is FLOAT64 else narrowed(value).name if to is FLOAT32 else odd(value).name
+
+
+def _cast(code: Instructions, lanes: int, source: ElementType, to: ElementType, value: str) -> str:
+    before, after = (of(lanes, computed_in(each)) for each in (source, to))
+    if to is BOOL and source is not BOOL:
+        compare = "fcmp une" if source.kind == "float" else "icmp ne"
+        return code.let(f"{compare} {before} {value}, {constant(lanes, computed_in(source), 0)}")
+    if source.kind == "float" and to.is_integer:
+        return _saturated(code, lanes, source, to, value)
+    if source.is_integer and _is_narrow(to) and source.bits > 16:
+        return odd(as_double(code, lanes, source, value)).name
+    if source is FLOAT64 and to is not FLOAT64:
+        return _rounded(Vector(code, lanes, value), to)
+    if before == after:
+        return value
+    if to.kind == "float":
+        convert = {"float": "fpext", "signed": "sitofp"}.get(source.kind, "uitofp")
+    else:
+        convert = "trunc" if to.bits < source.bits else "sext" if source.kind == "signed" else "zext"
+    return code.let(f"{convert} {before} {value} to {after}")
+
+
+def _saturated(code: Instructions, lanes: int, source: ElementType, to: ElementType, value: str) -> str:
+    """Floats truncated to integers: the limits for what is beyond them, and 0 for NaN."""
+    scalars = computed_in(to), {"float": "f32", "double": "f64"}[computed_in(source)]
+    suffix = ".".join(scalar if lanes == 1 else f"v{lanes}{scalar}" for scalar in scalars)
+    name = f"@llvm.fpto{'s' if to.kind == 'signed' else 'u'}i.sat.{suffix}"
+    return code.let(f"call {of(lanes, computed_in(to))} {name}({of(lanes, computed_in(source))} {value})")

@@ -1,0 +1,75 @@
+"""The primitives that give another type: casts, quantization and back.
+
+Sources: ONNX's Cast, QuantizeLinear and DequantizeLinear; what they leave open is decided in docs/semantics.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
+from eltwise.core.odd_rounding import double, product, quotient, total
+from eltwise.ops.primitive import NUMERIC, Interval, Primitive, of_kinds, with_out
+
+_EVERY = (*NUMERIC, "boolean")
+
+
+def _cast(x: np.ndarray, *, to: ElementType, saturate: bool) -> np.ndarray:
+    return cast(x, of_numpy(x.dtype), to, saturate)
+
+
+def _quantized(
+    x: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray | None = None,
+    *,
+    to: ElementType,
+    saturate: bool,
+    precision: ElementType | None,
+) -> np.ndarray:
+    """X / scale + zero point: of integers the real quotient is rounded before the sum, of floats the sum is."""
+    ratio = quotient(double(x), double(scale))
+    if precision is not None:
+        ratio = double(cast(ratio, FLOAT64, precision, saturate=False))
+    if not to.is_integer:
+        return cast(ratio if zero_point is None else total(ratio, double(zero_point)), FLOAT64, to, saturate)
+    levels = np.rint(np.where(np.isnan(ratio), 0.0, ratio))
+    return cast(levels if zero_point is None else levels + double(zero_point), FLOAT64, to)
+
+
+def _dequantized(
+    x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None = None, *, to: ElementType
+) -> np.ndarray:
+    """(x - zero point) * scale, rounded once: no difference has more than 53 digits."""
+    levels = double(x) if zero_point is None else double(x) - double(zero_point)
+    return cast(product(levels, double(scale)), FLOAT64, to, saturate=False)
+
+
+def _conversion(name: str, numpy: Any, operands: tuple[Any, ...], **fields: Any) -> Primitive:
+    def function(*arrays: np.ndarray, **parameters: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(numpy(*arrays, **parameters))
+
+    return Primitive(
+        name=name,
+        operands=operands,
+        notation=f"{name}({{}})",
+        numpy=of_kinds(with_out(function), _EVERY if name == "cast" else NUMERIC),
+        llvm={},
+        value_range=lambda *_operands: Interval(-(1 << 64), 1 << 64),
+        rounds=True,
+        widens=False,
+        libraries={},
+        result="to",
+        **fields,
+    )
+
+
+CONVERSIONS = (
+    _conversion("cast", _cast, ("T",), parameters=("to", "saturate")),
+    _conversion("quantize", _quantized, ("T", "any", "any"), optional=1, parameters=("to", "saturate", "precision")),
+    _conversion("dequantize", _dequantized, ("T", "any", "T"), optional=1, parameters=("to",)),
+)

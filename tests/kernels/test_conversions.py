@@ -1,0 +1,88 @@
+"""Kernels of casts, quantization and back: the bits of the reference, for all types and in fused expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+
+from eltwise import oracle
+from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INTEGERS, UINT8, ElementType
+from eltwise.kernels import dispatch
+from eltwise.kernels.compiled import Call
+from eltwise.kernels.jit import target
+from eltwise.kernels.plan import TypedCall, aligned_plan
+from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.oracle.hard_values import ordinary
+from support.operands import drawn
+
+HALVES = tuple(each for each in (FLOAT16, BFLOAT16) if target().compiles(each))
+FLOATS = (*HALVES, FLOAT32)
+SMALL = tuple(each for each in INTEGERS if each.bits <= 16)
+
+
+def values(element_type: ElementType, seed: int) -> np.ndarray:
+    """Hard and random values, ordinary ones, and small integers, whose quotients by 2 are ties."""
+    result = drawn([element_type], 1000, seed)[0]
+    if element_type is not BOOL:
+        result[::3] = ordinary(element_type, result[::3].size, seed)
+        result[1::3] = (np.arange(result[1::3].size) % 99).astype(element_type.storage)
+        result[2::9] = element_type.storage.type(2)
+    return result
+
+
+def computed(expression: Expression, element_type: ElementType, *operands: np.ndarray) -> np.ndarray:
+    """What a kernel gives; the test fails where there is none."""
+    assert not dispatch.why_no_kernel(expression, element_type)
+    plan = aligned_plan(operands[0].shape, [each.shape for each in operands])
+    return Call(TypedCall(expression, element_type, plan), (False,) * (1 + len(operands)))(*operands)
+
+
+@pytest.mark.parametrize("source", [*FLOATS, FLOAT64, *INTEGERS, BOOL], ids=str)
+def test_casts(source: ElementType, seed: int) -> None:
+    x = values(source, seed)
+    for to in (*FLOATS, FLOAT64, *INTEGERS, BOOL):
+        parameters = (("to", to), ("saturate", True))
+        expression = expression_of("cast", None, parameters)
+        if source.is_integer and source.bits == 64 and to in HALVES:
+            assert "NumPy" in dispatch.why_no_kernel(expression, source)
+            continue
+        expected = oracle.evaluate("cast", x, rule="none", parameters=dict(parameters))
+        assert oracle.same_bits(computed(expression, source, x), expected), to
+
+
+def quantizers() -> Iterator[tuple[str, list[ElementType], ElementType]]:
+    """The function, the types of its operands, and that of its result."""
+    for x, scale, to in product((*FLOATS, INT32), (*FLOATS, INT32), SMALL):
+        yield from (("quantize", [x, scale, to], to), ("quantize", [x, scale], to))
+    for x, scale, to in product((*SMALL, INT32), FLOATS, FLOATS):
+        yield from (("dequantize", [x, scale, x], to), ("dequantize", [x, scale], to))
+
+
+@pytest.mark.parametrize("function", ["quantize", "dequantize"])
+def test_quantization(function: str, seed: int) -> None:
+    for name, types, to in quantizers():
+        if name != function:
+            continue
+        operands = [values(each, seed + index) for index, each in enumerate(types)]
+        more = (("saturate", True), ("precision", None)) if function == "quantize" else ()
+        expression = expression_of(function, len(types), (("to", to), *more)).with_types(types[0], types)
+        expected = oracle.evaluate(function, *operands, rule="none", parameters={"to": to, **dict(more)})
+        result = computed(expression, types[0], *operands)
+        assert oracle.same_bits(result, expected), (types, to, oracle.differences(result, expected)[:3])
+
+
+def test_a_chain_of_several_types(seed: int) -> None:
+    """Back from uint8, an activation, and quantized again, as in models of integers."""
+    steps = (
+        Step("dequantize", (0, 1, 2), (("to", FLOAT32),)),
+        Step("relu", (3,)),
+        Step("quantize", (4, 1, 2), (("to", UINT8), ("saturate", True), ("precision", None))),
+    )
+    expression = Expression(3, steps, (UINT8, None, UINT8))
+    x, scale, zero = (values(each, seed) for each in (UINT8, FLOAT32, UINT8))
+    real = oracle.evaluate("dequantize", x, scale, zero, rule="none")
+    again = oracle.evaluate("quantize", oracle.evaluate("relu", real, rule="none"), scale, zero, rule="none")
+    assert oracle.same_bits(computed(expression, FLOAT32, x, scale, zero), again)
