@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,10 @@ from support.layouts import Layout, Sizes, layouts, view
 NUMERIC = [each for each in TYPES if each.is_numeric]
 FormulaName = Literal["subtract", "squared_difference"]
 FORMULAS: tuple[FormulaName, ...] = ("subtract", "squared_difference")
-FUNCTIONS = {"subtract": eltwise.subtract, "squared_difference": eltwise.squared_difference}
+FUNCTIONS: dict[FormulaName, Callable[..., np.ndarray]] = {
+    "subtract": eltwise.subtract,
+    "squared_difference": eltwise.squared_difference,
+}
 MEMORY_BYTES = 1152
 
 
