@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import real_steps
-from eltwise.kernels.conversions import write_conversion
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
@@ -141,6 +140,8 @@ class Builder(Instructions):
             if step.definition.is_real:
                 result = real_steps.write(self, step, types, lanes, values)
             elif step.definition.result == "to":
+                from eltwise.kernels.conversions import write_conversion  # Arithmetic must not pay for it.
+
                 result = write_conversion(self, lanes, step, types, values)
             else:
                 result = self._step(lanes, step, step.type_of(types), values)

@@ -143,7 +143,7 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
     """Why no kernel here can compute an expression, in words; empty where one can."""
     if not has_compiler():
         return "llvmlite does not work here; NumPy's and ml_dtypes' loops compute it"
-    from eltwise.kernels import conversions, jit, real_steps
+    from eltwise.kernels import jit
 
     types = expression.types(element_type)
     for each in types:
@@ -152,6 +152,8 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
     for step in expression.steps:
         step_type, definition = step.type_of(types), step.definition
         if definition.is_real or definition.result == "to":
+            from eltwise.kernels import conversions, real_steps  # Arithmetic must not pay for them.
+
             why = real_steps.why_no_kernel if definition.is_real else conversions.why_no_kernel
             if reason := why(step, types):
                 return reason
