@@ -87,13 +87,26 @@ def function_of(operation: Operation) -> Callable[..., Any]:
     """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
     calls = calls_of(operation)
     if calls.function is None:
+        name = operation.schema.versioned_name
 
         def function(*operands: object, out: object = None) -> Any:
             return apply_operation(operation, operands, out)
 
-        # The builtin would take one operand more than its records have as the array for the result.
-        is_any = operation.schema.is_variadic
-        calls.function = function if is_any else calls.records.builtin(function, operation.schema.versioned_name)
+        def builtin(count: int) -> Callable[..., Any]:
+            records = calls_of(operation.computation(count)).records
+            return records.builtin(function, name)
+
+        by_count: dict[int, Callable[..., Any]] = {}
+
+        def of_any_number(*operands: object, out: object = None) -> Any:
+            # A builtin would take one operand more than its records have as the array for the result.
+            if out is not None or not operands:
+                return function(*operands, out=out)
+            if len(operands) not in by_count:
+                by_count[len(operands)] = builtin(len(operands))
+            return by_count[len(operands)](*operands)
+
+        calls.function = of_any_number if operation.schema.is_variadic else calls.records.builtin(function, name)
     return calls.function
 
 
