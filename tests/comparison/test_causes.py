@@ -230,6 +230,22 @@ def test_masks_and_labels_that_differ_have_no_cause(kind: type, seed: int) -> No
     assert compare_arrays(a, b).cause == "unexplained"
 
 
+def test_what_predicts_each_element_is_named_before_noise(seed: int) -> None:
+    """All differences are far below a rounding step of the largest element."""
+    a = (rng_of(seed).standard_normal(1000) * 1e-8).astype(np.float32)
+    a[0] = 5
+    changes: list[tuple[str, Change]] = [
+        ("float16_rounding", lambda a: a.astype(np.float16).astype(np.float32)),
+        ("negated", lambda a: np.where(a == 5, a, -a)),
+        ("noise", lambda a: np.where(a == 5, a, rng_of(seed, "b").standard_normal(1000) * 1e-8)),
+    ]
+    for cause, change in changes:
+        found = compare_arrays(a, change(a).astype(np.float32))
+        assert (found.cause, (found.cause_share or 0) > 0.99) == (cause, True), found.explanation
+    few = np.array([1e-40, 1, 2] * 20, np.float32)
+    assert compare_arrays(few, np.where(few < 1, np.float32(0), few)).cause == "subnormals_flushed"
+
+
 @pytest.mark.parametrize("count", [2, 5, 30])
 def test_noise_of_the_last_bits_is_no_factor_and_no_offset(count: int, seed: int) -> None:
     generator = np.random.default_rng([seed, count])

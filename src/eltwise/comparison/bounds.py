@@ -116,5 +116,8 @@ def _noise(problem: Problem) -> Cause | None:
     return Cause("noise", 1.0, text, {"factor": factor, "largest": figures.largest})
 
 
-BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _noise, _at_limits, _random_tail, low_rank)
+BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)
 """The most telling first."""
+
+LOOSE_BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_noise, low_rank)
+"""Those that leave each value open."""

@@ -19,7 +19,7 @@ import numpy as np
 from eltwise.comparison import place_hypotheses as place
 from eltwise.comparison import quantization
 from eltwise.comparison import value_hypotheses as value
-from eltwise.comparison.bounds import BOUNDS, PIECE
+from eltwise.comparison.bounds import BOUNDS, LOOSE_BOUNDS, PIECE
 from eltwise.comparison.fitted_hypotheses import offset, scaled
 from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
@@ -46,6 +46,9 @@ from eltwise.kernels.threads import num_threads, run_together
 UNEXPLAINED = "unexplained"
 _SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
 _PIECES_AT_ONCE = 8
+_NEARLY_ALL = 0.9
+"""What predicts so much of what differs, bit for bit, says more than how small the differences are."""
+
 OF_VALUES: tuple[Generate, ...] = (
     *(value.signs, value.subnormals, value.one_value, value.ranges, value.digits),
     *(scaled, offset),
@@ -245,20 +248,23 @@ def _counted(pair: Pair, predict: Predict, start: int, stop: int) -> tuple[int, 
 
 
 def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -> Cause:
-    """What is said where nothing predicts every element."""
-    bounded: Cause | None = None
-    for find in BOUNDS:
+    """What is said where nothing predicts every element; a bound says less than what predicts nearly every one."""
+    bounded, predicted = None, None if best is None else _verified(*best[1:])
+    is_nearly_all = predicted is not None and predicted.share >= _NEARLY_ALL
+    for find in (*BOUNDS, *(() if is_nearly_all else LOOSE_BOUNDS)):
         bound = find(problem)
         if bound is not None and bound.share == 1.0:
             return bound
         bounded = bounded or bound
-    if best is not None:
-        _share, hypothesis, explained = best
-        share = verified_share(explained.pair, hypothesis.predict)
-        predicted = hypothesis.predict(explained.sample.indices, explained.sample.a)
-        if share >= _least_share(hypothesis, explained.sample, predicted):
-            return _named(hypothesis, explained.pair, explained.is_reversed, share)
-    return bounded or _unexplained(problem.pair, problem.figures)
+    return predicted or bounded or _unexplained(problem.pair, problem.figures)
+
+
+def _verified(hypothesis: Hypothesis, problem: Problem) -> Cause | None:
+    """The hypothesis with what it predicts of all elements, if that is enough."""
+    share = verified_share(problem.pair, hypothesis.predict)
+    predicted = hypothesis.predict(problem.sample.indices, problem.sample.a)
+    is_telling = share >= _least_share(hypothesis, problem.sample, predicted)
+    return _named(hypothesis, problem.pair, problem.is_reversed, share) if is_telling else None
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:

@@ -31,6 +31,9 @@ from eltwise.faults.values import clamped, flushed, largest_finite, least_normal
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
 _TF32_DIGITS = 11
+_ZERO_BITS = 1.0
+"""What an element is worth as evidence that is rounded to 0, which has no digits."""
+
 _LIMIT_BITS = 4.0
 """What an element is worth as evidence that is at a limit, which may have no digits, such as 0."""
 
@@ -60,10 +63,10 @@ def narrowings(element_type: ElementType) -> Iterator[tuple[int, Hypothesis]]:
         if element_type.digits > narrow.digits:
             text = f"{{b}} is {{a}} rounded to {narrow.name}"
             rounded = partial(_rounded, wide=element_type, narrow=narrow)
-            yield narrow.digits, computed(f"{narrow.name}_rounding", text, rounded)
+            yield narrow.digits, computed(f"{narrow.name}_rounding", text, rounded, least_bits=_ZERO_BITS)
             text = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
             truncated = partial(_truncated, wide=element_type, narrow=narrow)
-            yield narrow.digits, computed(f"{narrow.name}_truncation", text, truncated)
+            yield narrow.digits, computed(f"{narrow.name}_truncation", text, truncated, least_bits=_ZERO_BITS)
     if element_type in (FLOAT32, FLOAT64):
         drop = element_type.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
@@ -128,7 +131,7 @@ def subnormals(problem: Problem) -> Iterator[Hypothesis]:
     for keeps_sign, zeros in ((True, "of their sign"), (False, "+0")):
         text = f"subnormal numbers of {{a}} are zeros {zeros} in {{b}}"
         flush = partial(flushed, least=least_normal(element_type), keeps_sign=keeps_sign)
-        yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps_sign}, least_bits=7.0)
+        yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps_sign}, least_bits=element_type.digits)
     wide, count = problem.wide, problem.wide.count
     values = np.abs(wide.x)
     if (wide.y[:count] != 0).any():
