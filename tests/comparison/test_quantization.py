@@ -52,11 +52,21 @@ def test_quantization_is_named_exactly_between_the_types_that_allow_it(
 @pytest.mark.parametrize("element_type", [FLOAT32, FLOAT64], ids=str)
 def test_lost_digits_are_no_quantization(element_type: ElementType, seed: int) -> None:
     """What is left of numbers near 1 has their last digit, whatever chose it."""
-    one = element_type.storage.type(1)
-    small = np.random.default_rng(seed).uniform(0, 2.0 ** (14 - element_type.digits), 400).astype(element_type.storage)
-    report = compare_arrays(small, (one + small) - one)
-    assert report.cause == "cancellation", report.explanation
-    assert report.explanation.endswith("as left where numbers up to 2 cancel out")
+    for low, high, whole in [(0, 1, 1), (-1, 0, 1), (-1, 1, 1), (-1, 1, -1), (-1, 1, 8), (-99, 99, 1), (-999, 999, 1)]:
+        number = element_type.storage.type(whole)
+        small = np.random.default_rng(seed).uniform(low, high, 400) * 2.0 ** (14 - element_type.digits)
+        small = small.astype(element_type.storage)
+        report = compare_arrays(small, (number + small) - number)
+        assert (report.cause, report.cause_share) == ("cancellation", 1.0), report.explanation
+        assert report.explanation.endswith(f"as left where numbers near {abs(whole)} cancel out")
+
+
+@pytest.mark.parametrize("rounding", [np.floor, np.trunc, np.ceil])
+def test_the_sentence_says_how_a_quantization_rounds(rounding: np.ufunc, seed: int) -> None:
+    a = np.random.default_rng(seed).standard_normal(1000).astype(np.float32)
+    report = compare_arrays(a, rounding(a * 1024) / np.float32(1024))
+    assert f", {report.explanation_details['rounding']}, and back" in report.explanation
+    assert report.explanation_details["rounding"] != "rounded"
 
 
 @pytest.mark.parametrize("axis", [0, 1])

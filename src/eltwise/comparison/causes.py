@@ -20,7 +20,7 @@ from eltwise.comparison import place_hypotheses as place
 from eltwise.comparison import quantization
 from eltwise.comparison import value_hypotheses as value
 from eltwise.comparison.bounds import BOUNDS, LOOSE_BOUNDS, PIECE
-from eltwise.comparison.fitted_hypotheses import offset, scaled
+from eltwise.comparison.fitted_hypotheses import cancelled, offset, scaled
 from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
     MOST_OF,
@@ -51,7 +51,7 @@ _NEARLY_ALL = 0.9
 
 OF_VALUES: tuple[Generate, ...] = (
     *(value.signs, value.subnormals, value.one_value, value.ranges, value.digits),
-    *(scaled, offset),
+    *(scaled, offset, cancelled),
 )
 """Those that compute each element from the same element, simplest first."""
 

@@ -1,4 +1,4 @@
-"""Hypotheses with a number that is taken from the data: B is A times, or plus, a constant.
+"""Hypotheses with a number taken from the data: B is A times a constant, plus one, or plus and then minus one.
 
 Each pair of elements bounds the number, since B was rounded; all bounds together leave a short interval. The simplest
 number in it, and its neighbours among float32 and float64 numbers, are then tried bit for bit.
@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, computed
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, agrees, computed
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.core.dtypes import ElementType
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
@@ -20,6 +20,9 @@ from eltwise.oracle.numbers import FLOAT_LAYOUTS
 _LARGEST_FACTOR = 1 << 20
 _MOST_PAIRS = 4096
 _SLACK = 2.0**-47
+_LEAST_DIGITS, _MOST_CANCELLED, _STEP_BITS = 24, 0.9, 2.0
+"""Of types of fewer digits the last one is a scale that is chosen, too; what fits less is no cancellation."""
+
 _NOISE_BITS = 4
 """A factor or an offset that changes no more than so many of the last bits is not told from noise."""
 
@@ -51,6 +54,31 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
             text, details = f"{{b}} is {{a}} plus {shown(constant)}", {"offset": constant}
             yield computed("offset", text, predict, details, BITS_OF_A_NUMBER)
             return
+
+
+def cancelled(problem: Problem) -> Iterator[Hypothesis]:
+    """B is A plus a larger number, minus that number: below it the last digit is worth half as much as above it."""
+    element_type, (x, y) = problem.element_type, _pairs(problem)
+    types = {problem.pair.a.element_type, problem.pair.b.element_type}
+    if not y.size or not is_float(element_type) or element_type.digits < _LEAST_DIGITS or types != {element_type}:
+        return
+    fractions, exponents = np.frexp(y)
+    whole = np.ldexp(fractions, 53).astype(np.int64)
+    step = float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min())
+    larger = [step * 2.0**element_type.digits]
+    if step <= 2.0 ** (1 - element_type.digits):  # Larger steps of one size are those of a scale that was chosen.
+        larger += [larger[0] / 2, larger[0] * 0.75]
+    elif (y > 0).all() or (y < 0).all():
+        return
+    for number in sorted(larger, key=lambda one: abs(math.log2(one))):
+        for first, second, signs in ((np.add, np.subtract, "+-"), (np.subtract, np.add, "-+")):
+            predict = partial(_calculated_twice, number=number, functions=(first, second), element_type=element_type)
+            right = agrees(predict(problem.sample.a), problem.sample.b, element_type)
+            if right.mean() >= _MOST_CANCELLED and np.median(np.abs(x)) <= number / 2:
+                text = f"{{b}} is ({{a}} {signs[0]} {number:g}) {signs[1]} {number:g}"
+                text += f", as left where numbers near {number:g} cancel out"
+                yield computed("cancellation", text, predict, {"scale": step}, BITS_OF_A_NUMBER, _STEP_BITS)
+                return
 
 
 def _pairs(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -93,6 +121,15 @@ def _calculated(values: np.ndarray, number: float, function: np.ufunc, element_t
         return np.asarray(function(values.view(bits.dtype), bits)).view(values.dtype)
     wide = values_of(values, element_type)
     return np.asarray(function(wide, wide.dtype.type(number))).astype(element_type.storage)
+
+
+def _calculated_twice(
+    values: np.ndarray, number: float, functions: tuple[np.ufunc, np.ufunc], element_type: ElementType
+) -> np.ndarray:
+    """Calculate with a number by one function, and by another with the result."""
+    for function in functions:
+        values = _calculated(values, number, function, element_type)
+    return values
 
 
 def half_ulps(b: np.ndarray, element_type: ElementType) -> np.ndarray:

@@ -26,8 +26,6 @@ _UNSURE = 0.25
 _MOST_CHANNELS, _LEAST_ELEMENTS, _SAMPLED, _PROBED = 4096, 16, 2048, 3
 _LEAST_OF_CHANNELS = 0.9
 _LEVEL_BITS = 2.0
-_LEAST_DIGITS = 24
-"""Of types of fewer digits the last one is a scale that is chosen, too."""
 
 ROUNDINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "rounded": lambda a, scale: np.rint(a / scale),
@@ -132,17 +130,9 @@ def _named(problem: Problem, grid_of: _Quantizing, scales: Sequence[float], axis
         channels = 0 if axis is None else coordinates_of(indices, axis, problem.pair.shape)
         return grid_of(a, np.array(scales)[channels])
 
+    text += "" if grid_of.rounding == "rounded" else f", {grid_of.rounding}"
     text = f"{{b}} is {{a}} quantized to {kind} {text}" + ("" if grid_of.is_whole else ", and back")
-    if axis is None and not grid_of.is_whole and (whole := _cancelled(scales[0], problem.element_type)):
-        text = f"{{b}} is {{a}} in multiples of {shown(scales[0])}, as left where numbers up to {whole:g} cancel out"
-        return Hypothesis("cancellation", text, predict, {"scale": scales[0]}, free, _LEVEL_BITS)
     return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
-
-
-def _cancelled(scale: float, element_type: ElementType) -> float:
-    """Up to which numbers a scale is the last digit, if it is one of numbers near 1 and none that is chosen; else 0."""
-    is_last = math.frexp(scale)[0] == 0.5 and scale <= 2.0 ** (1 - element_type.digits)
-    return scale * 2.0**element_type.digits if is_last and element_type.digits >= _LEAST_DIGITS else 0.0
 
 
 def _quantizing(problem: Problem) -> _Quantizing | None:
