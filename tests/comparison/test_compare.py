@@ -439,3 +439,11 @@ def test_the_report_on_no_elements_is_that_of_every_other_tensor(
         report = compare_tensors(tensor, tensor, ComparisonSettings(chosen))
         assert report == _compared(tensor, tensor, ComparisonSettings(chosen))
         assert report.status == "equal"
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_the_norm_of_integers_that_float64_rounds_is_exact(dtype: type) -> None:
+    a = np.array([2**53 + 1, 2**62, 3], dtype)
+    b = np.array([2**53, 2**62 + 2, 3], dtype)
+    report = eltwise.compare(a, b)[0]
+    assert report.relative_norm == pytest.approx(5**0.5 / 2**62, rel=1e-5)

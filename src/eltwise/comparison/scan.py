@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eltwise.comparison.numbers import is_float, values_of
+from eltwise.comparison.numbers import distances, is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import LEAST_ELEMENTS, block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
@@ -18,6 +18,7 @@ from eltwise.kernels.differences import BUCKETS, COUNTS
 MOST_SAMPLED = 1 << 16
 _BLOCKS_SAMPLED = 512
 _LEAST_OF_CHUNK = 4
+_WHOLE_DIGITS = 53
 _TILE = 1 << 13
 """So many elements are squared at a time: they stay in the cache, and BLAS starts no threads for so few."""
 
@@ -84,11 +85,14 @@ class Figures:
         """Add the squares and the largest value of some elements, which are all of those that are equal, too."""
         for start in range(0, a.size, _TILE):
             x, y = (values_of(one[start : start + _TILE], element_type).astype(np.float64) for one in (a, b))
-            squares = _squares(x, y)
+            step = y - x
+            if element_type.is_integer and element_type.bits > _WHOLE_DIGITS:  # Those that float64 rounds.
+                step = distances(a[start : start + _TILE], b[start : start + _TILE], element_type).astype(np.float64)
+            squares = _squares(x, y, step)
             if not np.isfinite(squares).all():
                 is_finite = np.isfinite(x) & np.isfinite(y)
-                x, y = x[is_finite], y[is_finite]
-                squares = _squares(x, y)
+                x, y, step = x[is_finite], y[is_finite], step[is_finite]
+                squares = _squares(x, y, step)
             self.squares += squares
             self.largest = max(self.largest, *(float(np.abs(one).max(initial=0.0)) for one in (x, y)))
 
@@ -100,8 +104,7 @@ class Figures:
         return total / max(self.total - left_out, 1)
 
 
-def _squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    step = y - x
+def _squares(x: np.ndarray, y: np.ndarray, step: np.ndarray) -> np.ndarray:
     return np.array([x @ x, y @ y, step @ step])
 
 
