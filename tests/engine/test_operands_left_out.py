@@ -17,16 +17,17 @@ from eltwise.passes.upcast import upcast
 from eltwise.scale.block_graphs import block_call
 from support.onnx_models import model, node, value
 
-X = np.array([[-9, -3, 0], [2, 4, 9]], np.float16)
+X = np.array([[-np.inf, -3, 0], [2, 4, np.inf]], np.float16)
 LOW, HIGH = np.float16(-4), np.float16(3)
 EXPECTED = {
     ("low", "high"): [[4, 3, 0], [2, 3, 3]],
-    ("low", ""): [[4, 3, 0], [2, 4, 9]],
-    ("low",): [[4, 3, 0], [2, 4, 9]],
-    ("", "high"): [[9, 3, 0], [2, 3, 3]],
-    ("", ""): [[9, 3, 0], [2, 4, 9]],
-    (): [[9, 3, 0], [2, 4, 9]],
+    ("low", ""): [[4, 3, 0], [2, 4, 65504]],
+    ("low",): [[4, 3, 0], [2, 4, 65504]],
+    ("", "high"): [[65504, 3, 0], [2, 3, 3]],
+    ("", ""): [[65504, 3, 0], [2, 4, 65504]],
+    (): [[65504, 3, 0], [2, 4, 65504]],
 }
+"""A limit of a float that is left out is the largest finite number."""
 
 
 @pytest.mark.parametrize("limits", EXPECTED, ids=str)
@@ -59,10 +60,16 @@ def test_limits_left_out(limits: tuple[str, ...]) -> None:
     )
     assert np.array_equal(call.compute(call.read((slice(0, 2), slice(0, 3)))), expected)
 
-    widened, report = upcast(loaded.graph, lambda each: each.schema.name == "Clip")
-    assert len(report.changes) == 1
-    converted = [eltwise.convert(loaded, opset=17)[0], eltwise.convert(loaded, "openvino")[0]]
-    for other in (eltwise.Model(Analysis(widened)), *converted):
+    others = [eltwise.convert(loaded, opset=17)[0], eltwise.convert(loaded, "openvino")[0]]
+    others.append(eltwise.convert(others[1], opset=13)[0])
+    if limits == ("low", "high"):
+        widened, report = upcast(loaded.graph, lambda each: each.schema.name == "Clip")
+        assert len(report.changes) == 1
+        others.append(eltwise.Model(Analysis(widened)))
+    else:
+        with pytest.raises(EltwiseError, match="no wider type gives the same bits"):
+            upcast(loaded.graph, lambda each: each.schema.name == "Clip")
+    for other in others:
         assert np.array_equal(other.run(feeds)["z"], expected)
     clipped = eltwise.operator("Clip-13")(X, *(feeds.get(name) for name in limits))
     assert np.array_equal(np.abs(clipped), expected)

@@ -181,9 +181,12 @@ def test_clip_is_the_minimum_of_the_maximum(element_type: ElementType) -> None:
     high = np.roll(low, 7)
     expected = evaluate("minimum", high, evaluate("maximum", x, low, rule="none"), rule="none")
     assert same_bits(evaluate("clip", x, low, high, rule="none"), expected)
-    assert same_bits(evaluate("clip", x, low, rule="none"), evaluate("maximum", x, low, rule="none"))
-    assert same_bits(evaluate("clip", x, None, high, rule="none"), evaluate("minimum", x, high, rule="none"))
-    assert same_bits(evaluate("clip", x, rule="none"), x)
+    ends = (
+        element_type.limits if element_type.is_integer else (-element_type.largest_finite, element_type.largest_finite)
+    )
+    lowest, largest = (np.full(x.shape, end, x.dtype) for end in ends)
+    for left_out, stated in (((None, high), (lowest, high)), ((low,), (low, largest)), ((), (lowest, largest))):
+        assert same_bits(evaluate("clip", x, *left_out, rule="none"), evaluate("clip", x, *stated, rule="none"))
     two, one = (array_of(element_type, [encode(element_type, number)]) for number in (2, 1))
     assert same_bits(evaluate("clip", two, two, one, rule="none"), one)
 

@@ -103,6 +103,11 @@ class ElementType:
         return int(self._float.minexp - self._float.nmant)
 
     @cached_property
+    def largest_finite(self) -> float:
+        """The largest finite number of a float type."""
+        return float(self._float.max)
+
+    @cached_property
     def _float(self) -> Any:
         if self.library == "numpy":
             return np.finfo(self.storage)

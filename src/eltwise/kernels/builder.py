@@ -199,6 +199,7 @@ def _constants(lanes: int, scalar: str, element_type: ElementType, step: Step) -
     numbers: dict[str, float] = {**_CONSTANTS, "bits": element_type.bits}
     if scalar in _FIRST_WHOLE:
         numbers |= {**_FLOAT_CONSTANTS, "whole": _FIRST_WHOLE[scalar]}
+        numbers |= {"largest": element_type.largest_finite, "lowest": -element_type.largest_finite}
     texts = {name: constant(lanes, scalar, number) for name, number in numbers.items()}
     for name, value in step.parameters:
         if isinstance(value, bool | float):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eltwise.core.dtypes import Kind
+from eltwise.core.dtypes import Kind, of_numpy
 from eltwise.ops.arithmetic import ARITHMETIC
 from eltwise.ops.primitive import (
     EVERY_KIND,
@@ -62,6 +62,36 @@ def _limited(x: np.ndarray, low: float, high: float) -> np.ndarray:
         _OF_ARITHMETIC["maximum"].numpy["float"](wide, wide.dtype.type(low)), wide.dtype.type(high)
     )
     return np.asarray(limited.astype(x.dtype))
+
+
+def _within_type(name: str, sign: int) -> ArrayFunction:
+    """The maximum or minimum of floats and their type's largest finite number with a sign."""
+
+    def form(x: np.ndarray) -> np.ndarray:
+        largest = x.dtype.type(sign * of_numpy(x.dtype).largest_finite)
+        return np.asarray(_OF_ARITHMETIC[name].numpy["float"](x, largest))
+
+    return with_out(form)
+
+
+def _type_limit(name: str, extremum: str, sign: int) -> Primitive:
+    """An extremum with a limit of the type of floats, which leaves integers as they are."""
+    limit = "largest" if sign > 0 else "lowest"
+    return Primitive(
+        name=name,
+        operands=("T",),
+        notation=f"{name}({{}})",
+        numpy={"float": _within_type(extremum, sign), **of_kinds(np.positive, INTEGRAL)},
+        llvm={
+            "float": (_extremum_of(extremum, "float", f"{{T}} {{a}}, {{T}} {{{limit}}}"),),
+            **of_kinds(("add {T} {a}, {zero}",), INTEGRAL),
+        },
+        value_range=lambda a: a,
+        is_modular=True,
+        rounds=True,
+        widens=False,
+        libraries={},
+    )
 
 
 def _above(x: np.ndarray, alpha: float) -> np.ndarray:
@@ -122,6 +152,8 @@ CHOICES = (
         ignores_zero_sign=True,
         libraries={},
     ),
+    _type_limit("at_least_lowest", "maximum", -1),
+    _type_limit("at_most_largest", "minimum", 1),
     Primitive(
         name="thresholded_relu",
         operands=("T",),

@@ -166,7 +166,7 @@ _LIMIT = {"function": "limit", "parameters": (("min", "low"), ("max", "high"))}
 _CLIP = {
     "operands": ("input", "min", "max"),
     "keeps_shape": True,
-    "absent": (((True, False, True), "minimum"), ((True, True), "maximum"), ((True,), "maximum")),
+    "absent": (((True, False, True), "clip_above"), ((True, True), "clip_below"), ((True,), "clip_infinities")),
 }
 _CLIPS = (
     _Version(1, FLOATS, FIRST, "none", (*_limits(inf), _CONSUMED_INPUTS), _LIMIT),

@@ -38,7 +38,7 @@ from eltwise.oracle.arithmetic import (
 )
 from eltwise.oracle.elements import Elements
 from eltwise.oracle.exact import Flags, Numbers, constant, decoded, encoded, flags, whole
-from eltwise.oracle.numbers import Integers
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, FloatLayout, Integers
 from eltwise.oracle.signatures import ANY, BITS, BOOLEAN, FLOAT, INTEGER, NUMBER, Function, Operand
 
 
@@ -53,13 +53,33 @@ def _mean(*operands: Numbers) -> Numbers:
     return replace(all_of_them, denominators=all_of_them.denominators * len(operands))
 
 
-def _clip(x: Numbers, low: Numbers | None = None, high: Numbers | None = None) -> Numbers:
-    x = x if low is None else maximum(x, low)
-    return x if high is None else minimum(x, high)
+def _clip(x: Elements, low: Elements | None = None, high: Elements | None = None) -> Elements:
+    """Limits that are absent are those of the type: of a float its largest finite numbers."""
+    result = _at_least_lowest(x) if low is None else encoded(x.element_type, maximum(decoded(x), decoded(low)))
+    if high is None:
+        return _at_most_largest(result)
+    return encoded(x.element_type, minimum(decoded(result), decoded(high)))
+
+
+def _at_least_lowest(x: Elements) -> Elements:
+    layout = FLOAT_LAYOUTS.get(x.element_type)
+    return x if layout is None else _without_infinity(x, layout, layout.sign)
+
+
+def _at_most_largest(x: Elements) -> Elements:
+    layout = FLOAT_LAYOUTS.get(x.element_type)
+    return x if layout is None else _without_infinity(x, layout, 0)
+
+
+def _without_infinity(x: Elements, layout: FloatLayout, sign: int) -> Elements:
+    """The bits with the infinity of a sign as the largest finite number, and every NaN as the one of results."""
+    numbers = decoded(x)
+    is_lost = numbers.infinite & ~numbers.nan & (numbers.negative == bool(sign))
+    return x._replace(bits=np.where(is_lost, sign | layout.largest_finite, encoded(x.element_type, numbers).bits))
 
 
 def _limit(x: Numbers, low: float, high: float) -> Numbers:
-    return _clip(x, constant(low), constant(high))
+    return minimum(maximum(x, constant(low)), constant(high))
 
 
 def _sign(a: Numbers) -> Numbers:
@@ -149,7 +169,9 @@ FUNCTIONS: dict[str, Function] = {
     "relu": _exact(lambda x: maximum(x, _zeros(x))),
     "thresholded_relu": _exact(_thresholded_relu, FLOAT, alpha=1.0),
     "shrink": Function(_shrink, (NUMBER,), parameters={"bias": 0.0, "lambd": 0.5}),
-    "clip": _exact(_clip, NUMBER, *[replace(NUMBER, is_optional=True)] * 2),
+    "clip": Function(_clip, (NUMBER, *[replace(NUMBER, is_optional=True)] * 2)),
+    "at_least_lowest": Function(_at_least_lowest, (NUMBER,)),
+    "at_most_largest": Function(_at_most_largest, (NUMBER,)),
     "limit": _exact(_limit, FLOAT, low=-inf, high=inf),
     "prelu": _exact(_prelu, *_PAIR),
     "floor": _exact(floor),

@@ -15,7 +15,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ops import registry
-from eltwise.ops.expression import Expression, expression_of
+from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import Domain, ElementwiseSchema
 from eltwise.passes.align_broadcast import Alignment, align
@@ -32,6 +32,9 @@ NEAR_MISSES: dict[tuple[Domain, str], str] = {
 Equal = tuple[str, dict[str, object]]
 """An operator's name, and the attributes with which it computes a function."""
 
+TYPE_LIMITS: dict[str, tuple[str, int]] = {"at_least_lowest": ("maximum", -1), "at_most_largest": ("minimum", 1)}
+"""What is an extremum with the largest finite number of a sign, for floats; integers have nothing beyond it."""
+
 _Part = tuple[str, dict[str, object], tuple[int, ...], str]
 """One node of several: its operator and attributes, the numbers of the values that it reads, first the operands, then
 the results of the parts before, and what it computes."""
@@ -45,7 +48,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     """
     (computation, operands), output = node.computation(), builder.name(node.outputs[0])
     element_type = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
-    expression = computation.expression
+    expression = _of_integers(computation.expression, element_type)
     types = expression.types(element_type) if element_type else ()
     parts = _parts(builder, node.bound.function, expression, element_type)
     _check_types(builder, node, operands, parts[0][0])
@@ -65,7 +68,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
         of_step = step.type_of(types) if types else None
         name = node.name if is_last else result
         inputs = [values[value] for value in reads]
-        limits = _limits(builder, operator, attributes, of_step, result)
+        limits = _limits(builder, operator, attributes, of_step, result) or _type_limits(builder, step, of_step, result)
         chosen = {} if limits else attributes
         _check_held(builder, operator, chosen)
         builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
@@ -106,6 +109,30 @@ def _limits(
     return constants
 
 
+def _of_integers(expression: Expression, element_type: ElementType | None) -> Expression:
+    """The same for integers without the limits of their type, which change nothing."""
+    if element_type is None or not element_type.is_integer:
+        return expression
+    count, values, steps = expression.operands, [*range(expression.operands)], list[Step]()
+    for step in expression.steps:
+        if step.primitive in TYPE_LIMITS:
+            values.append(values[step.operands[0]])
+        else:
+            values.append(count + len(steps))
+            steps.append(step._replace(operands=tuple(values[value] for value in step.operands)))
+    return Expression(count, tuple(steps), expression.operand_types) if steps else expression_of("maximum", 1)
+
+
+def _type_limits(builder: GraphBuilder, step: Step, element_type: ElementType | None, result: str) -> list[str]:
+    """The limit of a type as a constant, where a step is an extremum with it."""
+    if step.primitive not in TYPE_LIMITS:
+        return []
+    if element_type is None:
+        raise UnsupportedError("the limits of an element type that is not known cannot be stated")
+    largest = np.array(TYPE_LIMITS[step.primitive][1] * element_type.largest_finite, element_type.storage)
+    return [builder.constant(f"{result}/limit", Tensor(largest, element_type))]
+
+
 def _check_held(builder: GraphBuilder, operator: str, attributes: dict[str, object]) -> None:
     """Refuse the attributes of a node that ONNX, which holds them as float32, would round."""
     for name, value in attributes.items():
@@ -128,7 +155,8 @@ def _parts(
     types = expression.types(element_type) if element_type else ()
     for step in expression.steps:
         of_step = step.type_of(types) if types else None
-        operator = equal_operator(domain, step.primitive, of_step, step.parameters)
+        primitive, _sign = TYPE_LIMITS.get(step.primitive, (step.primitive, 0))
+        operator = equal_operator(domain, primitive, of_step, step.parameters)
         if operator is None:
             reason = NEAR_MISSES.get((domain, function), "")
             problem = f"eltwise has no operators of {builder.target} for {expression}"
