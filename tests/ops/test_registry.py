@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from eltwise.core.dtypes import TYPES
-from eltwise.core.errors import NameUnknownError
+from eltwise.core.errors import AttributeValueError, NameUnknownError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from support.onnx_models import NEWEST
@@ -149,3 +149,18 @@ def test_a_name_without_its_version_names_the_versions() -> None:
             assert {str(each) for each in own} <= set(caught.value.allowed.split(", "))
             if "." in name:
                 assert caught.value.hint == f"the newest is {newest}"
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "allowed"),
+    [
+        ("LeakyRelu-6", {"alpha": 1e300}, "a finite float32"),
+        ("Elu-6", {"alpha": math.nan}, "a finite float32"),
+        ("Clamp-1", {"min": math.nan, "max": 1.0}, "a number"),
+        ("Clip-6", {"max": math.nan}, "a number"),
+    ],
+)
+def test_numbers_that_give_no_function_are_refused(name: str, attributes: dict[str, float], allowed: str) -> None:
+    """Without a warning of NumPy's before."""
+    with pytest.raises(AttributeValueError, match=f"this value is not allowed, .*allowed: {allowed}$"):
+        registry.find(name).bind(attributes)

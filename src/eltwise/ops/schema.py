@@ -6,6 +6,7 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -163,16 +164,16 @@ class ElementwiseSchema(OpSchema):
         """What is computed for each element of so many operands; attributes without a default are named."""
         return Operation(self).expression(count)
 
-    def _check_finite(self, operation: Operation) -> None:
-        """Refuse numbers of a formula that are infinite or NaN, also as the float32 that a file has."""
+    def _check_numbers(self, operation: Operation, *, is_real: bool) -> None:
+        """Refuse NaN, and numbers of a formula that are infinite, also as the float32 that a file has."""
         for name, value in operation.given:
-            if isinstance(value, float) and not abs(value) <= _LARGEST_FLOAT32:
+            if isinstance(value, float) and (math.isnan(value) or (is_real and abs(value) > _LARGEST_FLOAT32)):
                 raise AttributeValueError(
                     "this value is not allowed",
                     operator=self.versioned_name,
                     operand=f"attribute {name}",
                     got=repr(value),
-                    allowed="a finite float32",
+                    allowed="a finite float32" if is_real else "a number",
                 )
 
     def bind(self, given: Mapping[str, object]) -> Operation:
@@ -180,8 +181,7 @@ class ElementwiseSchema(OpSchema):
         operation = super().bind(given)
         if not given:
             return operation
-        if operation.expression().is_real:
-            self._check_finite(operation)
+        self._check_numbers(operation, is_real=operation.expression().is_real)
         axis, rule = operation.value("axis"), operation.value("auto_broadcast")
         if self.broadcasting == "auto_broadcast" and axis not in (None, -1) and rule != "pdpd":
             raise AttributeValueError(
@@ -287,7 +287,8 @@ class Operation:
         for attribute, name in schema.parameters:
             value = self.value(attribute)
             if isinstance(value, float):
-                values[name] = float(np.float32(value)) if schema.domain == "ai.onnx" else value
+                with np.errstate(over="ignore"):  # Infinity is a limit, and what else it is not allowed for is refused.
+                    values[name] = float(np.float32(value)) if schema.domain == "ai.onnx" else value
             elif isinstance(value, int):
                 values[name] = bool(value)
             elif value is not None or name not in values:

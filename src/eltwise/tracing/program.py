@@ -110,7 +110,7 @@ def with_export(path: Path, names: tuple[str, str], limit: float) -> tuple[Path 
         answer = host.run(Model(files.read_bytes(path)), ())
     if answer.kind != "result" or answer.arrays[0] is None:
         message = f"PyTorch does not export the program ({answer.kind}): {answer.words}"
-        hint = "install onnxscript beside torch, or give the model that you exported: eltwise trace net.pt2 net.onnx"
+        hint = "install onnxscript beside torch, or give the model that you exported as the second one"
         raise UnsupportedError(message, where=str(path), hint=hint)
     model = answer.arrays[0].tobytes()
     return (model, path) if is_reference else (path, model)
