@@ -94,9 +94,28 @@ def test_special_values_reach_each_kind_of_element_wise_node(plant: Callable[[st
     report = eltwise.check(parsed(f"g ({floats}"), "onnxruntime")
     assert (report.verdict, [finding.node for finding in report.findings]) == ("agree", ["b"])
     assert "Relu-14 node 'b' of float32: special values: nan gives 0.0 for nan; seen" in str(report)
-    assert str(report).splitlines()[-1] == "onnxruntime: the model computes the same, except on special values"
+    same = "onnxruntime: the model computes the same, except on special values"
+    assert str(report).splitlines()[-1] == f"{same} (sign of zero or NaN, which does not count)"
     report = eltwise.check(parsed(f"g ({integers}"), "onnxruntime")
     assert (report.verdict, [finding.severity for finding in report.findings]) == ("disagree", ["wrong values"])
+    assert str(report).splitlines()[-1] == f"{same} (wrong values, which counts)"
+
+
+def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:
+    bodies = "then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (float[2] q) { q = Round(x) }"
+    made = parsed(f"g (bool c, float[2] x) => (float[2] z) {{ z = If (c) <{bodies}> }}")
+    for taken, other in ((True, "Round"), (False, "Relu")):
+        report = eltwise.check(made, "onnxruntime", inputs={"c": np.array(taken)})
+        assert "1 kind of element-wise nodes tried alone, 0 different; not tried: " + other in report.special
+
+
+def test_integers_of_floats_that_no_text_defines_are_no_special_values() -> None:
+    """NaN, and in a Cast what the integer cannot hold: runtimes give anything."""
+    steps = "a = Softmax(x)  q = QuantizeLinear(a, s, k)  i = Cast <to: int = 2> (a)"
+    text = f"g (float[3] x) => (uint8[3] q, uint8[3] i) <float s = {{1.0}}, uint8 k = {{100}}> {{ {steps} }}"
+    report = eltwise.check(parsed(text), "onnxruntime")
+    assert (report.verdict, report.findings) == ("agree", ())
+    assert "2 kinds of element-wise nodes tried alone, 0 different" in str(report)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def check(
         if report.trace is None:
             report = replace(report, trace=trace_of(deployed.observed, target, model, seed))
     elif deployed.observed.version and not report.is_compared:  # What is compared bit for bit was given them all.
-        special = try_special_values(runtime, model, seed)
+        special = try_special_values(runtime, model, seed, next(iter(run_inputs.sets.values()), {}))
         report = replace(report, findings=(*report.findings, *special.findings), special=special.summary)
     return with_unintended(report, model)
 

@@ -176,9 +176,10 @@ class TargetReport(BaseReport[Finding]):
         if rest.verdict == "disagree":
             return VERDICTS[rest.verdict]
         others = f", and {_UNINTENDED}" if any(one.kind == "unintended" for one in self.severe) else ""
-        if any(one.kind == SPECIAL for one in self.findings):
-            special = "except" if rest.verdict == "agree" else "and it does not"
-            others = f", {special} on special values{others}"
+        if special := [one for one in self.findings if one.kind == SPECIAL]:
+            worst = max(special, key=lambda one: level(one.severity))
+            how = f"{worst.severity}, which {'counts' if self._counts(worst) else 'does not count'}"
+            others = f", {'except' if rest.verdict == 'agree' else 'and it does not'} on special values ({how}){others}"
         return VERDICTS[rest.verdict] + others
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from types import MappingProxyType
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError, counted, named
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Tensor
+from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model, load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values, ordinary
@@ -33,6 +35,7 @@ _MOST_KINDS = 64
 _LARGEST = 1 << 20
 """An operand with more elements is not tried, which only constants can ask for."""
 
+_CONVERSIONS = ("Cast", "Convert")
 _LIMIT = 60.0
 _FAR = 0.5
 """Finite floats that differ by more than this part of the exact one are other values, unless both are small beside 1 or
@@ -52,18 +55,22 @@ class SpecialValues:
     summary: str = ""
 
 
-def try_special_values(runtime: Runtime, model: Model, seed: int) -> SpecialValues:
+def try_special_values(
+    runtime: Runtime, model: Model, seed: int, arrays: Mapping[str, np.ndarray] = MappingProxyType({})
+) -> SpecialValues:
     """Run one element-wise node of each kind alone on zeros, limits, infinities and NaN, and compare the results.
 
     Nodes are of one kind if their operators, attributes, types and constants are the same. Subnormal floats are left
-    out, and how precise a float is does not count: random inputs through the whole model show that.
+    out, and how precise a float is does not count: random inputs through the whole model show that. Of branches those
+    are tried that the inputs take.
     """
-    if not any(isinstance(node.schema, ElementwiseSchema) for node in model.graph.nodes) and not model.graph.functions:
+    nodes = [node for graph in all_graphs(model.graph) for node in graph.nodes if _is_tried(node)]
+    if not nodes and not model.graph.functions:
         return SpecialValues()
     findings, tried, others = list[Finding](), 0, list[str]()
     with Host(runtime, _LIMIT) as host:
         try:
-            feeds = fitting_feeds(host, model.graph, {}, seed)[0]
+            feeds = fitting_feeds(host, model.graph, arrays, seed)[0]
             traced = read_model(opened(model.graph, host, feeds).graph, feeds)
         except EltwiseError as error:
             return SpecialValues(summary=f"special values were not tried: {error}")
@@ -78,7 +85,9 @@ def try_special_values(runtime: Runtime, model: Model, seed: int) -> SpecialValu
             tried += 1
             findings += [] if finding is None else [finding]
     others += [traced.nodes[number].label for number in list(kinds.values())[_MOST_KINDS:]]
-    if not kinds:
+    operators = {node.schema.name for node in traced.nodes}
+    others += [f"{one.schema.name} {one.label!r} (in a body)" for one in nodes if one.schema.name not in operators]
+    if not kinds and not others:
         return SpecialValues()
     kinds_tried = counted(tried, "kind")
     summary = f"special values (zeros, limits, infinities, NaN): {kinds_tried} of element-wise nodes tried alone"
@@ -86,11 +95,16 @@ def try_special_values(runtime: Runtime, model: Model, seed: int) -> SpecialValu
     return SpecialValues(tuple(findings), summary + (f"; not tried: {named(others)}" if others else ""))
 
 
+def _is_tried(node: Node) -> bool:
+    """Whether each element of its result is of one element of each operand: a conversion does not belong to a class."""
+    return isinstance(node.schema, ElementwiseSchema) or node.schema.name in _CONVERSIONS
+
+
 def _kinds(traced: TracedModel) -> dict[object, int]:
     """The first node of each kind."""
     kinds: dict[object, int] = {}
     for number, node in enumerate(traced.nodes):
-        if isinstance(node.schema, ElementwiseSchema) and not node.is_foreign and traced.reads[number]:
+        if _is_tried(node) and not node.is_foreign and traced.reads[number]:
             operands = tuple(_described(traced, value) for value in node.inputs)
             kinds.setdefault((node.bound, operands), number)
     return kinds
@@ -127,7 +141,8 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
         answer = host.run(submodel.program, tuple(submodel.inputs.values()))
         if answer.kind != "result" or answer.arrays[0] is None:
             raise UnsupportedError(answer.words or "it gives no result")
-        differences += _differences(answer.arrays[0], exact, list(submodel.inputs.values()))
+        is_open = _is_open(traced, node, values, exact)
+        differences += _differences(answer.arrays[0], exact, list(submodel.inputs.values()), is_open)
     if not differences:
         return None
     return _finding(node, min(differences, key=lambda one: one.size), next(iter(types.values()))[0])
@@ -197,12 +212,34 @@ class _Difference:
         return tuple(math.inf if math.isnan(one) else abs(float(one)) for one in self.operands)
 
 
-def _differences(actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray]) -> Iterator[_Difference]:
-    """The elements whose results are other values."""
+def _is_open(traced: TracedModel, node: Node, values: Mapping[str, np.ndarray], exact: np.ndarray) -> np.ndarray:
+    """Which elements no text defines: floats made integers that are NaN, or in a cast beyond the integer's limits."""
+    result, is_open = of_numpy(exact.dtype), np.zeros(exact.shape, bool)
+    arrays = [array for array in (_array(traced, values, value) for value in node.inputs) if array is not None]
+    if not result.is_integer or not arrays or of_numpy(arrays[0].dtype).kind != "float":
+        return is_open
+    with np.errstate(all="ignore"):
+        if len(arrays) > 1:  # A quotient saturates; of scales along an axis none is 0 or infinite.
+            scale = arrays[1].astype(np.float64) if arrays[1].size in (1, exact.size) else np.ones(1)
+            scale = scale.reshape([1] if scale.size == 1 else exact.shape)
+            return is_open | np.isnan(arrays[0].astype(np.float64) / scale)
+        whole, (low, high) = np.trunc(arrays[0].astype(np.float64)), result.limits
+        return is_open | ~((whole >= float(low)) & (whole < float(high + 1)))
+
+
+def _array(traced: TracedModel, values: Mapping[str, np.ndarray], value: str) -> np.ndarray | None:
+    constant = traced.constant(value) if value else None
+    return values[value] if value in values else constant.array if isinstance(constant, Tensor) else None
+
+
+def _differences(
+    actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray], is_open: np.ndarray
+) -> Iterator[_Difference]:
+    """The elements whose results are other values, but for those that no text defines."""
     if actual.dtype != exact.dtype or actual.shape != exact.shape:
         raise UnsupportedError("the result has another type or shape", got=f"{actual.dtype}{list(actual.shape)}")
     flat = [np.broadcast_to(array, exact.shape).reshape(-1) for array in operands]
-    indices = np.flatnonzero(_is_other(actual.reshape(-1), exact.reshape(-1), flat))
+    indices = np.flatnonzero(_is_other(actual.reshape(-1), exact.reshape(-1), flat) & ~is_open.reshape(-1))
     for index in indices.tolist():
         operands_there = tuple(array[index].item() for array in flat)
         yield _Difference(operands_there, actual.reshape(-1)[index].item(), exact.reshape(-1)[index].item())
