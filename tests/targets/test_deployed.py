@@ -99,6 +99,31 @@ def test_special_values_reach_each_kind_of_element_wise_node(plant: Callable[[st
     report = eltwise.check(parsed(f"g ({integers}"), "onnxruntime")
     assert (report.verdict, [finding.severity for finding in report.findings]) == ("disagree", ["wrong values"])
     assert str(report).splitlines()[-1] == f"{same} (wrong values, which counts)"
+    sums = integers.replace("z = Neg(b)", "c = Neg(b)  z = Add(c, b)")
+    assert " 0 not ok" in str(
+        eltwise.check(parsed(f"g ({sums}"), "onnxruntime")
+    )  # Rules say nothing of special values.
+
+
+def test_special_values_count_where_they_are_the_given_inputs(plant: Callable[[str], None]) -> None:
+    plant("WrongOnSpecialValues")
+    made = parsed("g (float[3] x) => (float[3] z) { z = Relu(x) }")
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, [finding.kind for finding in report.findings]) == ("agree", ["special_values"])
+    assert (
+        str(report).splitlines()[-1].endswith(", except on special values (sign of zero or NaN, which does not count)")
+    )
+    report = eltwise.check(made, "onnxruntime", inputs={"x": np.float32([np.nan, 1, -1])})
+    assert (report.verdict, report.findings[0].severity) == ("disagree", "wrong values")
+    assert "\ninputs: the given inputs; " in str(report)
+
+
+def test_a_problem_of_an_attribute_is_one_of_the_target_too() -> None:
+    infinite = parsed("g (float[3] x) => (float[3] z) { a = Softmax(x)  z = LeakyRelu <alpha: float = 0.5> (a) }")
+    infinite.graph.node[1].attribute[0].f = np.inf
+    report = eltwise.check(infinite, "onnxruntime")
+    assert (report.verdict, [finding.kind for finding in report.findings]) == ("disagree", ["unintended"])
+    assert "LeakyRelu-16" in str(report)
 
 
 def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:

@@ -138,7 +138,7 @@ def check(
     if report.verdict == "disagree" and deployed.observed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
         if report.trace is None:
-            report = replace(report, trace=trace_of(deployed.observed, target, model, seed))
+            report = replace(report, trace=trace_of(deployed.observed, target, model, run_inputs))
     elif deployed.observed.version and not report.is_compared:  # What is compared bit for bit was given them all.
         special = try_special_values(runtime, model, seed, next(iter(run_inputs.sets.values()), {}))
         report = replace(report, findings=(*report.findings, *special.findings), special=special.summary)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.faults.families import REFUSED_IN_PART, sentence_of
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
@@ -71,8 +71,9 @@ def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding]) ->
 
 
 def with_unintended(report: TargetReport, model: Model) -> TargetReport:
-    """The report with what a valid model should not be deployed with, as nodes in training mode."""
-    problems = [] if model.analysis.invalidities else unintended(model.graph)
+    """The report with what a valid model should not be deployed with, as nodes in training mode or infinite slopes."""
+    attributes = (one for one in model.problems if isinstance(one, AttributeValueError))
+    problems = [] if model.analysis.invalidities else [*attributes, *unintended(model.graph)]
     trace = report.trace
     if trace is not None:
         trace = replace(trace, notes=tuple(note for note in trace.notes if note not in map(str, problems)))

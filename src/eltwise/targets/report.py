@@ -199,7 +199,7 @@ class TargetReport(BaseReport[Finding]):
         if self.trace is None:
             lines += verification_lines(self.comparison)
         if self.version:
-            wrong = len({finding.node for finding in self.severe if finding.node})
+            wrong = len({finding.node for finding in self.severe if finding.node and finding.kind != SPECIAL})
             standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
             lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked by rules{standing}")
         return as_lines([*lines, *self._to_do()])

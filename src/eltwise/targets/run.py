@@ -20,7 +20,7 @@ from eltwise.ops.schema import ElementwiseSchema
 from eltwise.passes.report import Comparison
 from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
-from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import program_of as as_program
@@ -125,7 +125,8 @@ def severity_of(
 
     Of ordinary numbers a difference that is large beside the largest result is a wrong value. Numbers at the limits of
     their type differ that much if a step is rounded once instead of twice, so that they count as precision. Of a whole
-    model an infinity or NaN in place of a number is a wrong value, too, and so is half the digits of float64.
+    model an infinity or NaN in place of a number is a wrong value, too, and so is half the digits of float64; on
+    ordinary or given inputs also a number in place of NaN.
     """
     if got is None or got.dtype != exact.dtype or got.shape != exact.shape:
         return "wrong values"
@@ -136,6 +137,7 @@ def severity_of(
     with np.errstate(all="ignore"):
         mine, theirs = exact.astype(np.float64).reshape(-1), got.astype(np.float64).reshape(-1)
         is_lost = np.isfinite(mine) & ~np.isfinite(theirs)
+        is_lost |= is_ordinary & np.isnan(mine) & ~np.isnan(theirs)
         differs = ~(np.isnan(mine) | np.isnan(theirs)) & (mine != theirs)
         both_finite = np.isfinite(mine) & np.isfinite(theirs)
         close = _CLOSE_FLOAT64 if is_whole and exact.dtype == np.float64 else _CLOSE
@@ -144,6 +146,14 @@ def severity_of(
     if (is_ordinary and is_far.any()) or (is_whole and is_lost.any()):
         return "wrong values"
     return "precision" if differs.any() else "sign of zero or NaN"
+
+
+def _has_other_specials(got: np.ndarray | None, exact: np.ndarray) -> bool:
+    """Whether an infinity or NaN is in place of another value, or another value in its place."""
+    if got is None or of_numpy(exact.dtype).kind != "float":
+        return False
+    is_special = ~(np.isfinite(exact) & np.isfinite(got))
+    return bool((is_special & ~((got == exact) | (np.isnan(got) & np.isnan(exact)))).any())
 
 
 def _sizes_of(graph: Graph) -> Iterator[int]:
@@ -187,7 +197,7 @@ def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: i
 
 
 def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator[Run | str]) -> TargetReport:
-    different, worst = dict[str, Finding](), list[tuple[Severity, Run]]()
+    different, worst = dict[tuple[str, bool], Finding](), list[tuple[Severity, Run]]()
     most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
 
     def compute(inputs: Outputs) -> Outputs:
@@ -199,9 +209,12 @@ def _compared(report: TargetReport, host: Host, program: Program, runs: Iterator
     def check(run: Run, outputs: Outputs) -> None:
         for (name, exact), got in zip(run.expected.items(), outputs, strict=False):
             severity = severity_of(got, exact, run.is_ordinary, is_whole=True)
-            if severity and (name not in different or level(severity) > level(different[name].severity)):
+            is_special = severity not in (None, "wrong values") and _has_other_specials(got, exact)
+            key = name, is_special
+            if severity and (key not in different or level(severity) > level(different[key].severity)):
                 message = "nothing" if got is None else difference(got, exact)
-                different[name] = _different(name, f"on {run.name}: {message}" if run.name else message, severity)
+                finding = _different(name, f"on {run.name}: {message}" if run.name else message, severity)
+                different[key] = replace(finding, kind=SPECIAL) if is_special else finding
                 if not worst or level(severity) > level(worst[-1][0]):
                     worst.append((severity, run))
 
