@@ -126,6 +126,14 @@ def test_a_problem_of_an_attribute_is_one_of_the_target_too() -> None:
     assert "LeakyRelu-16" in str(report)
 
 
+def test_an_ir_without_a_wider_run_is_compared_with_the_exact_results(tmp_path: Path) -> None:
+    model, _report = eltwise.convert(parsed("g (float[3] x) => (float[3] z) { z = HardSwish(x) }"), "openvino")
+    eltwise.save(model, tmp_path / "m.xml")
+    report = eltwise.check(tmp_path / "m.xml", "openvino")
+    assert report.trace is not None
+    assert (report.verdict, " against exact " in str(report)) == ("agree", True)
+
+
 def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:
     bodies = "then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (float[2] q) { q = Round(x) }"
     made = parsed(f"g (bool c, float[2] x) => (float[2] z) {{ z = If (c) <{bodies}> }}")
