@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,19 +93,15 @@ def function_of(operation: Operation) -> Callable[..., Any]:
         def function(*operands: object, out: object = None) -> Any:
             return apply_operation(operation, operands, out)
 
+        @cache
         def builtin(count: int) -> Callable[..., Any]:
-            records = calls_of(operation.computation(count)).records
-            return records.builtin(function, name)
-
-        by_count: dict[int, Callable[..., Any]] = {}
+            return calls_of(operation.computation(count)).records.builtin(function, name)
 
         def of_any_number(*operands: object, out: object = None) -> Any:
             # A builtin would take one operand more than its records have as the array for the result.
             if out is not None or not operands:
                 return function(*operands, out=out)
-            if len(operands) not in by_count:
-                by_count[len(operands)] = builtin(len(operands))
-            return by_count[len(operands)](*operands)
+            return builtin(len(operands))(*operands)
 
         calls.function = of_any_number if operation.schema.is_variadic else calls.records.builtin(function, name)
     return calls.function

@@ -9,7 +9,6 @@ from functools import cache
 from math import prod
 from types import MappingProxyType
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
@@ -194,7 +193,7 @@ def _pool(element_type: ElementType) -> np.ndarray:
         return pool
     with np.errstate(all="ignore"):
         wide = np.abs(pool.astype(np.float64))
-        least = float(ml_dtypes.finfo(pool.dtype).smallest_normal)  # type: ignore[no-untyped-call]
+        least = 2.0 ** (element_type.least_exponent + element_type.digits - 1)
     return np.asarray(pool[~((wide > 0) & (wide < least))])
 
 
@@ -252,11 +251,9 @@ def _is_other(actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarr
         return np.asarray(actual != exact)
     with np.errstate(all="ignore"):
         got, right = actual.astype(np.float64), exact.astype(np.float64)
-        info = ml_dtypes.finfo(exact.dtype)  # type: ignore[no-untyped-call]
-        largest = float(info.max)
         finite = [np.nan_to_num(np.abs(array.astype(np.float64)), posinf=0.0) for array in operands]
-        noise = float(info.eps) * np.max([np.ones_like(right), *finite], axis=0)
-        rounded = np.where(np.isinf(got) & np.isfinite(right), np.copysign(largest, got), got)
+        noise = 2.0 ** (1 - element_type.digits) * np.max([np.ones_like(right), *finite], axis=0)
+        rounded = np.where(np.isinf(got) & np.isfinite(right), np.copysign(element_type.largest_finite, got), got)
         far = np.abs(rounded - right) > _FAR * np.abs(right) + noise
         same = (got == right) | (np.isnan(got) & np.isnan(right))
         one_is_special = ~(np.isfinite(rounded) & np.isfinite(right))
