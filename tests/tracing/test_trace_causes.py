@@ -11,6 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
+from eltwise.comparison.tolerance import parse_tolerances
+from eltwise.tracing.difference import measure, with_overflow
 from support.local_hosts import use_local_hosts
 from support.traced_models import named, parsed, products, quantized, with_constant_nodes
 
@@ -121,3 +123,21 @@ def test_an_overflow_is_named_before_the_rounding_that_leads_to_it(hidden_by: st
     report = eltwise.trace(model, runtime="Bfloat16", against=against, inputs={"x": x, "w": w})
     assert (report.first_name, report.nodes[0].cause) == ("matmul_0", "overflow"), str(report)
     assert report.nodes[0].explanation == "1 of 576 results leave the range of float32 (3.4028e+38)"
+
+
+def test_results_that_no_specification_states_are_a_cause_of_their_own() -> None:
+    made = named(parsed("g (float[4] x) => (int32[4] z) { c = Cast <to = 6> (x)  z = Neg(c) }"))
+    x = np.float32([np.nan, 1.5, 3e9, -7])
+    report = eltwise.trace(made, runtime="onnxruntime", against="exact", inputs={"x": x})
+    assert (report.verdict, report.first_name, report.nodes[0].cause) == ("disagree", "cast_0", "unstated")
+    assert report.nodes[0].explanation.startswith("no specification states 2 of 4 results: NaN or numbers out of range")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_no_range_is_left_where_an_input_is_infinite(dtype: type[np.floating]) -> None:
+    """Whether a result is infinite then says nothing of how large it is."""
+    actual, expected = np.array([np.inf, 1], dtype), np.array([1, 1], dtype)
+    measured = measure("z", actual, expected, parse_tolerances(None))
+    finite, infinite = np.array([2, 1], dtype), np.array([-np.inf, 1], dtype)
+    assert with_overflow(measured, actual, expected, [finite]).cause == "overflow"
+    assert with_overflow(measured, actual, expected, [finite, infinite]).cause is None

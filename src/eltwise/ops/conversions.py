@@ -21,6 +21,14 @@ def _cast(x: np.ndarray, *, to: ElementType, saturate: bool) -> np.ndarray:
     return cast(x, of_numpy(x.dtype), to, saturate)
 
 
+def _has_no_integer(x: np.ndarray, *, to: ElementType, **_parameters: Any) -> np.ndarray:
+    """Which floats no integer is stated for: NaN, and what is out of range without its fraction."""
+    if not to.is_integer or of_numpy(x.dtype).kind != "float":
+        return np.zeros(x.shape, np.bool_)
+    whole, (low, high) = np.trunc(double(x)), to.limits
+    return np.asarray(~((whole >= float(low)) & (whole < float(high + 1))))
+
+
 def _quantized(
     x: np.ndarray,
     scale: np.ndarray,
@@ -38,6 +46,13 @@ def _quantized(
         return cast(ratio if zero_point is None else total(ratio, double(zero_point)), FLOAT64, to, saturate)
     levels = np.rint(np.where(np.isnan(ratio), 0.0, ratio))
     return cast(levels if zero_point is None else levels + double(zero_point), FLOAT64, to)
+
+
+def _has_no_level(
+    x: np.ndarray, scale: np.ndarray, *_rest: np.ndarray, to: ElementType, **_parameters: Any
+) -> np.ndarray:
+    """Which quotients no level is stated for: NaN. Those out of range saturate."""
+    return np.asarray(np.isnan(quotient(double(x), double(scale))) & to.is_integer)
 
 
 def _dequantized(
@@ -69,7 +84,14 @@ def _conversion(name: str, numpy: Any, operands: tuple[Any, ...], **fields: Any)
 
 
 CONVERSIONS = (
-    _conversion("cast", _cast, ("T",), parameters=("to", "saturate")),
-    _conversion("quantize", _quantized, ("T", "any", "any"), optional=1, parameters=("to", "saturate", "precision")),
+    _conversion("cast", _cast, ("T",), parameters=("to", "saturate"), undefined=_has_no_integer),
+    _conversion(
+        "quantize",
+        _quantized,
+        ("T", "any", "any"),
+        optional=1,
+        parameters=("to", "saturate", "precision"),
+        undefined=_has_no_level,
+    ),
     _conversion("dequantize", _dequantized, ("T", "any", "T"), optional=1, parameters=("to",)),
 )

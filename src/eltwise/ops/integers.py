@@ -38,6 +38,11 @@ def _shifted(shift: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(is_small, shift(a, np.where(is_small, b, zero)), rest))
 
 
+def _leaves_the_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whether a shift is by less than 0, or by as many bits as there are, or more."""
+    return np.asarray((b < b.dtype.type(0)) | (b.astype(np.uint64) >= of_numpy(a.dtype).bits))
+
+
 _SAFE_REMAINDER: Instructions = (
     "icmp eq {T} {b}, {minus_one}",
     "icmp eq {T} {b}, {zero}",
@@ -111,6 +116,7 @@ def _shift_primitive(name: str, sign: str, llvm: dict[Kind, Instructions], numpy
         llvm=llvm,
         value_range=lambda a, _b: a if name == "shift_right" else Interval(-(1 << 64), 1 << 64),
         libraries={},
+        undefined=_leaves_the_bits,
     )
 
 

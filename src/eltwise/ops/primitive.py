@@ -71,6 +71,8 @@ class Primitive:
             neither NumPy functions nor instructions.
         on_bits: whether operands of type T are read, and the result is written, as bits: a NaN keeps its payload.
         divides: whether it is undefined for integers and a second operand of 0, which is refused.
+        undefined: tells, of the operands and the parameters, for which elements no specification states the result;
+            None where all are stated, but for what ``divides`` says.
         idempotent: whether it gives an operand as it is where both operands are that one.
         ignores_zero_sign: whether specifications leave open which zero it gives of operands with zeros of both signs.
     """
@@ -93,6 +95,7 @@ class Primitive:
     is_real: bool = False
     on_bits: bool = False
     divides: bool = False
+    undefined: Callable[..., np.ndarray] | None = None
     idempotent: bool = False
     ignores_zero_sign: bool = False
 

@@ -27,6 +27,7 @@ _RULES = {
     NOT_ESTABLISHED: "whether the model computes the same could not be established",
     "changed": "the other model has another node or constant in its place",
     "overflow": "results leave the range of the narrower of two float types",
+    "unstated": "results differ that no specification states",
     "fused": "nodes that are right one by one are wrong where a runtime computes them together",
 }
 """Rules beside the families of faults."""

@@ -14,6 +14,7 @@ import numpy as np
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError, counted, named
 from eltwise.core.shapes import Shape
+from eltwise.engine.undefined import as_stated, undefined_outputs
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model, load
@@ -140,8 +141,9 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
         answer = host.run(submodel.program, tuple(submodel.inputs.values()))
         if answer.kind != "result" or answer.arrays[0] is None:
             raise UnsupportedError(answer.words or "it gives no result")
-        is_open = _is_open(traced, node, values, exact)
-        differences += _differences(answer.arrays[0], exact, list(submodel.inputs.values()), is_open)
+        unstated = undefined_outputs(exact_model.graph, exact_model.outputs, _feeds(submodel.inputs))
+        actual = as_stated(answer.arrays[0], exact, next(iter(unstated.values()), None))
+        differences += _differences(actual, exact, list(submodel.inputs.values()))
     if not differences:
         return None
     return _finding(node, min(differences, key=lambda one: one.size), next(iter(types.values()))[0])
@@ -172,7 +174,11 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
 
 
 def _run_exactly(model: Model, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    return next(iter(model.run({str(index): array for index, array in enumerate(inputs.values())}).values()))
+    return next(iter(model.run(_feeds(inputs)).values()))
+
+
+def _feeds(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {str(index): array for index, array in enumerate(inputs.values())}
 
 
 def _positive(array: np.ndarray) -> np.ndarray:
@@ -211,34 +217,12 @@ class _Difference:
         return tuple(math.inf if math.isnan(one) else abs(float(one)) for one in self.operands)
 
 
-def _is_open(traced: TracedModel, node: Node, values: Mapping[str, np.ndarray], exact: np.ndarray) -> np.ndarray:
-    """Which elements no text defines: floats made integers that are NaN, or in a cast beyond the integer's limits."""
-    result, is_open = of_numpy(exact.dtype), np.zeros(exact.shape, bool)
-    arrays = [array for array in (_array(traced, values, value) for value in node.inputs) if array is not None]
-    if not result.is_integer or not arrays or of_numpy(arrays[0].dtype).kind != "float":
-        return is_open
-    with np.errstate(all="ignore"):
-        if len(arrays) > 1:  # A quotient saturates; of scales along an axis none is 0 or infinite.
-            scale = arrays[1].astype(np.float64) if arrays[1].size in (1, exact.size) else np.ones(1)
-            scale = scale.reshape([1] if scale.size == 1 else exact.shape)
-            return is_open | np.isnan(arrays[0].astype(np.float64) / scale)
-        whole, (low, high) = np.trunc(arrays[0].astype(np.float64)), result.limits
-        return is_open | ~((whole >= float(low)) & (whole < float(high + 1)))
-
-
-def _array(traced: TracedModel, values: Mapping[str, np.ndarray], value: str) -> np.ndarray | None:
-    constant = traced.constant(value) if value else None
-    return values[value] if value in values else constant.array if isinstance(constant, Tensor) else None
-
-
-def _differences(
-    actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray], is_open: np.ndarray
-) -> Iterator[_Difference]:
-    """The elements whose results are other values, but for those that no text defines."""
+def _differences(actual: np.ndarray, exact: np.ndarray, operands: Sequence[np.ndarray]) -> Iterator[_Difference]:
+    """The elements whose results are other values."""
     if actual.dtype != exact.dtype or actual.shape != exact.shape:
         raise UnsupportedError("the result has another type or shape", got=f"{actual.dtype}{list(actual.shape)}")
     flat = [np.broadcast_to(array, exact.shape).reshape(-1) for array in operands]
-    indices = np.flatnonzero(_is_other(actual.reshape(-1), exact.reshape(-1), flat) & ~is_open.reshape(-1))
+    indices = np.flatnonzero(_is_other(actual.reshape(-1), exact.reshape(-1), flat))
     for index in indices.tolist():
         operands_there = tuple(array[index].item() for array in flat)
         yield _Difference(operands_there, actual.reshape(-1)[index].item(), exact.reshape(-1)[index].item())

@@ -11,11 +11,21 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, named
+from eltwise.engine.undefined import undefined_outputs
 from eltwise.faults.record import Operation
 from eltwise.formats.registry import of_bytes
 from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.tracing.difference import OVERFLOW, Difference, explained, signal_to_noise, with_overflow, worst_value
+from eltwise.tracing.difference import (
+    OVERFLOW,
+    UNSTATED,
+    Difference,
+    explained,
+    signal_to_noise,
+    with_overflow,
+    with_unstated,
+    worst_value,
+)
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
@@ -89,16 +99,19 @@ class Attribution:
 
     def _with_cause(self, isolated: Isolated) -> Isolated:
         """The same with the cause: that of other nodes of its operator, or one of all kinds."""
-        if isolated.difference.cause == OVERFLOW:
-            return replace(isolated, right=None)
-        operator, difference = self._runs.model.nodes[isolated.numbers[-1]].schema.name, isolated.difference
+        difference = with_unstated(isolated.difference, isolated.actual, isolated.expected, isolated.unstated)
+        if difference.cause in (OVERFLOW, UNSTATED):
+            return replace(isolated, difference=difference, right=None)
+        operator = self._runs.model.nodes[isolated.numbers[-1]].schema.name
         if operator in self._roundings:
             difference = _of_rounding(self._runs, isolated, difference, [self._roundings[operator]])
         if difference.share == 0 and self._sought[operator] < _MOST_SOUGHT:
             self._sought[operator] += 1
             difference = _of_values(self._runs, isolated)
             if difference.share < 1:
-                difference = with_overflow(difference, isolated.actual, isolated.expected)
+                difference = with_overflow(
+                    difference, isolated.actual, isolated.expected, isolated.submodel.inputs.values()
+                )
             if difference.share < 1 and difference.cause != OVERFLOW:
                 difference = _of_rounding(self._runs, isolated, difference)
         if difference.cause in ROUNDINGS:
@@ -211,12 +224,12 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     """The same with the exact result, if eltwise computes the node."""
     if runs.model.nodes[isolated.numbers[-1]].is_foreign:
         return isolated
-    exact = _exact_result(isolated.submodel, isolated.position)
+    exact, unstated = _exact_result(isolated.submodel, isolated.position)
     if exact is None:
         return isolated
     results = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
     right = tuple(name for name, array in results if oracle.same_bits(array, exact))
-    return replace(isolated, right=right, exact=exact)
+    return replace(isolated, right=right, exact=exact, unstated=unstated)
 
 
 def _of_values(runs: Runs, isolated: Isolated) -> Difference:
@@ -244,15 +257,17 @@ def _of_rounding(
     return of_rounded_operands(difference, tested, numbers, inputs, isolated.value, isolated.expected, other, types)
 
 
-def _exact_result(submodel: Submodel, position: int) -> np.ndarray | None:
-    """What a model of operators of eltwise's gives; None if it cannot be run."""
+def _exact_result(submodel: Submodel, position: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """What a model of operators of eltwise's gives, None if it cannot be run; and which elements no text states."""
     program, inputs = submodel.program, submodel.inputs
     try:
         model = load(program.data, program.weights if of_bytes(program.data).domain == "openvino" else None)
-        results = model.run({str(number): array for number, array in enumerate(inputs.values())})
+        feeds = {str(number): array for number, array in enumerate(inputs.values())}
+        results, unstated = model.run(feeds), undefined_outputs(model.graph, model.outputs, feeds)
     except EltwiseError:
-        return None
-    return list(results.values())[position]
+        return None, None
+    name = list(results)[position]
+    return results[name], unstated.get(name)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

@@ -16,6 +16,7 @@ from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
 from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
 from eltwise.core.shapes import of_sizes
+from eltwise.engine.undefined import as_stated
 from eltwise.faults.record import Operation
 
 _BY_DIGITS = ((50, 1e-11, 1e-13), (20, 1e-3, 1e-5), (10, 1e-2, 1e-3), (8, 5e-2, 1e-2), (0, 0.25, 0.125))
@@ -65,6 +66,9 @@ class Difference:
 
 OVERFLOW = "overflow"
 """The cause of a number that the narrower of two float types cannot hold."""
+
+UNSTATED = "unstated"
+"""The cause of results of which no specification says what they are."""
 
 EQUAL = Difference("equal")
 _ROUNDED = Difference("equal", is_exact=False)
@@ -128,11 +132,22 @@ def _measure_types(
     return _of_overflow(difference, overflows, expected, narrow, is_reference=of_numpy(expected.dtype) is narrow)
 
 
-def with_overflow(difference: Difference, actual: np.ndarray, expected: np.ndarray) -> Difference:
-    """The same difference of two arrays of one type; numbers that are infinite in one of them only are its cause."""
-    count = _count_overflows((actual, expected), (actual, expected)) if of_numpy(expected.dtype).kind == "float" else 0
+def with_overflow(
+    difference: Difference, actual: np.ndarray, expected: np.ndarray, inputs: Iterable[np.ndarray]
+) -> Difference:
+    """The same difference of two arrays of one type; numbers that are infinite in one of them only are its cause.
+
+    Where an input holds an infinity or NaN, no result needs to leave the range of a type for that.
+    """
+    if of_numpy(expected.dtype).kind != "float" or not all(map(_is_finite, inputs)):
+        return difference
+    count = _count_overflows((actual, expected), (actual, expected))
     is_reference = bool(count) and not np.isinf(actual).any()
     return _of_overflow(difference, count, expected, of_numpy(expected.dtype), is_reference=is_reference)
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    return of_numpy(array.dtype).kind != "float" or bool(np.isfinite(array).all())
 
 
 def _count_overflows(pair: Sequence[np.ndarray], rounded: Sequence[np.ndarray]) -> int:
@@ -209,6 +224,17 @@ def explained(
         explanation=record.explanation or difference.explanation,
         share=record.cause_share or 0.0,
     )
+
+
+def with_unstated(
+    difference: Difference, actual: np.ndarray, expected: np.ndarray, unstated: np.ndarray | None
+) -> Difference:
+    """The same difference; if only results differ that no specification states, that is its cause."""
+    if unstated is None or not has_same_bits(as_stated(actual, expected, unstated), expected):
+        return difference
+    results = f"{np.count_nonzero(unstated):,} of {unstated.size:,} results"
+    message = f"no specification states {results}: NaN or numbers out of range as integers, or shifts by all bits"
+    return replace(difference, cause=UNSTATED, explanation=message, share=1.0)
 
 
 def rank(difference: Difference) -> tuple[int, float]:

@@ -23,6 +23,7 @@ class Isolated:
         difference: how they differ.
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
+        unstated: which of its elements no specification states; None where all are stated.
     """
 
     numbers: tuple[int, ...]
@@ -33,6 +34,7 @@ class Isolated:
     difference: Difference
     right: tuple[str, ...] | None = None
     exact: np.ndarray | None = None
+    unstated: np.ndarray | None = None
 
     @property
     def position(self) -> int:

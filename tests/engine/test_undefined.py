@@ -1,0 +1,80 @@
+"""What no specification states is followed to the outputs, element by element."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eltwise
+from eltwise.core.dtypes import FLOAT32, TYPES, by_name
+from eltwise.engine.undefined import undefined_outputs
+from eltwise.oracle.hard_values import hard_values
+from support.traced_models import parsed
+
+INTEGERS = [each.name for each in TYPES if each.is_integer and each.bits >= 8]
+SHAPES = ((12,), (3, 4), (2, 1, 6), (4, 3, 1))
+
+
+def marks_of(text: str, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The marks of a model's outputs."""
+    model = eltwise.load(parsed(text))
+    return undefined_outputs(model.graph, model.outputs, feeds)
+
+
+def is_stated(value: np.float32, target: str) -> bool:
+    """Whether a float without its fraction is an integer of a type."""
+    low, high = by_name(target).limits
+    return bool(np.isfinite(value)) and low <= int(value) <= high
+
+
+@given(
+    target=st.sampled_from(INTEGERS),
+    shape=st.sampled_from(SHAPES),
+    values=st.lists(st.sampled_from(hard_values(FLOAT32).tolist()), min_size=12, max_size=12),
+    chosen=st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_marks_follow_casts_through_steps_broadcasts_moves_and_choices(
+    target: str, shape: tuple[int, ...], values: list[float], chosen: list[bool]
+) -> None:
+    """Beside a loop over elements: sums hand marks on, a choice drops those that it does not take."""
+    x, k = np.array(values, np.float32).reshape(shape), np.array(chosen)
+    kind = "int64"
+    text = f"""g (float{list(shape)} x, {kind}[5, 1] y, bool[12] k) => ({kind}[5, 12] z, {kind}[5, 12] s, float[12] r)
+    <int64[1] flat = {{-1}}, {kind}[1] seven = {{7}}> {{
+        c = Cast<to = {onnx.TensorProto.DataType.Value(target.upper())}>(x)
+        m = Reshape(c, flat)
+        w = Cast<to = 7>(m)
+        s = Add(w, y)
+        z = Where(k, s, seven)
+        r = Reshape(x, flat)
+    }}"""
+    marks = marks_of(text, {"x": x, "y": np.zeros((5, 1), np.int64), "k": k})
+    unstated = np.array([not is_stated(value, target) for value in x.reshape(-1)])
+    none = np.zeros((5, 12), np.bool_)
+    np.testing.assert_array_equal(marks.get("s", none), np.broadcast_to(unstated, (5, 12)))
+    np.testing.assert_array_equal(marks.get("z", none), np.broadcast_to(unstated & k, (5, 12)))
+    assert "r" not in marks
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_quotients_that_are_nan_have_no_level(axis: int) -> None:
+    """NaN, and 0 / 0 by a scale along an axis; an infinity saturates, which is stated."""
+    x = np.array([[1, np.nan, np.inf], [0, 0, -np.inf]], np.float32)
+    scale = np.array([[0, 1, 1], [1, 0, 2]][axis][: x.shape[axis]], np.float32)
+    text = f"""g (float[2, 3] x, float[{scale.size}] scale) => (uint8[2, 3] y)
+    <uint8[{scale.size}] zero = {{{", ".join(["0"] * scale.size)}}}> {{
+        y = QuantizeLinear<axis = {axis}>(x, scale, zero)
+    }}"""
+    with np.errstate(all="ignore"):
+        expected = np.isnan(x / (scale[:, None] if axis == 0 else scale))
+    np.testing.assert_array_equal(marks_of(text, {"x": x, "scale": scale})["y"], expected)
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_shifts_by_all_bits_are_stated_nowhere(direction: str) -> None:
+    text = f"""g (uint8[4] x, uint8[4] n) => (uint8[4] y) {{ y = BitShift<direction = "{direction}">(x, n) }}"""
+    marks = marks_of(text, {"x": np.full(4, 255, np.uint8), "n": np.array([0, 7, 8, 255], np.uint8)})
+    assert marks["y"].tolist() == [False, False, True, True]
