@@ -98,7 +98,7 @@ def observe(
         except EltwiseError as error:
             return _not_compared(report, str(error))
         runs = _runs_on(model, sets, seed) if sets else runs_of(model, seed, _MOST_ROUNDS)
-        report = _compared(report, host, program, model, runs)
+        report = _compared(report, host, program, None if sets else model, runs)
         if report.comparison is None:
             return report
         source = "the given inputs" if sets else f"hard and random values of the seed {seed}"
@@ -198,9 +198,9 @@ def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: i
 
 
 def _compared(
-    report: TargetReport, host: Host, program: Program, model: Model, runs: Iterator[Run | str]
+    report: TargetReport, host: Host, program: Program, drawn: Model | None, runs: Iterator[Run | str]
 ) -> TargetReport:
-    """The report with what differs; results that no specification states are left out."""
+    """The report with what differs; of the model whose inputs are drawn, what no specification states is left out."""
     different, worst, left_out = dict[tuple[str, bool], Finding](), list[tuple[Severity, Run]](), list[int]()
     most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
 
@@ -213,7 +213,7 @@ def _compared(
     def check(run: Run, outputs: Outputs) -> None:
         if all(map(oracle.same_bits, outputs, run.expected.values())):
             return
-        unstated = undefined_outputs(model.graph, model.outputs, run.feeds)
+        unstated = {} if drawn is None else undefined_outputs(drawn.graph, drawn.outputs, run.feeds)
         left_out.append(sum(map(int, map(np.count_nonzero, unstated.values()))))
         for (name, exact), output in zip(run.expected.items(), outputs, strict=False):
             got = None if output is None else as_stated(output, exact, unstated.get(name))
