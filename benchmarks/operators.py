@@ -19,6 +19,7 @@ from benchmarks.peers import PEERS, installed, versions
 from benchmarks.picture import picture
 from benchmarks.size_picture import size_picture
 from benchmarks.tables import cells, markdown
+from benchmarks.timing import neighbour
 from benchmarks.workloads import SIZES, workloads
 from eltwise.core.machine import machine_name
 from eltwise.formats import files
@@ -35,6 +36,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller workloads: about a minute")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", metavar="TEXT", default="", help="the workloads whose name contains TEXT")
+    parser.add_argument(
+        "--neighbour",
+        metavar="PERCENT",
+        type=int,
+        choices=range(100),
+        default=0,
+        help="let another process use so much of one processor meanwhile",
+    )
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write tables of all ratios, and of the goals")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write an SVG")
     parser.add_argument("--size-picture", metavar="FILE", type=Path, help="write an SVG of the time over the size")
@@ -45,12 +54,17 @@ def main(arguments: Sequence[str]) -> int:
     rows: list[Row] = []
     console, interrupted = Console(stderr=True), False
     try:
-        for workload in track(chosen, "measuring", console=console, disable=not console.is_terminal):
-            rows.append(measure(workload, installed(), num_threads(), rounds, seconds))
+        with neighbour(options.neighbour):
+            for workload in track(chosen, "measuring", console=console, disable=not console.is_terminal):
+                rows.append(measure(workload, installed(), num_threads(), rounds, seconds))
     except KeyboardInterrupt:
         interrupted = True
     if options.json:
-        print(json.dumps(_fields(rows, load, quick=options.quick, interrupted=interrupted), indent=2))
+        print(
+            json.dumps(
+                _fields(rows, load, quick=options.quick, interrupted=interrupted, neighbour=options.neighbour), indent=2
+            )
+        )
     else:
         _show(rows, load, quick=options.quick)
     if options.markdown is not None:
@@ -65,14 +79,14 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if any(OWN in row.remarks for row in rows) else 0
 
 
-def _fields(rows: Sequence[Row], load: float, **flags: bool) -> dict[str, object]:
+def _fields(rows: Sequence[Row], load: float, **options: int) -> dict[str, object]:
     return {
         "commit": _commit(),
         "machine": machine_name(),
         "threads": num_threads(),
         "load": load,
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        **flags,
+        **options,
         "versions": versions(),
         "not_installed": [name for name in PEERS if name not in installed()],
         "rows": [row.fields() for row in rows],

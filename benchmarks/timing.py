@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
 
 Run = Callable[[], object]
@@ -31,3 +34,30 @@ def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
 def ratio(times: list[float], base: list[float]) -> float:
     """The median of the ratios of times in the same round."""
     return median(one / other for one, other in zip(times, base, strict=True))
+
+
+_SPIN = """
+import time
+while True:
+    end = time.perf_counter() + {busy}
+    while time.perf_counter() < end:
+        pass
+    time.sleep({idle})
+"""
+_PERIOD = 0.01
+
+
+@contextmanager
+def neighbour(percent: int) -> Iterator[None]:
+    """Let another process use so much of one processor, in turns of a hundredth of a second; with 0 there is none."""
+    if not percent:
+        yield
+        return
+    busy = _PERIOD * percent / 100
+    program = _SPIN.format(busy=busy, idle=_PERIOD - busy)
+    process = subprocess.Popen([sys.executable, "-c", program])  # noqa: S603
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
