@@ -6,13 +6,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
+from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
@@ -447,3 +449,48 @@ def test_the_norm_of_integers_that_float64_rounds_is_exact(dtype: type) -> None:
     b = np.array([2**53, 2**62 + 2, 3], dtype)
     report = eltwise.compare(a, b)[0]
     assert report.relative_norm == pytest.approx(5**0.5 / 2**62, rel=1e-5)
+
+
+EVERYWHERE = """<ir_version: 9, opset_import: ["" : 17, "mine" : 1]>
+g (bool c, float[1] x, int64[1] n) => (float[1] z)
+<float[1] top = {1}, float[2] unread = {1, 2}> {
+    node = Constant<value = float[1] {3}>()
+    filled = ConstantOfShape<value = float[1] {4}>(n)
+    chosen = If(c) <
+        then_branch = t () => (float[1] a) <float[1] inner = {5}> { a = Add(x, inner) },
+        else_branch = e () => (float[1] b) {
+            deep = Constant<value = float[1] {6}>()
+            b = If(c) <
+                then_branch = tt () => (float[1] p) { p = Constant<value = float[1] {7}>() },
+                else_branch = ee () => (float[1] q) { q = mine.f(deep) }
+            >
+        }
+    >
+    z = Sum(chosen, node, filled, top)
+}
+<domain: "mine", opset_import: ["" : 17]>
+f (u) => (v) { k = Constant<value = float[1] {8}>()  v = Mul(u, k) }
+"""
+
+
+def _tensors_in(message: Message) -> Iterator[onnx.TensorProto]:
+    if isinstance(message, onnx.TensorProto):
+        yield message
+        return
+    for field, value in message.ListFields():
+        for inner in (value if field.is_repeated else [value]) if field.message_type else []:
+            yield from _tensors_in(inner)
+
+
+def test_no_tensor_of_a_model_is_left_out_wherever_it_lies() -> None:
+    """In branches, in branches of these, in functions, and in attributes."""
+    right = onnx.parser.parse_model(EVERYWHERE)
+    count = len(list(_tensors_in(right)))
+    assert count == 8
+    for number in range(count):
+        wrong = onnx.ModelProto.FromString(right.SerializeToString())
+        tensor = list(_tensors_in(wrong))[number]
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) + 1, tensor.name))
+        report = eltwise.compare(right, wrong)
+        assert (len(report), [one.status for one in report].count("differs")) == (count, 1), str(report)
+        assert not report.is_good

@@ -295,8 +295,11 @@ def test_constants_are_the_same_from_a_file_and_a_message(tmp_path: Path) -> Non
     onnx.save(onnx.load(inside), outside, save_as_external_data=True, size_threshold=0, location="w")
     for one in (inside, outside):
         constants = open_tensors(one)
-        assert constants.keys() == {"x", *values}
+        assert constants.keys() == {"x", "value_string", *values}
         for name, expected in {"x": X, **values}.items():
             np.testing.assert_array_equal(constants[name].array, expected)
         report = eltwise.compare(one, model)
-        assert (report.is_good, len(report.tensors)) == (True, 6)
+        assert (report.is_good, len(report.tensors)) == (True, 7)
+    other = onnx.ModelProto.FromString(model.SerializeToString())
+    next(node for node in other.graph.node if node.output[0] == "value_string").attribute[0].s = b"t"
+    assert [one.name for one in eltwise.compare(model, other) if one.status == "differs"] == ["value_string"]

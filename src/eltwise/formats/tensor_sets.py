@@ -13,9 +13,12 @@ import shutil
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError
@@ -23,9 +26,13 @@ from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint
-from eltwise.ir.graph import Graph
+from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
+from eltwise.ir.scopes import Names
 from eltwise.ir.tensors import Source, Tensor, TensorSet, Transposed, of_array
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
 
 ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 """Those of files that need no other library; a folder is the set of these."""
@@ -34,6 +41,9 @@ _OF_TORCH = (".pt", ".pth", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle")
 HUB = "hf:/"
 """How an address on the Hub begins in a path, which holds no two slashes in a row."""
+
+_TENSOR = 4
+"""The type of an attribute of ONNX that is a tensor."""
 
 _MOST_FILES = 100_000
 _PIECE = 1 << 24
@@ -71,15 +81,49 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
 
 
 def constants_of(graph: Graph, where: str) -> TensorSet:
-    """The constants of a model and the values of its Constant nodes; what lies in other files is not read."""
+    """The constants of a model, the values of its Constant nodes and the tensors in attributes of other nodes.
+
+    Those of functions and of graphs in nodes, as the branches of If, are named by a path: ``NODE/else_branch/NAME`` and
+    ``FUNCTION/NAME``. What lies in other files is not read.
+    """
     constants = TensorSet(where, stores_once=True)
+    names = Names()
+    for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
+        _add_constants(constants, body, names.fresh(path) + "/" if path else "", names)
+    return constants
+
+
+def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names) -> None:
+    """Add the constants of a graph and of those in its nodes; no two graphs have one path."""
+    where = constants.where
     for name, tensor in graph.constants:
-        constants.add(name, tensor.opened, name, where)
+        constants.add(path + name, tensor.opened, path + name, where)
     for node in graph.nodes:
         if node.schema.behaviour == "constant":
-            name = node.outputs[0]
+            name = path + node.outputs[0]
             constants.add(name, lambda node=node, name=name: constant_tensor(node.bound).opened(name, where))
-    return constants
+        elif isinstance(node.operation, Foreign):
+            tensors = [(each, value) for each, value in node.operation.given if getattr(value, "type", 0) == _TENSOR]
+            for attribute, message in tensors:
+                name = names.fresh(f"{path}{node.label}/{attribute}")
+                constants.add(name, lambda message=message, name=name: _attribute(message.t, name, where))
+            if node.operator == ("", "Constant") and not tensors:  # Of strings, which are compared as they lie there.
+                name, parts = path + node.outputs[0], [value for _each, value in node.operation.given]
+                constants.add(name, lambda parts=parts, name=name: of_array(name, _bytes_of(parts), where))
+        for attribute, inner in node.graphs:
+            _add_constants(constants, inner, names.fresh(f"{path}{node.label}/{attribute}") + "/", names)
+
+
+def _attribute(message: TensorProto, name: str, where: str) -> Tensor:
+    """The tensor in an attribute of an ONNX node that is not run, as the value of ConstantOfShape."""
+    from eltwise.formats.onnx.external import ExternalData
+    from eltwise.formats.onnx.tensors import read_tensor
+
+    return read_tensor(message, ExternalData(None)).opened(name, where)
+
+
+def _bytes_of(messages: Sequence[Any]) -> np.ndarray:
+    return np.frombuffer(b"".join(each.SerializeToString(deterministic=True) for each in messages), np.uint8)
 
 
 def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
