@@ -84,6 +84,7 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
             (0, ["convert", files.ir, new("new.onnx")]),
             (2, ["convert", files.model, new("new.xml")]),
             (0, ["convert", files.foreign, new("new.onnx"), "--opset", "17"]),
+            (3, ["convert", files.foreign, new("new.onnx"), "--opset", "17", "--verify"]),
             (2, ["convert", files.foreign, new("none.xml")]),
             (2, ["convert", files.bad, new("none.onnx"), "--opset", "17"]),
         ],

@@ -231,3 +231,22 @@ def test_merged_adapters_name_their_rank_in_the_headline_table(seed: int) -> Non
     table = {each.pattern: each.cause for each in eltwise.compare(a, merged(a, rng)).patterns}
     assert table["model.layers.*.attn.q.weight"] == f"low_rank {RANK}"
     assert table["model.layers.*.attn.k.weight"] == "frozen"
+
+
+def test_tensors_that_are_exchanged_under_new_names_differ_as_under_the_old_ones(seed: int) -> None:
+    """A model that was renamed by a rule is loaded by it, whatever tensors have the same content."""
+    rng = np.random.default_rng(seed)
+    a = transformer(rng, layers=12)
+    layer = f"model.layers.{rng.integers(12)}."
+    (first, second), *_others = (
+        (one, other)
+        for one in a
+        for other in a
+        if one < other and one.startswith(layer) and other.startswith(layer) and a[one].shape == a[other].shape
+    )
+    exchanged = a | {first: a[second], second: a[first]}
+    expected = {(first, "differs"), (second, "differs")}
+    for b in (exchanged, renamed(exchanged, rng)):
+        report = eltwise.compare(a, b)
+        assert {(one.name, one.status) for one in report if one.status != "equal"} == expected, str(report)
+        assert {one.cause for one in report if one.status != "equal"} == {"stale_copy"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_bytes, waiting
@@ -23,7 +24,10 @@ from eltwise.cli.progress import progress_of_bytes, waiting
 def convert(
     source: Path, target: Path, opset: int | None, ir_version: int | None, verify: bool, in_place: bool, json: bool
 ) -> None:
-    """Convert a model to another format, opset or IR version: exactly, or not at all."""
+    """Convert a model to another format, opset or IR version: exactly, or not at all.
+
+    Exit 3 if the bits were to be compared and could not be; OUT is written then.
+    """
     from eltwise.conversion import convert_file
 
     with waiting("running both models") if verify else progress_of_bytes() as progress:
@@ -31,3 +35,5 @@ def convert(
             source, target, opset=opset, ir_version=ir_version, verify=verify, in_place=in_place, progress=progress
         )
     printing.report(report, as_json=json)
+    if verify and not report.is_verified:
+        raise Exit(3)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.check import RUNNING
@@ -55,7 +56,10 @@ def repair(
     in_place: bool,
     json: bool,
 ) -> None:
-    """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason."""
+    """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason.
+
+    Exit 3 if the bits were to be compared and could not be; OUT is written then.
+    """
     from eltwise.model import read
     from eltwise.targets.check import input_sets
     from eltwise.targets.deployed import Inputs
@@ -84,3 +88,5 @@ def repair(
             progress=progress,
         )
     printing.report(report, as_json=json)
+    if verify and not report.is_verified:
+        raise Exit(3)

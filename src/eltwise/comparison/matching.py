@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from eltwise.comparison.naming import Renamer
+from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.tensors import Tensor, TensorSet
@@ -19,6 +19,8 @@ _LEAST_DISTINCT = 8
 _LEAST_NEAR = 0.9
 _NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
+_LEAST_RULED, _TIMES_RULED = 6, 3
+"""A rule that so many names follow, and so many times as many as the rule of a pair, is the one that was meant."""
 
 
 Pairs = tuple[tuple[Tensor, Tensor], ...]
@@ -101,8 +103,9 @@ def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
     sizes = a.sizes & b.sizes
     partner: dict[str, str] = {}
     _take_equal(partner, a, b, sizes, is_telling)
-    used = set(partner.values())
     renamer = Renamer(partner.items())
+    _follow_rule(partner, renamer, a, b)
+    used = set(partner.values())
     for name, tensor in a.tensors.items():
         if name not in partner:
             other = next((one for one in renamer.names_of(name) if one in b.tensors and one not in used), None)
@@ -112,6 +115,23 @@ def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
     _take_equal(partner, a, b, sizes, lambda _values: True)
     _take_nearest(partner, a.without(partner), b.without(set(partner.values())))
     return {name: partner[name] for name in a.tensors if name in partner}
+
+
+def _follow_rule(partner: dict[str, str], renamer: Renamer, a: _Samples, b: _Samples) -> None:
+    """Change the pairs that break a rule which most names follow: under their new names these tensors are exchanged."""
+    counts = Counter(renaming_of(*pair) for pair in partner.items())
+    ruled: dict[str, str] = {}
+    for name, other in partner.items():
+        least = max(_LEAST_RULED, _TIMES_RULED * counts[renaming_of(name, other)])
+        for one in renamer.names_of(name):
+            is_one = one in b.tensors and sorted(_sizes(a.tensors[name])) == sorted(_sizes(b.tensors[one]))
+            if is_one and one not in (other, *ruled.values()) and counts[renaming_of(name, one)] >= least:
+                ruled[name] = one
+                break
+    for name, other in list(partner.items()):
+        if name in ruled or other in ruled.values():
+            del partner[name]
+    partner.update(ruled)
 
 
 def is_telling(values: np.ndarray) -> bool:

@@ -105,8 +105,8 @@ class PassReport(BaseReport[Change]):
 
     @property
     def is_good(self) -> bool:
-        """Whether the new model needs no assumption to mean the same."""
-        return not self.assumptions
+        """Whether the new model needs no assumption to mean the same, and was verified where that was asked for."""
+        return not self.assumptions and (self.comparison is None or self.is_verified)
 
     @property
     def is_verified(self) -> bool:
