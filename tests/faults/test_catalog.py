@@ -8,12 +8,29 @@ import numpy as np
 import pytest
 
 from eltwise import oracle
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, TYPES, UINT8, UINT64, ElementType
+from eltwise.core.dtypes import (
+    BFLOAT16,
+    FLOAT8E4M3FN,
+    FLOAT8E5M2,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT4,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TYPES,
+    UINT8,
+    UINT16,
+    UINT64,
+    ElementType,
+)
 from eltwise.faults.alignments import WRONG_ALIGNMENTS
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.families import FAMILIES
 from eltwise.faults.record import AS_SPECIFIED, Operation
-from eltwise.faults.values import ERRORS, patterns_of, values_of
+from eltwise.faults.values import EXACT, patterns_of, values_of
 from eltwise.ops import arithmetic, registry
 from eltwise.ops.expression import expression_of
 from eltwise.ops.primitives import PRIMITIVES
@@ -127,7 +144,70 @@ def test_floats_have_one_division_whatever_integers_are_rounded_to(element_type:
     assert "multiplied_by_reciprocal" in one
 
 
-OPERATIONS = [Operation(schema.expression(), each) for schema in registry.ELEMENTWISE for each in schema.types]
+QUANTIZATIONS = [
+    (FLOAT32, FLOAT32, UINT8),
+    (FLOAT16, FLOAT16, INT8),
+    (INT32, FLOAT32, INT16),
+    (BFLOAT16, BFLOAT16, INT4),
+    (FLOAT32, FLOAT32, FLOAT8E4M3FN),
+    (INT8, FLOAT32, INT8),
+    (UINT16, BFLOAT16, UINT16),
+    (INT32, FLOAT16, INT32),
+    (FLOAT8E5M2, FLOAT16, FLOAT8E5M2),
+]
+
+
+def quantization(*types: ElementType) -> Operation:
+    """QuantizeLinear of operands of these types, or DequantizeLinear where the first and the last are one."""
+    operator = registry.find("DequantizeLinear-25" if types[0] is types[2] else "QuantizeLinear-25")
+    computation = operator.bind({}).computation(3)
+    element_type = computation.check_types(types)
+    assert element_type is not None
+    return Operation(computation.typed(element_type, types), element_type)
+
+
+def near_ties(operation: Operation, seed: int) -> list[np.ndarray]:
+    """Random bits, and for a quantization odd multiples of half a scale with their neighbours."""
+    generator, types, size = np.random.default_rng(seed), operation.operand_types, 6000
+    x, scale, zero = (hard_values.random_bits(each, size, seed + number) for number, each in enumerate(types))
+    scale = (generator.random(size) * 0.1 + 0.01).astype(types[1].storage)
+    if operation.function == "quantize" and not types[0].is_integer:
+        halves = (generator.integers(-300, 300, size) + 0.5) * scale.astype(np.float64)
+        x[::2] = halves[::2].astype(types[0].storage)
+    elif types[0] is INT32 and operation.function == "quantize":
+        x %= 5000
+    with np.errstate(all="ignore"):
+        is_used = np.isfinite(x.astype(np.float64))
+    return [each[is_used] for each in (x, scale, zero)]
+
+
+@pytest.mark.parametrize("types", QUANTIZATIONS, ids=lambda types: "-".join(map(str, types)))
+def test_every_fault_of_quantization_shows(types: tuple[ElementType, ...], seed: int) -> None:
+    """As specified it is the reference, and no two faults of one part give the same everywhere."""
+    operation = quantization(*types)
+    operands = near_ties(operation, seed)
+    parameters = dict(operation.expression.steps[0].parameters)
+    exact = oracle.evaluate(operation.function, *operands, rule="none", parameters=parameters)
+    values = operation.values(operands)
+    assert (operation.predict(AS_SPECIFIED, values) == patterns_of(exact, operation.result_type)).all()
+    single = {slug: fault for slug, fault in faults_of(operation).items() if len(fault.slugs) == 1}
+    predictions = {slug: operation.predict(fault, values).tobytes() for slug, fault in single.items()}
+    right = operation.predict(AS_SPECIFIED, values).tobytes()
+    hidden = {slug for slug, each in predictions.items() if each == right}
+    assert len(hidden) <= len(single) // 2, hidden
+    assert not hidden or types != QUANTIZATIONS[0], hidden
+    assert len({*predictions.values()}) >= len(single) - len(hidden) - 2, "some faults cannot be told apart"
+
+
+OPERATIONS = [
+    *(
+        Operation(schema.expression(), each)
+        for schema in registry.ELEMENTWISE
+        for each in schema.types
+        if schema.like is None
+    ),
+    *(quantization(*types) for types in QUANTIZATIONS),
+]
 
 
 def test_every_fault_is_of_a_family_and_has_one_meaning() -> None:
@@ -147,7 +227,7 @@ def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
     """What float64 loses of its result is known, so that nothing is rounded twice."""
     for primitive in (PRIMITIVES[name] for name in ARITHMETIC):
         if primitive.rounds:
-            assert primitive.numpy_function(FLOAT64) in ERRORS
+            assert primitive.numpy_function(FLOAT64) in EXACT
         operation = Operation(expression_of(primitive.name), FLOAT32)
         operands = [values_of(array, FLOAT32) for array in operands_of(operation, seed)]
         for fault in faults_of(operation).values():
@@ -155,5 +235,5 @@ def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
 
 
 def test_what_the_catalog_does_not_compute_has_no_faults() -> None:
-    for name in PRIMITIVES.keys() - ARITHMETIC:
+    for name in PRIMITIVES.keys() - ARITHMETIC - {"quantize", "dequantize"}:
         assert not faults_of(Operation(expression(PRIMITIVES[name]), FLOAT32))

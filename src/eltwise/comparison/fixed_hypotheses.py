@@ -9,7 +9,6 @@ import numpy as np
 from eltwise.comparison.hypotheses import LEAST_BITS_OF_INTEGERS, ComparisonSettings, Hypothesis, Problem
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.record import Fault
-from eltwise.faults.values import values_of
 
 
 def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hypothesis]:
@@ -20,7 +19,7 @@ def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hyp
     flat = [np.ascontiguousarray(operand).reshape(-1) for operand in settings.operands]
 
     def predicted(indices: np.ndarray, fault: Fault) -> np.ndarray:
-        values = [values_of(operand[indices], operation.element_type) for operand in flat]
+        values = operation.values(operand[indices] for operand in flat)
         return operation.predict(fault, values).view(operation.result_type.storage)
 
     for fault in faults_of(operation).values():

@@ -18,7 +18,7 @@ from eltwise.conformance.compare import CaseResult
 from eltwise.faults.catalog import faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
 from eltwise.faults.record import Align, Fault, Operation
-from eltwise.faults.values import Values, values_of
+from eltwise.faults.values import Values
 
 Errors = dict[str, None]
 """What hypotheses raised, each once."""
@@ -160,9 +160,8 @@ class _Sample:
         if align not in self._values:
             case = self._case
             aligned = align(case.operands, case.shape()) if align else case.aligned()
-            element_type, indices = case.element_type, self._indices
-            values = aligned and [values_of(operand.reshape(-1)[indices], element_type) for operand in aligned]
-            self._values[align] = values
+            chosen = aligned and [operand.reshape(-1)[self._indices] for operand in aligned]
+            self._values[align] = chosen and _operation_of(case).values(chosen)
         return self._values[align]
 
 

@@ -13,6 +13,7 @@ from eltwise.faults.expressions import of_expression
 from eltwise.faults.families import FAMILIES
 from eltwise.faults.floats import of_floats
 from eltwise.faults.integers import of_integers
+from eltwise.faults.quantization import of_dequantization, of_quantization
 from eltwise.faults.record import Fault, Operation, combined
 
 _FLOAT32 = "float32_arithmetic_clamped_operands"
@@ -46,9 +47,14 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 """What acts jointly, in this order."""
 
 
+_OF_CONVERSIONS = {"quantize": of_quantization, "dequantize": of_dequantization}
+
+
 @cache
 def faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The faults of an operation by slug, simplest first, and then those that act jointly."""
+    if operation.function in _OF_CONVERSIONS:
+        return {fault.slug: fault for fault in _OF_CONVERSIONS[operation.function](operation)}
     if not operation.expression.is_arithmetic:
         return {}
     kind, gives_booleans = operation.element_type.kind, operation.result_type is not operation.element_type

@@ -7,13 +7,13 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.faults.values import Change, StepPolicy, Values, stored
+from eltwise.faults.values import Change, StepPolicy, Values, stored, values_of
 from eltwise.ops.expression import Expression
 
 Compute = Callable[..., Values]
@@ -66,7 +66,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Operation:
-    """What is computed: an expression of operands of one element type."""
+    """What is computed: an expression, which states the types of operands that are not of the element type."""
 
     expression: Expression
     element_type: ElementType
@@ -78,9 +78,18 @@ class Operation:
         return names.pop() if len(names) == 1 else str(self.expression)
 
     @property
+    def operand_types(self) -> tuple[ElementType, ...]:
+        """The type of each operand."""
+        return self.expression.types(self.element_type)[: self.expression.operands]
+
+    @property
     def result_type(self) -> ElementType:
         """The type of the result."""
         return self.expression.result_type(self.element_type)
+
+    def values(self, operands: Iterable[np.ndarray]) -> list[Values]:
+        """The exact values of each operand."""
+        return [values_of(array, each) for array, each in zip(operands, self.operand_types, strict=True)]
 
     def predict(self, fault: Fault, operands: Sequence[Values]) -> Values:
         """Compute with a fault.

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from eltwise.core import odd_rounding
 from eltwise.core.dtypes import FLOAT64, INT64, ElementType
 from eltwise.ops import primitives
 from eltwise.ops.expression import Expression
@@ -161,65 +162,34 @@ class StepPolicy:
             return rounded(values, self.element_type, self.mode)
         return clamped(values, *self.element_type.limits) if self.clamps else wrapped(values, self.element_type)
 
-    def apply(self, primitive: str, *operands: Values) -> Values:
+    def apply(self, primitive: str, *operands: Values, **parameters: Any) -> Values:
         """Compute a primitive of exact values; the quotient of an integer and 0 is that of the integer and 1."""
-        record, is_float = primitives.find(primitive), operands[0].dtype == np.float64
+        record = primitives.find(primitive)
+        if record.result == "to":
+            return values_of(record.numpy_function(FLOAT64)(*operands, **parameters), parameters["to"])
+        is_float = operands[record.main].dtype == np.float64
         function = record.numpy_function(FLOAT64 if is_float else INT64)
         if record.divides and not is_float:
             operands = (operands[0], np.where(operands[1] == 0, 1, operands[1]))
         with np.errstate(all="ignore"):
-            result: Values = function(*operands)
             if is_float and record.rounds and self.element_type is not FLOAT64:
-                result = _odd(result, ERRORS[function](*operands, result))
+                function = EXACT[function]
+            result: Values = function(*operands, **parameters)
         return self.retain(result)
 
     def evaluate(self, expression: Expression, operands: Sequence[Values]) -> Values:
         """Compute an expression of exact values, step by step."""
         values = list(operands)
         for step in expression.steps:
-            values.append(self.apply(step.primitive, *(values[number] for number in step.operands)))
+            operands_of_step = (values[number] for number in step.operands)
+            values.append(self.apply(step.primitive, *operands_of_step, **dict(step.parameters)))
         return values[-1]
 
 
-def _odd(result: Values, error: Values) -> Values:
-    """Move results whose last digit is even by one digit towards the exact one, where they differ from it."""
-    is_moved = ((result.view(np.int64) & 1) == 0) & (error != 0) & np.isfinite(result) & np.isfinite(error)
-    return np.where(is_moved, np.nextafter(result, np.where(error > 0, np.inf, -np.inf)), result)
-
-
-def _error_of_sum(a: Values, b: Values, result: Values) -> Values:
-    """What float64 lost of a sum (Knuth's two-sum)."""
-    b_part = result - a
-    error: Values = (a - (result - b_part)) + (b - b_part)
-    return error
-
-
-def _error_of_product(a: Values, b: Values, result: Values) -> Values:
-    """What float64 lost of a product (Dekker)."""
-    a_high, a_low = _halves(a)
-    b_high, b_low = _halves(b)
-    error: Values = a_low * b_low - (((result - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    return error
-
-
-def _error_of_quotient(a: Values, b: Values, result: Values) -> Values:
-    """A number of the sign of what float64 lost of a quotient."""
-    product = result * b
-    error: Values = np.copysign(1.0, b) * ((a - product) - _error_of_product(result, b, product))
-    return error
-
-
-def _halves(values: Values) -> tuple[Values, Values]:
-    """Split the digits of float64 numbers into an upper and a lower half (Veltkamp)."""
-    scaled = values * 134217729.0
-    high = scaled - (scaled - values)
-    return high, values - high
-
-
-ERRORS: dict[Callable[..., Any], Callable[..., Values]] = {
-    np.add: _error_of_sum,
-    np.subtract: lambda a, b, result: _error_of_sum(a, -b, result),
-    np.multiply: _error_of_product,
-    np.divide: _error_of_quotient,
+EXACT: dict[Callable[..., Any], Callable[..., Values]] = {
+    np.add: odd_rounding.total,
+    np.subtract: lambda a, b: odd_rounding.total(a, -b),
+    np.multiply: odd_rounding.product,
+    np.divide: odd_rounding.quotient,
 }
-"""What float64 lost of a result, at least its sign, for each function of a primitive that rounds."""
+"""The same with results rounded to odd, for each function of a primitive that rounds."""

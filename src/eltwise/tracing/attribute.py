@@ -277,10 +277,11 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
     operands = [array for array in arrays if array is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(operands) < len(arrays):
         return None, []
-    if len({operand.dtype for operand in operands}) != 1:
-        return None, []
+    types = [of_numpy(operand.dtype) for operand in operands]
     try:
+        computation = node.bound.computation(len(operands))
+        element_type = computation.check_types(tuple(types))
         expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in operands]
-    except ValueError:  # Another rule than NumPy's.
+    except (EltwiseError, ValueError):  # Another rule than NumPy's.
         return None, []
-    return Operation(node.bound.expression(len(operands)), of_numpy(operands[0].dtype)), expanded
+    return None if element_type is None else Operation(computation.typed(element_type, types), element_type), expanded
