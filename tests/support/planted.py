@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,50 @@ _children: list[subprocess.Popen[bytes]] = []
 
 def exact(op: str, *operands: np.ndarray, **attributes: Any) -> np.ndarray:
     return eltwise.operator(op, **attributes)(*operands)
+
+
+def quantizing(change: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Right but for float32 to 8 bits by a scale: there x, the scale and the zero point give other levels."""
+
+    def run(op: str, *operands: np.ndarray, **attributes: Any) -> np.ndarray:
+        right = exact(op, *operands, **attributes)
+        x, scale, *zero = operands
+        if x.dtype != np.float32 or scale.dtype != np.float32 or right.dtype not in (np.int8, np.uint8):
+            return right
+        sizes = [-1 if index == attributes.get("axis", 1) % x.ndim else 1 for index in range(x.ndim)]
+        others = (each.reshape(sizes if each.size > 1 else ()) for each in (scale, *zero))
+        limits = np.iinfo(right.dtype)
+        with np.errstate(all="ignore"):
+            levels = change(x, *others, limits=limits) if zero else change(x, *others, np.int8(0), limits=limits)
+            return levels.clip(limits.min, limits.max).astype(right.dtype)
+
+    return run
+
+
+quantizing_by_reciprocal = quantizing(lambda x, scale, zero, limits: np.rint(x * (np.float32(1) / scale)) + zero)
+quantizing_in_float32 = quantizing(lambda x, scale, zero, limits: np.rint(x / scale) + zero)
+quantizing_halves_up = quantizing(lambda x, scale, zero, limits: np.floor(x.astype(float) / scale + 0.5) + zero)
+quantizing_away = quantizing(
+    lambda x, scale, zero, limits: np.copysign(np.floor(np.abs(x.astype(float) / scale) + 0.5), x) + zero
+)
+adding_the_zero_point_first = quantizing(lambda x, scale, zero, limits: np.rint(x.astype(float) / scale + zero))
+saturating_before_the_zero_point = quantizing(
+    lambda x, scale, zero, limits: np.rint(x.astype(float) / scale).clip(limits.min, limits.max) + zero
+)
+exchanging_the_sign_of_the_type = quantizing(
+    lambda x, scale, zero, limits: (
+        ((np.rint(x.astype(float) / scale) + zero).clip(limits.min, limits.max) - limits.min + 128) % 256 + limits.min
+    )
+)
+
+
+def subtracting_products(op: str, x: np.ndarray, scale: np.ndarray, *zero: np.ndarray, **attributes: Any) -> np.ndarray:
+    right = exact(op, x, scale, *zero, **attributes)
+    if not zero or right.dtype != np.float32 or x.dtype == np.int32:
+        return right
+    sizes = [-1 if index == attributes.get("axis", 1) % x.ndim else 1 for index in range(x.ndim)]
+    scale, point = (each.reshape(sizes if each.size > 1 else ()) for each in (scale, zero[0]))
+    return np.asarray(x.astype(np.float32) * scale - point.astype(np.float32) * scale)
 
 
 def saturating(op: str, a: np.ndarray, b: np.ndarray, **attributes: Any) -> np.ndarray:

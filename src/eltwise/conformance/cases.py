@@ -12,7 +12,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.alignments import placed
 from eltwise.ops.expression import Expression, expression_of
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import ElementwiseSchema, Operation
 
 Attributes = tuple[tuple[str, object], ...]
 Sizes = tuple[int, ...]
@@ -67,21 +67,38 @@ class Case:
 
     @cached_property
     def element_type(self) -> ElementType:
-        """The type of the first operand."""
-        return of_numpy(self.operands[0].dtype)
+        """The type T: that of the first operand that has no type of its own."""
+        others = self.schema.other_types or (None,)
+        return of_numpy(self.operands[others.index(None)].dtype)
 
     @cached_property
     def function(self) -> str:
         """What is computed, by the name that the reference has for it; an attribute may choose it."""
-        try:
-            return self.schema.bind(dict(self.attributes)).function
-        except EltwiseError:
-            return self.schema.function  # It must be refused.
+        return self._operation.function if self._operation else self.schema.function
 
     @cached_property
     def expression(self) -> Expression:
-        """What is computed, as steps."""
-        return expression_of(self.function, len(self.operands))
+        """What is computed, as steps of values of the operands' types."""
+        types = tuple(of_numpy(operand.dtype) for operand in self.operands)
+        try:
+            computation = (self._operation or Operation(self.schema)).computation(len(types))
+            computation.check_types(types)
+        except EltwiseError:
+            return expression_of(self.function, len(types))  # It must be refused.
+        return computation.typed(self.element_type, types)
+
+    @cached_property
+    def _operation(self) -> Operation | None:
+        """The operator version with the attributes; None where these must be refused."""
+        try:
+            return self.schema.bind(dict(self.attributes))
+        except EltwiseError:
+            return None
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The numbers and types that belong to the function, by the names that the reference has for them."""
+        return dict(self.expression.steps[-1].parameters)
 
     @property
     def result_type(self) -> ElementType:
@@ -100,7 +117,8 @@ class Case:
         Raises:
             oracle.OracleRefusal: for a rule that does not exist.
         """
-        assert self.schema.broadcasting != "axis"
+        if self.schema.broadcasting == "axis":
+            return "pdpd"  # No case has scales of blocks.
         if self.schema.broadcasting != "auto_broadcast":
             return self.schema.broadcasting
         rule = dict(self.attributes).get("auto_broadcast", "numpy")
@@ -154,7 +172,9 @@ class Case:
             oracle.OracleRefusal: if the case must be refused.
         """
         axis, enabled = self._axis()
-        return oracle.evaluate(self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled)
+        return oracle.evaluate(
+            self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled, parameters=self.parameters
+        )
 
     def refusal(self) -> str:
         """Why the specification requires an error, in the words of the reference; empty if it does not."""
@@ -180,5 +200,8 @@ class Case:
         if foreign:
             raise oracle.OracleRefusal(f"{self.schema} has no attribute {foreign[0]}")
         axis = attributes.get("axis", -1)
+        if self.schema.broadcasting == "axis" and "axis" not in attributes:
+            defaults = (each.default for each in self.schema.attributes if each.name == "axis")
+            axis = next(defaults, self.schema.axis)
         assert isinstance(axis, int)
         return axis, attributes.get("broadcast", 0) == 1

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from eltwise.conformance.cases import LETTERS, Attributes, Case
-from eltwise.core.dtypes import FLOAT32, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT32, ElementType, by_name, of_numpy
 from eltwise.ops import registry
 from eltwise.ops.schema import Domain, ElementwiseSchema
 from eltwise.oracle import OracleRefusal
@@ -60,6 +60,7 @@ class _Node(NamedTuple):
     sizes: Sequence[int]
     operands: Sequence[str]
     attributes: Attributes = ()
+    opset: int = 1
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,21 @@ def _nodes(case: Case, number: int) -> Iterator[_Node]:
         sizes = [-1] * max(operand.ndim for operand in case.operands)
     name = f"between{number}" if context.has_neutral or context.is_cast else result
     attributes: dict[str, object] = {"auto_broadcast": "numpy"} if case.schema.broadcasting == "auto_broadcast" else {}
-    attributes |= dict(case.attributes)
-    yield _Node(case.schema.name, name, case.result_type, sizes, operands, tuple(attributes.items()))
+    attributes |= {name: _stated(case, name, value) for name, value in case.attributes}
+    opset = case.schema.version
+    yield _Node(case.schema.name, name, case.result_type, sizes, operands, tuple(attributes.items()), opset)
     if context.has_neutral:
         yield _subtraction(case, name, result, sizes)
     elif context.is_cast:
         yield _cast(case, name, result, sizes)
+
+
+def _stated(case: Case, name: str, value: object) -> object:
+    """The value of an attribute as a file has it: an element type has a number in ONNX."""
+    kinds = {each.name: each.kind for each in case.schema.attributes}
+    if kinds.get(name) != "element type" or case.schema.domain == "openvino":
+        return value
+    return by_name(str(value)).onnx_number
 
 
 def _subtraction(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
@@ -169,7 +179,12 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
     weights = bytearray()
 
     def add(
-        op: str, name: str, data: dict[str, object], read: Sequence[str], output_type: tuple[Any, Any] | None
+        op: str,
+        name: str,
+        data: dict[str, object],
+        read: Sequence[str],
+        output_type: tuple[Any, Any] | None,
+        opset: int = 1,
     ) -> None:
         number, inputs = len(layers), []
         for index, value in enumerate(read):
@@ -179,7 +194,7 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
         attributes = "".join(f" {key}={quoteattr(str(value))}" for key, value in data.items())
         output = "" if output_type is None else f"<output>{_port(len(read), *output_type, name)}</output>"
         layers.append(
-            f'<layer id="{number}" name={quoteattr(name)} type="{op}" version="opset1">'
+            f'<layer id="{number}" name={quoteattr(name)} type="{op}" version="opset{opset}">'
             + (f"<data{attributes}/>" if data else "")
             + (f"<input>{''.join(inputs)}</input>" if read else "")
             + f"{output}</layer>"
@@ -200,7 +215,8 @@ def _openvino(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequenc
         output_type = element_type, value.array.shape if value.is_constant else sizes
         add("Const" if value.is_constant else "Parameter", value.name, data, (), output_type)
     for node in nodes:
-        add(node.op, node.name, _in_ir(node.attributes), node.operands, (node.element_type, node.sizes))
+        output = node.element_type, node.sizes
+        add(node.op, node.name, _in_ir(node.attributes), node.operands, output, node.opset)
     for name in outputs:
         add("Result", f"{name}_result", {}, [name], None)
     head = '<?xml version="1.0"?>\n<net name="case" version="11">'

@@ -76,7 +76,7 @@ class _StoredCase:
     """A case in a file; how its operands reach the op is in the test's source."""
 
     op: Annotated[ElementwiseSchema, Form(str, registry.find, str)]
-    attributes: Mapping[str, int | str | tuple[int, ...]]
+    attributes: Mapping[str, int | float | str | tuple[int, ...]]
     operands: Annotated[tuple[Array, ...], Check(len, "at least one operand")]
 
     @staticmethod

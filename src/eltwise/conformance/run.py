@@ -22,6 +22,7 @@ from eltwise.core.errors import AttributeValueError, FileFormatError, Unsupporte
 from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
 from eltwise.ops import registry
+from eltwise.ops.schema import has_stated_bits
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.host import LIMIT
@@ -85,9 +86,10 @@ def _has(runtime: Runtime, variant: Variant) -> bool:
         return False
     steps = variant.schema.expression().steps if runtime.library else ()
     try:
-        return all(step.definition.library_name(runtime.library, variant.element_type) for step in steps)
+        names = [step.definition.library_name(runtime.library, variant.element_type) for step in steps]
     except LookupError:
         return False
+    return all(names) and not any(step.parameters for step in steps)
 
 
 def _takes(runtime: Runtime, source: str) -> bool:
@@ -102,6 +104,7 @@ def select(
     Raises:
         NameUnknownError: for a name that is not known, with the nearest.
         AttributeValueError: where no test is of all of them.
+        UnsupportedError: for an operator version of which no text states the bits.
     """
     for kind, chosen, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
         for name in chosen:
@@ -114,6 +117,13 @@ def select(
         tuple(rules),
         tuple(sources),
     )
+    for name in selection.ops:
+        if not has_stated_bits(registry.find(name)):
+            raise UnsupportedError(
+                "no text states the bits of this function, so that its results are measured and not tested",
+                operator=name,
+                hint="`eltwise accuracy --op NAME` says how far runtimes are from the real values",
+            )
     if not any(True for _job in selection.jobs()):
         hint = "`eltwise ops` lists the types and broadcast rules of each operator"
         raise AttributeValueError("no test matches the selection", hint=hint)

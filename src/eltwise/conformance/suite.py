@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -15,15 +16,16 @@ from eltwise.conformance.cases import CALL, SOURCE_NAMES, SOURCES, STATIC, Attri
 from eltwise.conformance.models import NEUTRAL_OPS
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
+from eltwise.conformance.value_cases import value_cases as of_values
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
+from eltwise.ops.schema import ElementwiseSchema, has_stated_bits, is_arithmetic
 from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
 Operands = tuple[np.ndarray, ...]
 
-TESTED = tuple(filter(is_arithmetic, registry.ELEMENTWISE))
-"""The operator versions that are tested: arithmetic and comparisons. ``accuracy`` measures functions."""
+TESTED = tuple(filter(has_stated_bits, registry.ELEMENTWISE))
+"""The operator versions that are tested. ``accuracy`` measures functions, of which no text states the bits."""
 
 _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """One of so many further shapes is tested, beside the chosen few; 0: none."""
@@ -62,7 +64,7 @@ class Variant:
 
     schema: ElementwiseSchema
     element_type: ElementType
-    rule: RuleName
+    rule: RuleName | Literal["axis"]
 
     def __str__(self) -> str:
         return f"{self.schema}/{self.element_type}/{self.rule}"
@@ -86,6 +88,8 @@ class Variant:
     @property
     def sources(self) -> tuple[str, ...]:
         """The operand sources that differ and can be built: a subtraction of 0 must have the type."""
+        if not is_arithmetic(self.schema):
+            return ("static", "b-constant", CALL) if len(self.schema.operands) > 1 else ("static", CALL)
         subtraction = registry.resolve(self.schema.domain, NEUTRAL_OPS[self.schema.domain], self.schema.version)
         same_type = self.schema.expression().result_type(self.element_type) is self.element_type
         has_neutral = same_type and subtraction is not None and self.element_type in subtraction.types
@@ -116,9 +120,10 @@ class Variant:
 def variants() -> Iterator[Variant]:
     """Every variant that the registry has, in its order."""
     for schema in TESTED:
-        assert schema.broadcasting != "axis"
-        rules: tuple[RuleName, ...] = ("none", "numpy", "pdpd")
-        if schema.broadcasting != "auto_broadcast":
+        rules: tuple[RuleName | Literal["axis"], ...] = ("none", "numpy", "pdpd")
+        if schema.broadcasting == "auto_broadcast" and not is_arithmetic(schema):
+            rules = ("numpy",)
+        elif schema.broadcasting != "auto_broadcast":
             rules = (schema.broadcasting,)
         yield from (Variant(schema, element_type, rule) for element_type in schema.types for rule in rules)
 
@@ -126,6 +131,9 @@ def variants() -> Iterator[Variant]:
 @lru_cache(maxsize=256)  # Several runtimes run the same tests.
 def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> tuple[Case, ...]:
     """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
+    if not is_arithmetic(variant.schema):
+        context = SOURCES.get(source, STATIC)
+        return tuple(of_values(variant.schema, variant.element_type, context, _RANDOM[extent], seed))
     is_quick, is_whole = extent == "quick", source in _WHOLE_SOURCES
     type_index = variant.schema.types.index(variant.element_type)
     valid, refused = value_cases(variant, source, extent, seed), []

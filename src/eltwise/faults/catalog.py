@@ -55,14 +55,14 @@ def faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The faults of an operation by slug, simplest first, and then those that act jointly."""
     if operation.function in _OF_CONVERSIONS:
         return {fault.slug: fault for fault in _OF_CONVERSIONS[operation.function](operation)}
-    if not operation.expression.is_arithmetic:
+    if not operation.is_computed:
         return {}
     kind, gives_booleans = operation.element_type.kind, operation.result_type is not operation.element_type
     of_kind = of_floats(operation) if kind == "float" else of_integers(operation) if kind != "boolean" else ()
     single = {
         fault.slug: fault
         for fault in (*of_expression(operation), *of_kind)
-        if all(index is None or index < operation.expression.operands for index, _change in fault.before)
+        if all(index is None or index in operation.of_element_type for index, _change in fault.before)
         and not (fault.after and gives_booleans)
     }
     joint = (combined([single[slug] for slug in slugs]) for slugs in COMBINATIONS if set(slugs) <= set(single))
@@ -73,6 +73,8 @@ def faults_of(operation: Operation) -> Mapping[str, Fault]:
 def misaligned_faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The wrong alignments by slug, alone and with each fault of an operation."""
     faults = faults_of(operation).values()
+    if not faults:
+        return {}  # Nothing is computed here.
     misaligned = ((one, *(combined((one, fault)) for fault in faults)) for one in WRONG_ALIGNMENTS)
     return {fault.slug: fault for of_one in misaligned for fault in of_one}
 

@@ -127,7 +127,7 @@ def _changes(operation: Operation, right: _Parts) -> Iterator[_Change]:
     for slug, text, function in _ROUNDINGS:
         yield _Change("whole", {"whole": function}, slug, "quotient_rounded", f"the quotient is rounded {text}")
     for slug, family, text, sum_of in _SUMS:
-        first = {"whole": _as_it_is} if sum_of is _added_first else {}
+        first = {"whole": _as_it_is} if sum_of in (_added_first, _added_in_float32) else {}
         yield _Change("placed", {"placed": partial(sum_of, target), **first}, slug, family, text.format(target=target))
 
 
@@ -145,12 +145,20 @@ def _half_away(ratio: Values) -> Values:
     return np.asarray(np.copysign(np.floor(size) + (size - np.floor(size) >= 0.5), ratio))
 
 
+def _half_added(ratio: Values) -> Values:
+    """What lies just below a half is rounded away from zero, too: its sum with a half is rounded to float32."""
+    return np.asarray(
+        np.copysign(np.floor(rounded(odd_rounding.total(np.abs(ratio), np.full(ratio.shape, 0.5)), FLOAT32)), ratio)
+    )
+
+
 def _half_up(ratio: Values) -> Values:
     return np.asarray(np.floor(ratio) + (ratio - np.floor(ratio) >= 0.5))
 
 
 _ROUNDINGS: tuple[tuple[str, str, Change], ...] = (
     ("half_away_from_zero", "to the nearest integer, halves away from zero", _half_away),
+    ("half_added_in_float32", "to the nearest integer by adding a half in float32 and cutting", _half_added),
     ("half_up", "to the nearest integer, halves up", _half_up),
     ("truncated", "toward zero", np.trunc),
     ("floored", "down", np.floor),
@@ -158,6 +166,10 @@ _ROUNDINGS: tuple[tuple[str, str, Change], ...] = (
 
 
 def _added_first(target: ElementType, ratio: Values, zero: Values) -> Values:
+    return _whole(clamped(np.rint(odd_rounding.total(ratio, zero)), *target.limits))
+
+
+def _added_in_float32(target: ElementType, ratio: Values, zero: Values) -> Values:
     return _whole(clamped(np.rint(rounded(odd_rounding.total(ratio, zero), FLOAT32)), *target.limits))
 
 
@@ -191,8 +203,14 @@ _SUMS: tuple[tuple[str, str, str, Callable[[ElementType, Values, Values], Values
     (
         "zero_point_added_first",
         "zero_point",
-        "the zero point is added in float32 before the quotient is rounded",
+        "the zero point is added before the quotient is rounded to an integer",
         _added_first,
+    ),
+    (
+        "zero_point_added_in_float32",
+        "zero_point",
+        "the zero point is added in float32 before the quotient is rounded to an integer",
+        _added_in_float32,
     ),
     (
         "saturated_before_zero_point",
@@ -221,6 +239,8 @@ _SUMS: tuple[tuple[str, str, str, Callable[[ElementType, Values, Values], Values
 def of_dequantization(operation: Operation) -> Iterator[Fault]:
     """The faults of (x - zero point) * scale."""
     levels, to = operation.operand_types[0], operation.result_type
+    if to.kind != "float":
+        return  # The type of the scale is not stated.
     flush: Change = partial(flushed, least=least_normal(to))
     text = "subnormal results become zeros of their sign"
     yield Fault("subnormal_results_flushed", "subnormals_flushed", text, after=(flush,))

@@ -87,6 +87,22 @@ class Operation:
         """The type of the result."""
         return self.expression.result_type(self.element_type)
 
+    @property
+    def of_element_type(self) -> list[int]:
+        """The operands that have the element type."""
+        return [index for index, each in enumerate(self.operand_types) if each is self.element_type]
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether exact values of its steps are computed here: of arithmetic, and of choices that float64 holds."""
+        if self.expression.is_arithmetic:
+            return True
+        steps = [step.definition for step in self.expression.steps]
+        is_known = not any(each.is_real or each.is_variadic or each.result == "to" for each in steps)
+        is_wide = self.element_type.kind != "float" and self.element_type.bits > 16  # Python's integers.
+        is_held = self.element_type.is_numeric and not (is_wide and self.expression.divides)
+        return is_known and is_held and all("float" in each.numpy and each.widens for each in steps)
+
     def values(self, operands: Iterable[np.ndarray]) -> list[Values]:
         """The exact values of each operand."""
         return [values_of(array, each) for array, each in zip(operands, self.operand_types, strict=True)]
@@ -104,7 +120,7 @@ class Operation:
         values = list(operands)
         with np.errstate(all="ignore"):
             for operand, change in fault.before:
-                for index in range(len(values)) if operand is None else (operand,):
+                for index in self.of_element_type if operand is None else (operand,):
                     values[index] = change(values[index])
             steps = fault.steps or StepPolicy(self.element_type if self.element_type.kind == "float" else None)
             result = fault.compute(steps, *values) if fault.compute else steps.evaluate(self.expression, values)

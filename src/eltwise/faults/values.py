@@ -173,7 +173,7 @@ class StepPolicy:
             operands = (operands[0], np.where(operands[1] == 0, 1, operands[1]))
         with np.errstate(all="ignore"):
             if is_float and record.rounds and self.element_type is not FLOAT64:
-                function = EXACT[function]
+                function = EXACT.get(function, function)  # Of others float64 has enough digits.
             result: Values = function(*operands, **parameters)
         return self.retain(result)
 

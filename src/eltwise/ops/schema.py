@@ -212,6 +212,12 @@ def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
     return schema.expression().is_arithmetic
 
 
+def has_stated_bits(schema: ElementwiseSchema) -> bool:
+    """Whether texts and IEEE 754 state every bit of a result, as they do not for functions of real numbers."""
+    steps = [step.definition for step in schema.expression().steps]
+    return not any(each.is_real or each.is_variadic for each in steps) and schema.function != "shrink"
+
+
 @dataclass(frozen=True)
 class Operation:
     """A schema with its attributes bound.

@@ -35,6 +35,7 @@ from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
+from eltwise.ops.schema import is_arithmetic
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.rule_search import Key, Seen, rules_from
 from eltwise.targets.rules import MEASURED_FACTS, RuleSet, Severity, level
@@ -62,7 +63,8 @@ def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str
     return [
         variant
         for variant in variants()
-        if variant.schema.domain in runtime.domains
+        if is_arithmetic(variant.schema)
+        and variant.schema.domain in runtime.domains
         and (not ops or str(variant.schema) in ops)
         and (not types or variant.element_type.name in types)
     ]

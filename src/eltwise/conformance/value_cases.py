@@ -1,0 +1,180 @@
+"""The cases of operators beyond arithmetic: hard and random values of every operand's types, with all attributes.
+
+What distinguishes runtimes there are values, types and attributes, and not shapes: few shapes are tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from eltwise.conformance.cases import Attributes, Case, Context
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError
+from eltwise.ops.attribute import Attribute
+from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.oracle import array_of, hard_values
+from eltwise.oracle.domain import is_defined
+
+_ORDINARY = 64
+_MOST_SCALARS = 2
+"""So many scalars of an operand are tried that lies on an axis."""
+
+_MOST_INDICES = 8
+"""So many indices of an axis have values of their own."""
+
+_MOST_TYPES = 2
+"""So many combinations of operand types are tested with attributes that are not the default."""
+
+_MOST_ON_AN_AXIS, _HALVES = 100, 200
+
+_NUMBERS = (-1.5, 2.25, 0.75)
+"""What attributes that are numbers are, in their order."""
+
+
+def value_cases(
+    schema: ElementwiseSchema, element_type: ElementType, context: Context, count: int, seed: int
+) -> Iterator[Case]:
+    """The cases of an operator version and a type T, of ``count`` random values each."""
+    for attributes, has_all in _attribute_sets(schema):
+        operation = schema.bind(dict(attributes))
+        counts = {len(schema.operands) if has_all else schema.required_operands}
+        if has_all and schema.required_operands < len(schema.operands):
+            counts.add(schema.required_operands)
+        for number in sorted(counts):
+            every = _types(operation, number, element_type)
+            for types in every if has_all and not attributes else every[:_MOST_TYPES]:
+                for more, operands in _operands(operation, types, count, seed):
+                    yield Case(schema, (*attributes, *more), operands, context)
+
+
+def _attribute_sets(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, bool]]:
+    """Each value of each attribute once, and whether operands that may be left out are there."""
+    numbers = iter(_NUMBERS)
+    required = [each for each in schema.attributes if each.required]
+    values = [_choices(each) or (next(numbers),) for each in required]
+    for chosen in product(*values):
+        base = tuple(zip((each.name for each in required), chosen, strict=True))
+        yield base, True
+        optional = [each for each in schema.attributes if not each.required and each.name not in _OF_SHAPES]
+        for attribute in optional:
+            others = [each for each in _choices(attribute) if each != attribute.default]
+            yield from (((*base, (attribute.name, each)), attribute.kind != "element type") for each in others)
+        floats = [each.name for each in optional if each.kind == "float"]
+        if floats:
+            yield (*base, *zip(floats, _NUMBERS, strict=False)), True
+
+
+_OF_SHAPES = ("auto_broadcast", "axis", "broadcast", "block_size", "consumed_inputs")
+
+
+def _choices(attribute: Attribute) -> Sequence[object]:
+    """The values of an attribute as a file states them, if they can be listed."""
+    if attribute.kind == "boolean":
+        return (False, True)
+    return [each.name if isinstance(each, ElementType) else each for each in attribute.choices]
+
+
+def _types(operation: Operation, count: int, element_type: ElementType) -> list[tuple[ElementType, ...]]:
+    """The types of operands: each type that an operand may have at least once."""
+    computation = operation.computation(count)
+    others = computation.other_types or (None,) * count
+    allowed = [each or (element_type,) for each in others]
+    longest = max(map(len, allowed))
+    lists = dict.fromkeys(tuple(each[turn % len(each)] for each in allowed) for turn in range(longest))
+    return [types for types in lists if _is_allowed(operation, types)]
+
+
+def _is_allowed(operation: Operation, types: tuple[ElementType, ...]) -> bool:
+    try:
+        operation.computation(len(types)).check_types(types)
+    except EltwiseError:
+        return False
+    return True
+
+
+def _operands(
+    operation: Operation, types: tuple[ElementType, ...], count: int, seed: int
+) -> Iterator[tuple[Attributes, tuple[np.ndarray, ...]]]:
+    """Operands of these types, with the attributes that their shapes need."""
+    computation, schema = operation.computation(len(types)), operation.schema
+    assert isinstance(schema, ElementwiseSchema)
+    element_type = computation.check_types(types)
+    assert element_type is not None
+    parameters = dict(computation.typed(element_type, types).steps[-1].parameters)
+    generator = np.random.default_rng(seed)
+    pools = [
+        values[is_defined(operation.function, index, values, parameters)]
+        for index, values in enumerate(_pool(each, count, seed + index) for index, each in enumerate(types))
+    ]
+    if any(not pool.size for pool in pools):
+        return
+    if schema.broadcasting == "axis":
+        yield from _on_an_axis(schema, pools, generator, operation.function, parameters)
+        return
+    if len(pools) == 1:
+        yield (), (pools[0],)
+        yield (), (pools[0][:6].reshape(1, -1, 2),)
+        return
+    if schema.keeps_shape:
+        for _turn in range(_MOST_SCALARS):
+            yield (), (pools[0], *(np.asarray(generator.choice(pool)) for pool in pools[1:]))
+        return
+    size = max(count, *(pool.size for pool in pools))
+    drawn = [generator.choice(pool, size) for pool in pools]
+    yield (), tuple(drawn)
+    if schema.broadcasting in ("numpy", "auto_broadcast"):
+        hard = [pool[:_ORDINARY] for pool in pools]
+        shapes = [(-1, 1), (1, -1)]
+        spread = [each.reshape(shape) for each, shape in zip(hard, shapes, strict=False)]
+        yield (), (*spread, *(each[0].reshape(()) for each in hard[2:]))
+
+
+def _on_an_axis(
+    schema: ElementwiseSchema,
+    pools: Sequence[np.ndarray],
+    generator: np.random.Generator,
+    function: str,
+    parameters: Mapping[str, object],
+) -> Iterator[tuple[Attributes, tuple[np.ndarray, ...]]]:
+    """Scales and the like as scalars, and one for each index of an axis."""
+    x, *others = pools
+    rows = [generator.choice(pool, _MOST_INDICES) for pool in others]
+    rows[0][: _MOST_INDICES // 2] = 2.0 ** -np.arange(_MOST_INDICES // 2)  # With these halves are exact.
+    for turn in range(_MOST_SCALARS):
+        scalars = [row[-turn] for row in rows]
+        operands = (_with_halves(x, scalars[0], generator), *(np.asarray(each) for each in scalars))
+        yield (), (operands[0][is_defined(function, 0, operands[0], parameters)], *operands[1:])
+    has_axis = "axis" in schema.attribute_names
+    if not has_axis and schema.axis < 0:
+        return
+    x = np.stack([_with_halves(x[:_MOST_ON_AN_AXIS], scale, generator) for scale in rows[0]], axis=1)
+    x = x[is_defined(function, 0, x, parameters).all(axis=1)]
+    yield (), (np.ascontiguousarray(x), *rows)
+    if has_axis:
+        yield (("axis", 0),), (np.ascontiguousarray(x.T), *rows)
+
+
+def _with_halves(x: np.ndarray, scale: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """The values, and odd multiples of half a scale with their neighbours, which show how quotients are rounded."""
+    if x.dtype.kind in "iub" or x.dtype.name.startswith(("int", "uint")):
+        return x
+    with np.errstate(all="ignore"):
+        halves = (generator.integers(-300, 300, _HALVES) + 0.5) * float(scale)
+        near = halves.astype(x.dtype)
+    bits = near.view(f"u{x.itemsize}") + generator.integers(-1, 2, _HALVES).astype(f"u{x.itemsize}")
+    return np.concatenate([x, bits.astype(f"u{x.itemsize}").view(x.dtype)])
+
+
+@cache
+def _pool(element_type: ElementType, count: int, seed: int) -> np.ndarray:
+    """Hard values first, then ordinary ones and random bits."""
+    if not element_type.is_numeric:
+        return array_of(element_type, (0, 1))
+    ordinary = hard_values.ordinary(element_type, _ORDINARY, seed)
+    digits = hard_values.of_all_digits(element_type, count // 2, seed)
+    drawn = hard_values.random_bits(element_type, count // 2, seed)
+    return np.concatenate([hard_values.hard_values(element_type), ordinary, digits, drawn])

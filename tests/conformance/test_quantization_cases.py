@@ -1,0 +1,66 @@
+"""Operators beyond arithmetic in conformance: planted faults get their names; functions without stated bits none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eltwise.conformance.compare import References
+from eltwise.conformance.run import RunSettings, Selection, run_tests, select
+from eltwise.conformance.suite import cases_of, variants
+from eltwise.core.errors import UnsupportedError
+from eltwise.ops.schema import is_arithmetic
+from eltwise.runtimes import find
+
+PLANTED = Path(__file__).parent.parent / "support" / "planted.py"
+
+
+@pytest.mark.parametrize(
+    ("function", "slug"),
+    {
+        "quantizing_by_reciprocal": "multiplied_by_reciprocal",
+        "quantizing_in_float32": "quotient_rounded_to_float32",
+        "quantizing_halves_up": "half_up",
+        "quantizing_away": "half_away_from_zero",
+        "adding_the_zero_point_first": "zero_point_added_first",
+        "saturating_before_the_zero_point": "saturated_before_zero_point",
+        "exchanging_the_sign_of_the_type": "sign_of_type_exchanged",
+        "subtracting_products": "products_subtracted",
+    }.items(),
+)
+def test_a_planted_fault_of_quantization_gets_its_name(function: str, slug: str) -> None:
+    operator = "DequantizeLinear-13" if slug == "products_subtracted" else "QuantizeLinear-13"
+    types = ("int8", "uint8") if slug == "products_subtracted" else ("float32",)
+    selection = Selection((find(f"{PLANTED}:{function}"),), (operator,), types)
+    tests = run_tests(selection, RunSettings("quick"), lambda *_: None).tests
+    assert {test.faults for test in tests} == {(slug,)}, [test.message for test in tests]
+
+
+def test_eltwise_gives_the_stated_bits() -> None:
+    """One version of each operator, with all types and attributes."""
+    names = {
+        f"{each.schema.domain}.{each.schema.name}": str(each.schema)
+        for each in variants()
+        if not is_arithmetic(each.schema)
+    }
+    selection = Selection((find("eltwise"),), tuple(names.values()), sources=("call",))
+    tests = run_tests(selection, RunSettings("quick"), lambda *_: None).tests
+    assert {name.split("/")[1] for name in (test.key for test in tests)} == {*names.values()}
+    assert not [(test.key, test.message) for test in tests if test.outcome != "ok"]
+
+
+def test_every_case_beyond_arithmetic_has_a_result() -> None:
+    """None is refused, and each type that an operand may have is met."""
+    references = References()
+    for variant in (each for each in variants() if not is_arithmetic(each.schema)):
+        if variant.schema.last is None and variant.element_type.bits <= 16:
+            cases = cases_of(variant, "static", "quick", 0, True)
+            assert cases, variant
+            assert all(references.of(case) is not None for case in cases[:2]), variant
+
+
+@pytest.mark.parametrize("name", ["Exp-13", "Sum-13", "openvino.Gelu-7", "Pow-15"])
+def test_functions_without_stated_bits_are_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="eltwise accuracy"):
+        select((), (name,), (), (), ())
