@@ -35,7 +35,7 @@ from eltwise.ops import arithmetic, registry
 from eltwise.ops.expression import expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import hard_values
-from support.operands import expression
+from support.operands import NUMBERS, expression
 
 FUNCTIONS = {schema.function: schema for schema in registry.ELEMENTWISE} | {"divide": registry.find("Div-14")}
 ARITHMETIC = {primitive.name for primitive in (*arithmetic.ARITHMETIC, *arithmetic.COMPARISONS)}
@@ -234,6 +234,19 @@ def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
             assert operation.predict(fault, operands).size == operands[0].size
 
 
-def test_what_the_catalog_does_not_compute_has_no_faults() -> None:
-    for name in PRIMITIVES.keys() - ARITHMETIC - {"quantize", "dequantize"}:
-        assert not faults_of(Operation(expression(PRIMITIVES[name]), FLOAT32))
+def test_other_primitives_have_the_exact_values_or_no_faults(seed: int) -> None:
+    for primitive in (PRIMITIVES[name] for name in PRIMITIVES.keys() - ARITHMETIC - {"quantize", "dequantize"}):
+        parameters = {name: NUMBERS[name] for name in primitive.parameters}
+        for element_type in (each for each in (FLOAT32, BFLOAT16, INT8, INT64) if each.kind in primitive.kinds):
+            operation = Operation(expression(primitive), element_type)
+            if not operation.is_computed:
+                assert not faults_of(operation)
+                continue
+            numbers = iter(operands_of(Operation(expression_of("subtract"), element_type), seed))
+            operands = [next(numbers) if kind == "T" else None for kind in primitive.operands]
+            size = next(each.size for each in operands if each is not None)
+            arrays = [np.arange(size) % 3 > 0 if each is None else each for each in operands]
+            arrays = [each[arrays[-1] != 0] for each in arrays] if primitive.divides else arrays
+            exact = oracle.evaluate(primitive.name, *arrays, rule="none", parameters=parameters)
+            got = operation.predict(AS_SPECIFIED, operation.values(arrays))
+            assert (got == patterns_of(exact, operation.result_type)).all(), (primitive.name, element_type)

@@ -68,6 +68,25 @@ def of_quantization(operation: Operation) -> Iterator[Fault]:
         if singles:
             yield singles[0] if len(singles) == 1 else combined(singles)
 
+    if target.is_integer:
+        text = "x is scaled and shifted in float32 by what the real numbers of the least and the greatest level give"
+        compute = partial(_of_limits, target)
+        yield Fault("scaled_by_limits", "multiplied_by_reciprocal", text, compute=compute)
+
+
+def _of_limits(
+    target: ElementType, _steps: StepPolicy, x: Values, scale: Values, zero_point: Values | None = None
+) -> Values:
+    """As a FakeQuantize computes it whose limits are those numbers."""
+    factors, zero = double(scale), np.zeros(()) if zero_point is None else double(zero_point)
+    low, high = (rounded(odd_rounding.product(limit - zero, factors), FLOAT32) for limit in target.limits)
+    levels = np.full(low.shape, float(target.limits[1] - target.limits[0]))
+    by = rounded(odd_rounding.quotient(levels, rounded(high - low, FLOAT32)), FLOAT32)
+    shift = rounded(-low * by, FLOAT32)
+    scaled = rounded(odd_rounding.product(rounded(double(x), FLOAT32), by), FLOAT32)
+    result = np.rint(rounded(odd_rounding.total(scaled, shift), FLOAT32))
+    return _whole(clamped(result + target.limits[0], *target.limits))
+
 
 def _computed(parts: _Parts, _steps: StepPolicy, x: Values, scale: Values, zero_point: Values | None = None) -> Values:
     zero = np.zeros(()) if zero_point is None else double(zero_point)
