@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of
-from eltwise.kernels.precision import DOUBLE
+from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.rounding_tests import odd
 from eltwise.kernels.vectors import Vector, narrowed
 from eltwise.ops.expression import Step
 
 _MOST_LEVELS = 2.0**20
+_MOST_LEVELS_IN_SINGLE = 2.0**18
 """Larger quotients give a limit of every type of at most 16 bits, whatever the zero point is."""
 
 
@@ -45,6 +46,12 @@ def write_conversion(
         return _cast(code, lanes, of_operands[0], to, operands[0])
     if step.primitive == "dequantize" and to is FLOAT32 and of_operands[0].bits <= 16:
         return _dequantized_in_single(code, lanes, of_operands[0], operands)
+    if (
+        step.primitive == "quantize"
+        and code.has_fused
+        and all(computed_in(each) == "float" for each in of_operands[:2])
+    ):
+        return _quantized_in_single(code, lanes, to, of_operands, operands)
     values = [as_double(code, lanes, *each) for each in zip(of_operands, operands, strict=True)]
     if step.primitive == "dequantize":
         x, scale, *zero_point = values
@@ -71,8 +78,37 @@ def _quantized(to: ElementType, x: Vector, scale: Vector, zero_point: Vector | N
     levels = x / scale
     levels = levels.where("oeq", levels, levels, 0.0)
     levels = _between(levels, -_MOST_LEVELS, _MOST_LEVELS) + DOUBLE.shift - DOUBLE.shift
-    levels = _between(levels if zero_point is None else levels + zero_point, *map(float, to.limits))
-    code, lanes = x.code, x.lanes
+    return _level(to, levels if zero_point is None else levels + zero_point)
+
+
+def _quantized_in_single(
+    code: Instructions, lanes: int, to: ElementType, types: Sequence[ElementType], operands: Sequence[str]
+) -> str:
+    """The same of floats of at most 32 bits: the level n of the rounded quotient is right, or one away from it.
+
+    If the real quotient is a half it is a float32, and n is the even one. Else n is right where what is left of x,
+    x - n * scale, is smaller than half the scale; it has the sign of the step to the right one otherwise. A fused
+    product gives it exactly, since it is a float32: where x has a smaller last digit than the scale, n is 0 or x and
+    the scale are within a factor of 2 (Sterbenz); else it is a multiple of the scale's last digit, and less than the
+    scale. Quotients beyond 2**18 need not be right, since they give limits.
+    """
+    x, scale = (Vector(code, lanes, value, SINGLE) for value in operands[:2])
+    ratio = x / scale
+    ratio = _between(ratio.where("oeq", ratio, ratio, 0.0), -_MOST_LEVELS_IN_SINGLE, _MOST_LEVELS_IN_SINGLE)
+    level = ratio + SINGLE.shift - SINGLE.shift
+    left, one = (-level).fused(scale, x), x.constant(1.0)
+    is_beyond = abs(left + left).flags("ogt", abs(scale))
+    moved = level + (one.signed_as(left) * one.signed_as(scale)).chosen(is_beyond, 0.0)
+    if len(operands) > 2:
+        convert = "sitofp" if types[2].kind == "signed" else "uitofp"
+        before = of(lanes, computed_in(types[2]))
+        moved = moved + Vector(code, lanes, code.let(f"{convert} {before} {operands[2]} to {moved.type}"), SINGLE)
+    return _level(to, moved)
+
+
+def _level(to: ElementType, levels: Vector) -> str:
+    """Whole floats as an integer type, within its limits."""
+    levels, code, lanes = _between(levels, *map(float, to.limits)), levels.code, levels.lanes
     whole = code.let(f"fptosi {levels.type} {levels.name} to {of(lanes, 'i32')}")
     return code.let(f"trunc {of(lanes, 'i32')} {whole} to {of(lanes, computed_in(to))}")
 
