@@ -12,11 +12,12 @@ from onnx import helper
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import FLOAT16, FLOAT32, INT8, UINT8, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT16, FLOAT32, INT8, UINT8, UINT16, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.fusion import Group, grouped
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
+from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import ordinary
 from support.onnx_models import model, node, value
@@ -181,3 +182,25 @@ def test_quantizers_and_casts_are_fused_with_what_is_between_them(seed: int) -> 
     half = oracle.evaluate("cast", real, rule="none", parameters={"to": FLOAT16})
     single = oracle.evaluate("cast", half, rule="none", parameters={"to": FLOAT32})
     assert oracle.same_bits(loaded.run(arrays)["y"], oracle.evaluate("quantize", single, *full, rule="none"))
+
+
+def test_halves_and_their_neighbours_have_the_level_of_the_real_quotient(seed: int) -> None:
+    """Scales of every size and sign; the exact quotients of float64 decide, which the oracle confirms for some."""
+    generator, size = np.random.default_rng(seed), 1 << 18
+    for element_type, span in ((INT8, 300), (UINT8, 300), (UINT16, 70000)):
+        bits = generator.integers(0, 1 << 32, size, np.uint32)
+        scale = (
+            np.where(np.arange(size) % 2 == 0, bits, bits % (1 << 24) + (120 << 23)).astype(np.uint32).view(np.float32)
+        )
+        scale = np.where(np.isnan(scale), np.float32(0.125), scale)
+        zero = generator.integers(0, element_type.limits[1], size).astype(element_type.storage)
+        with np.errstate(all="ignore"):
+            halves = (generator.integers(-span, span, size) * 0.5 * scale.astype(np.float64)).astype(np.float32)
+        x = (halves.view(np.int32) + generator.integers(-2, 3, size, np.int32)).view(np.float32)
+        operands = (x, scale, zero)
+        result = eltwise.operator("QuantizeLinear-25", axis=0)(*operands)
+        parameters = {"to": element_type, "saturate": True, "precision": None}
+        right = PRIMITIVES["quantize"].numpy_function(FLOAT32)(*operands, **parameters)
+        assert oracle.same_bits(result, right), oracle.differences(result, right)[:3]
+        some = [each[:2000] for each in operands]
+        assert oracle.same_bits(right[:2000], oracle.evaluate("quantize", *some, rule="none", parameters=parameters))

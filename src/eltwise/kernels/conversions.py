@@ -16,7 +16,6 @@ from eltwise.kernels.vectors import Vector, narrowed
 from eltwise.ops.expression import Step
 
 _MOST_LEVELS = 2.0**20
-_MOST_LEVELS_IN_SINGLE = 2.0**18
 """Larger quotients give a limit of every type of at most 16 bits, whatever the zero point is."""
 
 
@@ -90,15 +89,14 @@ def _quantized_in_single(
     x - n * scale, is smaller than half the scale; it has the sign of the step to the right one otherwise. A fused
     product gives it exactly, since it is a float32: where x has a smaller last digit than the scale, n is 0 or x and
     the scale are within a factor of 2 (Sterbenz); else it is a multiple of the scale's last digit, and less than the
-    scale. Quotients beyond 2**18 need not be right, since they give limits.
+    scale. Quotients beyond 2**18 need not be right, since they give limits of every type of at most 16 bits.
     """
     x, scale = (Vector(code, lanes, value, SINGLE) for value in operands[:2])
     ratio = x / scale
-    ratio = _between(ratio.where("oeq", ratio, ratio, 0.0), -_MOST_LEVELS_IN_SINGLE, _MOST_LEVELS_IN_SINGLE)
-    level = ratio + SINGLE.shift - SINGLE.shift
-    left, one = (-level).fused(scale, x), x.constant(1.0)
+    level = ratio.where("oeq", ratio, ratio, 0.0).to_integer()
+    left = (-level).fused(scale, x)
     is_beyond = abs(left + left).flags("ogt", abs(scale))
-    moved = level + (one.signed_as(left) * one.signed_as(scale)).chosen(is_beyond, 0.0)
+    moved = (level + x.constant(1.0).signed_as(scale).signed_by(left)).chosen(is_beyond, level)
     if len(operands) > 2:
         convert = "sitofp" if types[2].kind == "signed" else "uitofp"
         before = of(lanes, computed_in(types[2]))

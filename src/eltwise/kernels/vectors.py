@@ -123,6 +123,16 @@ class Vector:
         """The magnitudes with the signs of others."""
         return self._intrinsic("copysign", self, other)
 
+    def signed_by(self, other: Vector) -> Vector:
+        """The numbers, with the other sign where those of others are negative."""
+        sign = self._integers(self.precision.bits(-0.0))
+        negative = self.code.let(f"and {self._bits} {other.in_bits()}, {sign}")
+        return self.of_bits(self.code.let(f"xor {self._bits} {self.in_bits()}, {negative}"))
+
+    def to_integer(self) -> Vector:
+        """The nearest integers, ties to even."""
+        return self._intrinsic("roundeven", self)
+
     def where(self, comparison: str, limit: Number, one: Number, other: Number) -> Vector:
         """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
         return self._named(self._lifted(one)).chosen(self.flags(comparison, limit), other)
