@@ -5,12 +5,16 @@ So it lies on the right side of every number with fewer digits, and a later roun
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
 
-_SPLIT = 2.0**27 + 1
+
+N = TypeVar("N", bound=Any)
+"""Float64 that Python's operators compute with: arrays, or values of LLVM."""
 
 
 def double(array: npt.ArrayLike) -> Doubles:
@@ -25,14 +29,21 @@ def odd(value: Doubles, lost: Doubles) -> Doubles:
     return np.where(is_even & (lost != 0) & np.isfinite(value) & np.isfinite(lost), neighbour, value)
 
 
-def two_product(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+def two_product(a: N, b: N) -> tuple[N, N]:
     """The nearest float64 of products, and exactly what that loses (Dekker)."""
     product = a * b
-    (c, d), (e, f) = ((upper, each - upper) for each in (a, b) for upper in [_SPLIT * each - (_SPLIT * each - each)])
+    (c, d), (e, f) = _halves(a), _halves(b)
     return product, d * f - (((product - c * e) - d * e) - c * f)
 
 
-def two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+def _halves(x: N) -> tuple[N, N]:
+    """The upper and the lower digits."""
+    shifted = x * (2.0**27 + 1)
+    upper = shifted - (shifted - x)
+    return upper, x - upper
+
+
+def two_sum(a: N, b: N) -> tuple[N, N]:
     """The nearest float64 of sums, and exactly what that loses (Knuth)."""
     total = a + b
     part = total - a

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
+from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.double_arithmetic import Divisor, divided
 from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
-from eltwise.kernels.vectors import Vector, two_sum
+from eltwise.kernels.vectors import Vector
 from eltwise.ops import primitives
 
 _INFINITY = "0x7FF0000000000000"

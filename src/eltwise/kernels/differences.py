@@ -12,6 +12,7 @@ tolerance: the absolute and the relative one as float64, and the least distance 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from eltwise.core.dtypes import ElementType
@@ -222,7 +223,7 @@ class _Kernel(Lanes):
         allowed = let(f"fadd {wide} {self.atol}, {let(f'fmul {wide} {self.rtol}, {self._size(a)}')}")
         is_near = let(f"fcmp ole {wide} {gap}, {allowed}")
         is_next = let(f"icmp ult {self.distances} {distance}, {self.too_far}")
-        is_finite = let(f"fcmp olt {wide} {gap}, splat (double 0x7FF0000000000000)")
+        is_finite = let(f"fcmp olt {wide} {gap}, {constant(LANES, 'double', math.inf)}")
         is_within = self.both(let(f"or {FLAGS} {is_near}, {is_next}"), is_finite)
         outside = self.both(self.inverse(is_within), measures["measured"])
         return let(f"or {FLAGS} {outside}, {measures['alone']}")

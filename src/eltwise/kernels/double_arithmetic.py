@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import constant, of
-from eltwise.kernels.vectors import Vector, two_sum
+from eltwise.kernels.vectors import Vector
 
 _UPPER_BITS = -1 << 27
 """The bits of a float64 that leave 26 digits, so that products with numbers of as many are exact."""

@@ -12,12 +12,13 @@ from dataclasses import replace
 from math import inf
 
 from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.accumulators import Accumulator
 from eltwise.kernels.double_arithmetic import Divisor, divided
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.precision import SINGLE
-from eltwise.kernels.vectors import Vector, two_sum, widened
+from eltwise.kernels.vectors import Vector, widened
 
 _NAN_BITS = 0x7FF8000000000000
 _LEAST, _MOST = 2.0**-900, 2.0**1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
@@ -37,7 +38,7 @@ class Lanes:
         self.distance = "i64" if self.bits == 64 else "i32"
         self.work = "float" if self.is_float and self.bits < 64 else "double"
         self.distances, self.works = of(LANES, self.distance), of(LANES, self.work)
-        self.infinity = f"splat ({self.work} 0x7FF0000000000000)"
+        self.infinity = constant(LANES, self.work, math.inf)
 
     def any(self, flags: str) -> str:
         """An i1: whether any lane of some flags is set."""

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
+from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels import coefficients
 from eltwise.kernels.precision import PAIR, Precision
-from eltwise.kernels.vectors import F, two_sum
+from eltwise.kernels.vectors import F
 
 
 def _fast_sum(large: F, small: F) -> tuple[F, F]:

@@ -10,9 +10,9 @@ from functools import cache
 from typing import TypeVar
 
 from eltwise.kernels import estimates
-from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.instructions import Instructions, constant
 from eltwise.kernels.soft_floats import DIGITS, NEAR, TABLE_DIGITS, ZERO, Soft, two_by_pi
-from eltwise.kernels.vectors import Vector, literal
+from eltwise.kernels.vectors import Vector
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class SoftName:
 
     def where_below(self, limit: float, one: SoftName, other: SoftName) -> SoftName:
         """``one`` where this number is below a limit, else ``other``."""
-        flag = self.code.let(f"fcmp olt double {self.estimate().name}, {literal(limit)}")
+        flag = self.code.let(f"fcmp olt double {self.estimate().name}, {constant(1, 'double', limit)}")
         return self._chosen(flag, one, other)
 
     def either(self, limit: float, below: Callable[[], SoftName], otherwise: Callable[[], SoftName]) -> SoftName:
         """What one of two functions gives: the first one where this number is below a limit."""
-        flag = self.code.let(f"fcmp olt double {self.estimate().name}, {literal(limit)}")
+        flag = self.code.let(f"fcmp olt double {self.estimate().name}, {constant(1, 'double', limit)}")
         values = [("i64", "0"), ("i256", "0")]
         for condition, function in ((flag, below), (self.code.let(f"xor i1 {flag}, true"), otherwise)):
             names = self.code.choose(condition, values, lambda call=function: call().names)  # type: ignore[misc]

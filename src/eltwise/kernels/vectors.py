@@ -8,26 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from struct import pack
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from eltwise.core.odd_rounding import two_product
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.instructions import Instructions, constant, of
 from eltwise.kernels.precision import DOUBLE, SINGLE, Precision
 
 Number: TypeAlias = "Vector | float"
-
-
-def literal(value: float) -> str:
-    """A float64 as LLVM writes it.
-
-    >>> literal(1.0)
-    '0x3FF0000000000000'
-    """
-    return f"0x{pack('>d', value).hex().upper()}"
 
 
 @dataclass(frozen=True)
@@ -51,8 +42,8 @@ class Vector:
     def constant(self, value: float) -> Vector:
         """A number in every lane."""
         with np.errstate(over="ignore"):
-            text = literal(float(np.float32(value)) if self.precision is SINGLE else value)
-        return self._named(f"splat ({self.precision.scalar} {text})" if self.lanes > 1 else text)
+            rounded = float(np.float32(value)) if self.precision is SINGLE else value
+        return self._named(constant(self.lanes, self.precision.scalar, rounded))
 
     def real(self, high: float, _low: float) -> Vector:
         """A constant that is a sum of two float64."""
@@ -111,7 +102,7 @@ class Vector:
     def product(self, other: Vector) -> tuple[Vector, Vector]:
         """Float64 products, and exactly what their rounding lost."""
         if not self.code.has_fused:
-            return exact_product(self, other)
+            return two_product(self, other)
         product = self * other
         return product, self._intrinsic("fma", self, other, -product)
 
@@ -173,7 +164,7 @@ class Vector:
         return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift
 
     def _integers(self, value: int) -> str:
-        return f"splat ({self.precision.integer} {value})" if self.lanes > 1 else str(value)
+        return constant(self.lanes, self.precision.integer, value)
 
 
 _COMPARISONS: dict[str, Callable[..., npt.NDArray[np.bool_]]] = {
@@ -236,7 +227,7 @@ class Array:
 
     def product(self, other: Array) -> tuple[Array, Array]:
         """Products, and exactly what their rounding lost."""
-        return exact_product(self, other)
+        return two_product(self, other)
 
     def sqrt(self) -> Array:
         """The square roots."""
@@ -279,27 +270,6 @@ def _values(operand: Array | float) -> npt.NDArray[np.float64] | float:
 
 F = TypeVar("F", Vector, Array)
 """Vectors in LLVM or in NumPy."""
-
-
-def exact_product(one: F, other: F) -> tuple[F, F]:
-    """The products of float64, and exactly what their rounding lost (Dekker)."""
-    product = one * other
-    (a, b), (c, d) = _halves(one), _halves(other)
-    return product, b * d - (((product - a * c) - b * c) - a * d)
-
-
-def two_sum(one: F, other: F) -> tuple[F, F]:
-    """The sum of two float64, and exactly what its rounding lost (Knuth)."""
-    total = one + other
-    part = total - one
-    return total, (one - (total - part)) + (other - part)
-
-
-def _halves(x: F) -> tuple[F, F]:
-    """The upper and the lower digits of float64."""
-    shifted = x * (2.0**27 + 1)
-    upper = shifted - (shifted - x)
-    return upper, x - upper
 
 
 def narrowed(value: Vector) -> Vector:

@@ -1,7 +1,7 @@
-"""What every page has in common: one skeleton, one style, one way to escape. A page asks the network for nothing.
+"""What every page has in common: one skeleton, one style, one script, one way to escape.
 
-The style is in ``assets/base.css``; a page may add a sheet and a script of its own. All rules are nested below the
-class ``eltwise``, so that the same style serves a part of a notebook and leaves the rest of it alone.
+A page asks the network for nothing. The style is in ``assets/base.css``; all rules are nested below the class
+``eltwise``, so that it serves a part of a notebook and leaves the rest of it alone.
 """
 
 from __future__ import annotations
@@ -31,37 +31,31 @@ _PAGE = Template("""<!doctype html>
 <style>$style</style>
 </head>
 <body class="eltwise">
-$content$script
+<main>
+$content
+</main>
+<script>$script</script>
 </body>
 </html>
 """)
 
 
-def document(title: str, content: str, *, sheets: tuple[str, ...] = (), scripts: tuple[str, ...] = ()) -> str:
-    """Make a page.
-
-    Args:
-        title: its title, as text.
-        content: what its body holds, as HTML.
-        sheets: the assets with its own style.
-        scripts: the assets with its own scripts; no other script may run in it.
-    """
-    style = _style(sheets)
-    script = '"use strict";\n' + "\n".join(map(asset, scripts)) if scripts else ""
-    allowed = f"script-src 'sha256-{_hash(script)}'; " if script else ""
+def document(title: str, content: str) -> str:
+    """Make a page of its title, as text, and what it holds, as HTML."""
+    style, script = _style(), asset("filter.js")
     return _PAGE.substitute(
-        policy=f"default-src 'none'; style-src 'sha256-{_hash(style)}'; {allowed}img-src data:; "
-        "base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; style-src 'sha256-{_hash(style)}'; script-src 'sha256-{_hash(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
         title=text(title),
         style=style,
         content=content,
-        script=f"\n<script>{script}</script>" if script else "",
+        script=script,
     )
 
 
 def part(content: str) -> str:
     """Make a part of another page, such as a notebook, with its style."""
-    return f'<div class="eltwise"><style>{_style(())}</style>{content}</div>'
+    return f'<div class="eltwise"><style>{_style()}</style>{content}</div>'
 
 
 def asset(name: str) -> str:
@@ -69,21 +63,27 @@ def asset(name: str) -> str:
     return (package_files("eltwise.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _style(sheets: tuple[str, ...]) -> str:
-    return f".eltwise {{\n{''.join(map(asset, ('base.css', *sheets)))}}}\n"
+def _style() -> str:
+    return f".eltwise {{\n{asset('base.css')}}}\n"
 
 
 def _hash(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
+class Html(str):
+    """A text whose markup is meant."""
+
+    __slots__ = ()
+
+
 def text(value: object) -> str:
-    r"""A text as HTML in which nothing is markup, on one line.
+    r"""A text as HTML in which nothing is markup but that of ``Html``, on one line.
 
     >>> text("<b>\t")
     '&lt;b&gt;\\t'
     """
-    return escape(on_one_line(str(value)))
+    return value if isinstance(value, Html) else escape(on_one_line(str(value)))
 
 
 def head(title: str, sentences: Iterable[str], known: Iterable[tuple[str, object]]) -> str:
@@ -143,10 +143,20 @@ def more(count: int) -> str:
     return f'<p class="soft">... and {left:,} more</p>' if left > 0 else ""
 
 
-def fold(summary: str, content: str, *, is_open: bool = False, kind: str = "") -> str:
-    """A part that opens and closes; both texts are HTML. With a kind it is a record that a filter may hide."""
-    opened = (f' class="record" data-kind="{kind}"' if kind else "") + (" open" if is_open else "")
-    return f'<details{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'
+def fold(summary: str, content: str, *, is_open: bool = False, kind: str = "", name: str = "") -> str:
+    """A part that opens and closes.
+
+    Args:
+        summary: what is always shown, as HTML.
+        content: the rest, as HTML.
+        is_open: whether it is open at first.
+        kind: of a record, which a filter may hide.
+        name: what an address calls it.
+    """
+    named = f' id="{text(name)}"' if name else ""
+    record = f' class="record" data-kind="{kind}"' if kind else ""
+    opened = " open" if is_open else ""
+    return f'<details{named}{record}{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'
 
 
 class Written(BaseReport[RecordT]):
@@ -157,8 +167,7 @@ class Written(BaseReport[RecordT]):
         raise NotImplementedError
 
     def _page(self) -> str:
-        title, content = self.page_content()
-        return document(title, f"<main>\n{content}\n</main>", scripts=("filter.js",))
+        return document(*self.page_content())
 
     def _repr_html_(self) -> str:
         """For notebooks."""

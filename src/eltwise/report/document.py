@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
-from eltwise.conformance.results import OUTCOMES, Results, TestResult
+from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.core.errors import named
 from eltwise.report import legend
 from eltwise.report.findings import RuntimeFinding, findings
@@ -47,7 +47,7 @@ def document(results: Results, source: str = "results.json") -> str:
         "## Matrix",
         _MATRIX,
         "\n".join(_legend()),
-        *(_matrix(op, [test for test in results.tests if test.op == op]) for op in legend.operators_of(results.tests)),
+        *_matrix(results),
         "## Findings",
         _FINDINGS if all_findings else "None.",
         *(_finding(number, finding, source) for number, finding in enumerate(all_findings, 1)),
@@ -86,22 +86,15 @@ def _legend() -> list[str]:
     return [*lines, *(f"| {legend.SIGNS[name].mark} | {name} | {legend.SIGNS[name].meaning} |" for name in OUTCOMES)]
 
 
-def _matrix(op: str, tests: list[TestResult]) -> str:
-    """Runtimes down, element types across."""
-    types = legend.types_of(tests)
-    lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
-    for runtime in legend.runtimes_of(tests):
-        of_runtime = [test for test in tests if test.runtime == runtime]
-        marks = [_mark([test for test in of_runtime if test.dtype == name]) for name in types]
-        lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
-    return "\n".join(lines)
-
-
-def _mark(tests: list[TestResult]) -> str:
-    if not tests:
-        return ""
-    mark = legend.SIGNS[legend.worst(tests)].mark
-    return mark if len({test.outcome for test in tests}) == 1 else f"{mark}\\*"
+def _matrix(results: Results) -> Iterator[str]:
+    """For each operator version runtimes down, element types across."""
+    for op, by_runtime in legend.matrix(results.tests).items():
+        types = legend.types_of(test for test in results.tests if test.op == op)
+        lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
+        for runtime, by_type in by_runtime.items():
+            marks = [_text(legend.mark(by_type[name])) if name in by_type else "" for name in types]
+            lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
+        yield "\n".join(lines)
 
 
 def _finding(number: int, finding: RuntimeFinding, source: str) -> str:

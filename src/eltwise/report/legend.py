@@ -35,6 +35,19 @@ def worst(tests: Iterable[TestResult]) -> Outcome:
     return max((test.outcome for test in tests), key=OUTCOMES.index)
 
 
+def mark(tests: Sequence[TestResult]) -> str:
+    """The mark of the worst outcome of some tests, with an asterisk where they differ."""
+    return SIGNS[worst(tests)].mark + ("*" if len({test.outcome for test in tests}) > 1 else "")
+
+
+def matrix(tests: Sequence[TestResult]) -> dict[str, dict[str, dict[str, list[TestResult]]]]:
+    """The tests by operator version, in the order of the registry, then by runtime, then by element type."""
+    result: dict[str, dict[str, dict[str, list[TestResult]]]] = {op: {} for op in operators_of(tests)}
+    for test in tests:
+        result[test.op].setdefault(test.runtime, {}).setdefault(test.dtype, []).append(test)
+    return result
+
+
 def runtimes_of(tests: Iterable[TestResult]) -> dict[str, str]:
     """The runtimes with their versions, in the order of the results."""
     return {test.runtime: test.version for test in tests}

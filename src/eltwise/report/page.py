@@ -1,67 +1,117 @@
-"""The results as one HTML page: a matrix and findings, which a script draws from data in the page.
-
-The results go into it as JSON in which no tag can start or end, and the script sets every text as text.
-"""
+"""The results as one HTML page: findings, the matrix, and a record for each test that fails."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from string import Template
+import re
+import shlex
+from html import escape
+from urllib.parse import quote
 
-from eltwise.conformance.results import OUTCOMES, Results, TestResult
-from eltwise.core.fields import plain
+from eltwise.conformance.results import OUTCOMES, Example, Results, TestResult
+from eltwise.core.errors import counted
+from eltwise.core.escaping import escape_lines
 from eltwise.report import legend
-from eltwise.report.base import asset, document
-from eltwise.report.findings import findings
+from eltwise.report.base import Html, document, filters, fold, head, table, text
+from eltwise.report.findings import RuntimeFinding, findings
 
-_SCRIPTS = ("records.js", "matrix.js", "opened.js", "page.js")
+_MATRIX = """Each mark is the worst outcome of all broadcast rules and operand sources, with * where they differ; it
+leads to the first test that has it."""
 
 
 def page(results: Results, source: str = "results.json") -> str:
     """Make the page of some results; ``source`` names the results file in the commands that it shows."""
-    content = Template(asset("conformance.html")).substitute(results=_embedded(_content(results, source)))
-    return document("eltwise conformance", content, sheets=("conformance.css",), scripts=_SCRIPTS)
+    failing = [test for test in results.tests if test.outcome != "ok"]
+    all_findings = findings(results)
+    present = {test.outcome for test in results.tests}
+    parts = [
+        head(
+            "Conformance of element-wise operators", [legend.summary(results).removesuffix(".")], legend.facts(results)
+        ),
+        filters({name: name for name in OUTCOMES if name in present}),
+        _part("Findings", len(all_findings), "".join(map(_finding, all_findings)), is_open=True),
+        fold(
+            "<b>Matrix</b>", f'<div class="matrix"><p class="soft">{_MATRIX}</p>{_matrix(results)}</div>', is_open=True
+        ),
+        _part("Tests that fail", len(failing), "".join(_test(test, source) for test in failing)),
+    ]
+    return document("eltwise conformance", "\n".join(parts))
 
 
-def _embedded(value: object) -> str:
-    """JSON for a script element: without ``<`` no tag and no comment can start or end in it.
-
-    >>> "<" in _embedded("</script>")
-    False
-    """
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+def _part(title: str, count: int, content: str, *, is_open: bool = False) -> str:
+    return fold(f"<b>{title}</b> {count:,}", f"<div>{content or 'None.'}</div>", is_open=is_open)
 
 
-def _content(results: Results, source: str) -> dict[str, object]:
-    """Everything that the page's script reads."""
-    indices = {test.key: index for index, test in enumerate(results.tests)}
-    return {
-        "summary": legend.summary(results),
-        "facts": legend.facts(results),
-        "source": source,
-        "outcomes": [
-            {"name": name, "mark": legend.SIGNS[name].mark, "meaning": legend.SIGNS[name].meaning} for name in OUTCOMES
-        ],
-        "runtimes": list(legend.runtimes_of(results.tests)),
-        "ops": legend.operators_of(results.tests),
-        "dtypes": legend.types_of(results.tests),
-        "tests": [_shown(test) for test in results.tests],
-        "findings": [
-            {
-                "outcome": finding.outcome,
-                "title": finding.title,
-                "sentences": finding.sentences,
-                "tests": [indices[test.key] for test in finding.tests],
-                "example": indices[finding.example.key],
-            }
-            for finding in findings(results)
-        ],
-    }
+def _status(test: TestResult, title: str) -> str:
+    mark = legend.SIGNS[test.outcome].mark
+    return f'<span class="status {test.outcome}">{mark} {test.outcome}</span><b>{text(title)}</b>'
 
 
-def _shown(test: TestResult) -> dict[str, object]:
-    """A test result without the bits of its case, of which the page shows only the call."""
-    fields = plain(replace(test, failing=None))
+def _address(test: TestResult) -> str:
+    return f"#{quote(test.key, safe='')}"
+
+
+def _finding(finding: RuntimeFinding) -> str:
+    sentences = "".join(f"<p>{text(sentence)}</p>" for sentence in finding.sentences)
+    content = f'<div>{sentences}<a href="{_address(finding.example)}">The test that shows it best</a></div>'
+    summary = f'{_status(finding.example, finding.title)}<span class="soft">{finding.share}</span>'
+    return fold(summary, content, kind=finding.outcome)
+
+
+def _matrix(results: Results) -> str:
+    """Operator versions and runtimes down, element types across."""
+    types = legend.types_of(results.tests)
+    rows, kinds = [], []
+    for op, by_runtime in legend.matrix(results.tests).items():
+        for runtime, by_type in by_runtime.items():
+            marks = [_mark(name, by_type[name]) if name in by_type else "" for name in types]
+            rows.append((op, runtime, *marks))
+            kinds.append(legend.worst(test for tests in by_type.values() for test in tests))
+    return table(rows, ("operator", "runtime", *types), kinds)
+
+
+def _mark(type_name: str, tests: list[TestResult]) -> Html:
+    outcomes = [test.outcome for test in tests]
+    worst = legend.worst(tests)
+    tally = ", ".join(f"{name} {outcomes.count(name)}" for name in reversed(OUTCOMES) if name in outcomes)
+    mark = f'{legend.mark(tests)}<span class="hidden"> {type_name}: {tally}</span>'
+    if worst == "ok":
+        return Html(f'<span class="mark ok">{mark}</span>')
+    address = _address(tests[outcomes.index(worst)])
+    return Html(f'<a class="mark {worst}" href="{address}" title="{type_name}: {tally}">{mark}</a>')
+
+
+def _test(test: TestResult, source: str) -> str:
+    """What is known of a test that fails, and the command that shows it again."""
+    summary = (
+        f"{_status(test, f'{test.op}, {test.dtype}')}"
+        f'<span class="soft">{text(f"{test.runtime} {test.version}")}</span>'
+        f'<code>{test.broadcast}, {test.source}</code><span class="why">{text(test.explanation)}</span>'
+    )
+    wrong = f"{test.wrong:,} of {counted(test.total, 'element' if test.outcome == 'differs' else 'case')}"
+    command = f"eltwise reproduce {shlex.quote(source)} {shlex.quote(test.key)} --output case/"
     call = legend.call_of(test)
-    return {**fields, "explanation": test.explanation, **({"call": call} if call else {})}
+    rows = [("outcome", legend.SIGNS[test.outcome].meaning), ("wrong", wrong), *([("for", call)] if call else [])]
+    parts = [
+        f"<div><h3>Result</h3>{table(rows)}</div>",
+        *([_example(test.example)] if test.example else []),
+        *([f"<div><h3>Message</h3><pre>{escape(escape_lines(test.message))}</pre></div>"] if test.message else []),
+        f"<div><h3>Reproduce it with that runtime alone</h3><code>{text(command)}</code></div>",
+    ]
+    return fold(summary, "".join(parts), kind=test.outcome, name=test.key)
+
+
+def _example(example: Example) -> str:
+    """The smallest case: each number in decimal, in hexadecimal and bit by bit."""
+    rows = [(name, shown.value, shown.bits, _binary(shown.bits)) for name, shown in example.items() if shown]
+    return f'<div><h3>The smallest case that shows it</h3><div class="number">{table(rows)}</div></div>'
+
+
+def _binary(bits: str) -> str:
+    """Binary digits in bytes; empty for what is no bit pattern.
+
+    >>> _binary("0x0180")
+    '00000001 10000000'
+    """
+    if not re.fullmatch("0x[0-9a-fA-F]{1,16}", bits):
+        return ""
+    return " ".join(f"{int(byte, 16):0{4 * len(byte)}b}" for byte in re.findall("..?", bits[2:]))
