@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels import jit
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TYPES, ElementType
+from eltwise.kernels import dispatch, jit
 from eltwise.kernels.instructions import Instructions, of
-from eltwise.kernels.powers import evaluate_power, write_power
+from eltwise.kernels.powers import evaluate, evaluate_power, write_power
+from eltwise.ops.expression import expression_of
 from eltwise.oracle.hard_values import hard_values
 
 LANES = 8
@@ -28,7 +30,7 @@ def _text(element_type: ElementType, has_fused: bool) -> str:
         offset, wide_offset = (code.let(f"mul i64 {index}, {size}") for size in (bits // 8, 8))
         loaded = code.let(f"load {kind}, ptr {code.moved(bases, offset)}, align 1")
         y = code.let(f"load {of(LANES, 'double')}, ptr {code.moved(exponents, wide_offset)}, align 1")
-        value = write_power(code, element_type, LANES, code.widened(element_type, LANES, loaded), y)
+        value = write_power(code, element_type, FLOAT64, LANES, code.widened(element_type, LANES, loaded), y)
         result = code.narrowed(element_type, LANES, value)
         code.do(f"store {kind} {result}, ptr {code.moved(results, offset)}, align 1")
 
@@ -60,3 +62,22 @@ def test_powers_are_the_nearest_floats(element_type: ElementType, has_fused: boo
             case = (base, exponent, value, other)
             assert float(value) == float(other) or np.isnan([float(value), float(other)]).all(), case
             assert np.isnan(value) or np.signbit(float(value)) == np.signbit(float(other)), case
+
+
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_powers_with_whole_exponents_are_the_nearest_floats(element_type: ElementType, seed: int) -> None:
+    """Also with those that no float64 is: whether they are odd decides the sign."""
+    generator = np.random.default_rng(seed)
+    numbers = np.concatenate([SPECIAL, [-3, -1.25, 0.75, 2, 3e4, -(2.0**-14)], generator.normal(size=20)])
+    power = eltwise.operator("Pow-15")
+    for exponent_type in (each for each in TYPES if each.is_integer and each.runs and each.bits >= 8):
+        low, high = exponent_type.limits
+        exponents = [low, low + 1, high - 1, high, 0, 1, 2, 3, 5]
+        exponents += [each for each in (2**53 + 1, -7) if low <= each <= high]
+        y = np.array(exponents, exponent_type.storage)[:, np.newaxis]
+        x, y = (each.copy() for each in np.broadcast_arrays(numbers.astype(element_type.storage), y))
+        expression = expression_of("power", 2).with_types(element_type, (element_type, exponent_type))
+        assert dispatch.why_no_kernel(expression, element_type) == ""
+        expected = oracle.evaluate("power", x, y, rule="none")
+        for values in (power(x, y), evaluate(x, y)):
+            assert not oracle.differences(values, expected), exponent_type

@@ -8,6 +8,7 @@ such a number comes so near to that it can be nothing else.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import coefficients, estimates, real_formulas
+from eltwise.kernels.conversions import as_double
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
-from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.precision import SINGLE
+from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, define, of_double
@@ -126,31 +129,46 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same of exponents of any type; a whole number beyond 2^53 is even where it is even."""
+    """The same of exponents of any type; a whole number beyond 2^53 is odd where it is odd."""
     with np.errstate(all="ignore"):
         result = evaluate_power(x, y.astype(np.float64))
-    if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
-        return result
-    is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)
-    return np.where((x < x.dtype.type(0)) & is_odd, -np.abs(result), result).astype(x.dtype)
+        if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
+            return result
+        is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)
+        return np.where(is_odd, np.copysign(result, x), result)
 
 
-def write_power(code: Instructions, element_type: ElementType, lanes: int, x: str, y: str) -> str:
+def write_power(
+    code: Instructions, element_type: ElementType, exponent_type: ElementType, lanes: int, x: str, y: str
+) -> str:
     """Write powers of elements.
 
     Args:
         code: where instructions are written to.
         element_type: the base's and the result's: float16, bfloat16, float32 or float64.
+        exponent_type: the exponent's: one of these, an integer or a boolean.
         lanes: how many elements there are.
         x: the bases as ``Instructions.widened`` gives them.
-        y: the exponents in float64.
+        y: the exponents as it gives them.
 
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    base, exponent = Vector(code, lanes, x), Vector(code, lanes, y)
+    exponent = as_double(code, lanes, exponent_type, y)
+    power = _write_power(code, element_type, Vector(code, lanes, x), exponent)
+    if not exponent_type.is_integer or exponent_type.bits < 64:
+        return power
+    # Float64 does not hold every exponent: a whole number beyond 2^53 is odd where it is odd.
+    precision = DOUBLE if element_type is FLOAT64 else SINGLE
+    value, base = (Vector(code, lanes, name, precision) for name in (power, x))
+    is_odd = Flags(code, lanes, code.let(f"trunc {of(lanes, 'i64')} {y} to {of(lanes, 'i1')}"))
+    return value.signed_as(base).chosen(is_odd, value).name
+
+
+def _write_power(code: Instructions, element_type: ElementType, base: Vector, exponent: Vector) -> str:
+    lanes = base.lanes
     if element_type is not FLOAT64:
-        base = widened(Vector(code, lanes, x, SINGLE))
+        base = widened(replace(base, precision=SINGLE))
     magnitude, is_estimated = _simple(base, exponent)
     numbers = [(base.type, each.name) for each in (magnitude, base.constant(0.0), base.constant(0.0))]
 
@@ -167,7 +185,7 @@ def write_power(code: Instructions, element_type: ElementType, lanes: int, x: st
     function = _accurate(code, element_type)
 
     def again(mask: str) -> str:
-        magnitudes = compute_each(result, mask, function, [(base.type, base.name), (exponent.type, y)])
+        magnitudes = compute_each(result, mask, function, [(base.type, base.name), (exponent.type, exponent.name)])
         return Vector(code, lanes, magnitudes, result.precision).signed_as(result).name
 
     return recomputed(result, unsure & is_estimated & sign.flags("oeq", sign), again)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.instructions import Instructions, of
+from eltwise.kernels.instructions import Instructions
 from eltwise.ops.expression import Step
 from eltwise.ops.primitive import ArrayFunction, with_out
 
@@ -17,8 +17,8 @@ _KERNEL_TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     """Why no kernel can compute a step, in words; empty where one can."""
-    other = next((types[value] for value in step.operands if types[value] not in _KERNEL_TYPES), None)
-    return f"{step.primitive} of {other} is computed by NumPy's loops" if other else ""
+    base = types[step.operands[0]]
+    return "" if base in _KERNEL_TYPES else f"{step.primitive} of {base} is computed by NumPy's loops"
 
 
 def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: int, operands: Sequence[str]) -> str:
@@ -39,10 +39,7 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
     element_type = step.type_of(types)
     if step.primitive != "power":
         return functions.write_function(code, step.primitive, _numbers(step), element_type, lanes, operands[0])
-    base, exponent = operands
-    if types[step.operands[1]] is not FLOAT64:
-        exponent = code.let(f"fpext {of(lanes, 'float')} {exponent} to {of(lanes, 'double')}")
-    return powers.write_power(code, element_type, lanes, base, exponent)
+    return powers.write_power(code, element_type, types[step.operands[1]], lanes, *operands)
 
 
 def array_function(step: Step) -> ArrayFunction:
