@@ -12,12 +12,15 @@ tolerance: the absolute and the relative one as float64, and the least distance 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from eltwise.core.dtypes import ElementType
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import constant, of
-from eltwise.kernels.lanes import FLAGS, LANES, SHORT, Lanes
+from eltwise.kernels.lanes import LANES, Lanes
+from eltwise.kernels.precision import DOUBLE
+from eltwise.kernels.vectors import Vector, widened
 
 UNIT = 64
 """The kernel takes only multiples of so many elements."""
@@ -61,7 +64,8 @@ class _Kernel(Lanes):
     def __init__(self, element_type: ElementType, has_mode: bool) -> None:
         super().__init__(element_type)
         self.has_mode = has_mode
-        kinds = {"max_ulp": self.distances, "max_abs": self.works, "max_rel": self.works}
+        works = of(LANES, self.precision.scalar)
+        kinds = {"max_ulp": self.distances, "max_abs": works, "max_rel": works}
         self.sums = {name: kinds.get(name, of(LANES, "double")) for name in FIELDS} | dict.fromkeys(COUNTS, "i64")
 
     def write(self) -> None:
@@ -78,8 +82,9 @@ class _Kernel(Lanes):
     def _blocks(self) -> None:
         self.code.fold("%first", "%last", 1, (("i1", "false"),), lambda number, seen: [self._block(number, seen[0])])
 
-    def _limit(self, bits: str) -> str:
-        return self.code.in_all_lanes("double", self.code.let(f"bitcast i64 {bits} to double"), LANES)
+    def _limit(self, bits: str) -> Vector:
+        number = self.code.let(f"bitcast i64 {bits} to double")
+        return Vector(self.code, LANES, self.code.in_all_lanes("double", number, LANES))
 
     def _block(self, number: str, was_unequal: str) -> str:
         """Measure a block, without looking for equal bits first where the one before it was unequal."""
@@ -131,115 +136,108 @@ class _Kernel(Lanes):
             return most if self.distance == "i64" else let(f"zext i32 {most} to i64")
         if name.startswith("sum"):
             return let(f"call double @llvm.vector.reduce.fadd.v{LANES}f64(double 0.0, {kind} {value})")
-        short = SHORT[self.work]
-        most = let(f"call nnan {self.work} @llvm.vector.reduce.fmax.v{LANES}{short}({kind} {value})")
-        return most if self.work == "double" else let(f"fpext float {most} to double")
+        scalar, suffix = self.precision.scalar, self.precision.suffix
+        most = let(f"call nnan {scalar} @llvm.vector.reduce.fmax.v{LANES}{suffix}({kind} {value})")
+        return most if self.precision is DOUBLE else let(f"fpext float {most} to double")
 
     def _lanes(self, sources: Sequence[str], index: str, before: dict[str, str]) -> list[str]:
         """The sums after 16 elements, which are looked at only if some of them differ."""
         let = self.code.let
         places = (let(f"getelementptr i{self.bits}, ptr {one}, i64 {index}") for one in sources)
         loaded = [let(f"load {self.raw}, ptr {pointer}, align 1") for pointer in places]
-        unequal = let(f"icmp ne {self.raw} {loaded[0]}, {loaded[1]}")
+        unequal = Flags(self.code, LANES, let(f"icmp ne {self.raw} {loaded[0]}, {loaded[1]}"))
         values = [(self.sums[name], value) for name, value in before.items()]
         return self.code.choose(self.any(unequal), values, lambda: self._unequal(loaded, unequal, before))
 
-    def _unequal(self, loaded: Sequence[str], unequal: str, before: dict[str, str]) -> list[str]:
+    def _unequal(self, loaded: Sequence[str], unequal: Flags, before: dict[str, str]) -> list[str]:
         """What 16 elements add, of which some differ; most have neither NaN nor infinity nor a zero among them."""
-        let, kind = self.code.let, self.works
         a, b = map(self.value, loaded)
-        distance, size = self.distance_of(loaded), self.absolute(a)
+        distance, size = self.distance_of(loaded), abs(a)
         if self.is_float:
-            gap = self.absolute(let(f"fsub {kind} {a}, {b}"))
+            gap = abs(a - b)
         else:
-            gap = let(f"uitofp {self.distances} {distance} to {kind}")
-        ratio = let(f"fdiv {kind} {gap}, {size}")
-        is_plain = let(f"fcmp olt {kind} {ratio}, {self.infinity}")
-        gap, ratio = self.where(unequal, gap), self.where(unequal, ratio)
-        plain = {"measured": unequal, "alone": "zeroinitializer", "gap": gap, "ratio": ratio}
-        plain |= {"finite_gap": gap, "finite_ratio": ratio} | {name: before[name] for name in _RARE}
-        kinds = {"measured": FLAGS, "alone": FLAGS} | dict.fromkeys(_RARE, "i64")
-        special = let(f"and {FLAGS} {unequal}, {self.inverse(is_plain)}")
+            gap = self.vector(self.code.let(f"uitofp {self.distances} {distance} to {a.type}"))
+        ratio = gap / size
+        special = unequal & ~ratio.flags("olt", inf)
+        gap, ratio = gap.chosen(unequal, 0.0), ratio.chosen(unequal, 0.0)
+        plain = {"measured": unequal.name, "alone": "zeroinitializer", "gap": gap.name, "ratio": ratio.name}
+        plain |= {"finite_gap": gap.name, "finite_ratio": ratio.name} | {name: before[name] for name in _RARE}
+        kinds = {"measured": unequal.type, "alone": unequal.type} | dict.fromkeys(_RARE, "i64")
         joined = self.code.choose(
             self.any(special),
-            [(kinds.get(name, kind), value) for name, value in plain.items()],
-            lambda: list(self._rare(a, b, size, plain).values()),
+            [(kinds.get(name, gap.type), value) for name, value in plain.items()],
+            lambda: list(self._rare(a, b, unequal, plain).values()),
         )
         measures = dict(zip(plain, joined, strict=True))
         new = self._added(measures, unequal, (a, b), distance, before)
         return [new[name] for name in before]
 
-    def _rare(self, a: str, b: str, size: str, plain: Mapping[str, str]) -> dict[str, str]:
+    def _rare(self, a: Vector, b: Vector, unequal: Flags, plain: Mapping[str, str]) -> dict[str, str]:
         """Where there are NaN, infinities or zeros: which elements are measured, and what is counted beside that."""
-        let, kind, unequal = self.code.let, self.works, plain["measured"]
-        measures, counted = dict(plain), {}
+        measures, counted, measured = dict(plain), {}, unequal
         if self.is_float:
-            measures["measured"] = measured = self.both(unequal, let(f"fcmp ord {kind} {a}, {b}"))
-            nans = [let(f"fcmp uno {kind} {one}, {one}") for one in (a, b)]
-            measures["alone"] = counted["nan"] = let(f"xor {FLAGS} {nans[0]}, {nans[1]}")
-            counted["both_nan"] = self.both(unequal, self.both(*nans))
-            counted["zero_sign"] = self.both(unequal, let(f"fcmp oeq {kind} {a}, {b}"))
-            infinite = [let(f"fcmp oeq {kind} {one}, {self.infinity}") for one in (size, self.absolute(b))]
-            counted["infinity"] = self.both(let(f"or {FLAGS} {infinite[0]}, {infinite[1]}"), measured)
-        measures["gap"] = gap = self.where(measures["measured"], plain["gap"])
-        is_number = let(f"fcmp ord {kind} {plain['ratio']}, zeroinitializer")
+            has_nan, both_nan = a.flags("uno", b), a.flags("uno", a) & b.flags("uno", b)
+            measured = unequal & ~has_nan
+            counted["nan"] = has_nan & ~both_nan
+            counted["both_nan"] = unequal & both_nan
+            counted["zero_sign"] = unequal & a.flags("oeq", b)
+            counted["infinity"] = (abs(a).flags("oeq", inf) | abs(b).flags("oeq", inf)) & measured
+            measures |= {"measured": measured.name, "alone": counted["nan"].name}
+        gap, ratio = self.vector(plain["gap"]).chosen(measured, 0.0), self.vector(plain["ratio"])
         # What is relative to an infinity is infinite, and what lies between zeros is 0.
-        measures["ratio"] = let(f"select {FLAGS} {is_number}, {kind} {plain['ratio']}, {kind} {gap}")
-        for name, count in (("gap", "abs_infinite"), ("ratio", "rel_infinite")):
-            is_finite = let(f"fcmp olt {kind} {measures[name]}, {self.infinity}")
-            counted[count] = self.inverse(is_finite)
-            measures[f"finite_{name}"] = self.where(is_finite, measures[name])
-        return measures | {name: self.counted(plain[name], mask) for name, mask in counted.items()}
+        ratio = ratio.chosen(ratio.flags("ord", 0.0), gap)
+        for name, value, count in (("gap", gap, "abs_infinite"), ("ratio", ratio, "rel_infinite")):
+            is_finite = value.flags("olt", inf)
+            counted[count] = ~is_finite
+            measures |= {name: value.name, f"finite_{name}": value.chosen(is_finite, 0.0).name}
+        return measures | {name: self.counted(plain[name], flags) for name, flags in counted.items()}
 
     def _added(
-        self, measures: dict[str, str], unequal: str, pair: tuple[str, str], distance: str, before: dict[str, str]
+        self,
+        measures: dict[str, str],
+        unequal: Flags,
+        pair: tuple[Vector, Vector],
+        distance: str,
+        before: dict[str, str],
     ) -> dict[str, str]:
         """The sums after these elements."""
         let, new = self.code.let, {name: measures[name] for name in _RARE}
-        far = self.where(measures["measured"], distance, self.distances)
-        self._histogram(far, measures["measured"])
-        beyond = self._beyond(measures, pair, distance)
+        measured, alone = (Flags(self.code, LANES, measures[name]) for name in ("measured", "alone"))
+        gap, ratio, *finite = (self.vector(measures[name]) for name in ("gap", "ratio", "finite_gap", "finite_ratio"))
+        far = measured.choose(self.distances, distance, "zeroinitializer")
+        self._histogram(far, measured)
+        beyond = (~self._is_within(gap, pair, distance) & measured) | alone
         new |= {
             "differing": self.counted(before["differing"], unequal),
             "beyond": self.counted(before["beyond"], beyond),
         }
         most = f"@llvm.umax.v{LANES}{self.distance}({self.distances} {before['max_ulp']}, {self.distances} {far})"
         new["max_ulp"] = let(f"call {self.distances} {most}")
-        for name, value in (("max_abs", measures["gap"]), ("max_rel", measures["ratio"])):
-            larger = let(f"fcmp ogt {self.works} {value}, {before[name]}")
-            new[name] = let(f"select {FLAGS} {larger}, {self.works} {value}, {self.works} {before[name]}")
-        wide = of(LANES, "double")
-        for name, value in (("sum_abs", measures["finite_gap"]), ("sum_rel", measures["finite_ratio"])):
-            widened = value if self.work == "double" else let(f"fpext {self.works} {value} to {wide}")
-            new[name] = let(f"fadd {wide} {before[name]}, {widened}")
+        for name, value in (("max_abs", gap), ("max_rel", ratio)):
+            largest = self.vector(before[name])
+            new[name] = value.chosen(value.flags("ogt", largest), largest).name
+        for name, value in zip(("sum_abs", "sum_rel"), finite, strict=True):
+            new[name] = (Vector(self.code, LANES, before[name]) + self._wide(value)).name
         return new
 
-    def _beyond(self, measures: Mapping[str, str], pair: tuple[str, str], distance: str) -> str:
-        """Which elements are beyond the tolerance, in float64 whatever the type is."""
-        let, wide, gap = self.code.let, of(LANES, "double"), measures["gap"]
-        a, b = (let(f"fpext {self.works} {one} to {wide}") if self.work == "float" else one for one in pair)
-        if self.work == "float":
-            gap = self._size(let(f"fsub {wide} {a}, {b}"))
-        allowed = let(f"fadd {wide} {self.atol}, {let(f'fmul {wide} {self.rtol}, {self._size(a)}')}")
-        is_near = let(f"fcmp ole {wide} {gap}, {allowed}")
-        is_next = let(f"icmp ult {self.distances} {distance}, {self.too_far}")
-        is_finite = let(f"fcmp olt {wide} {gap}, {constant(LANES, 'double', math.inf)}")
-        is_within = self.both(let(f"or {FLAGS} {is_near}, {is_next}"), is_finite)
-        outside = self.both(self.inverse(is_within), measures["measured"])
-        return let(f"or {FLAGS} {outside}, {measures['alone']}")
+    def _wide(self, value: Vector) -> Vector:
+        return value if self.precision is DOUBLE else widened(value)
 
-    def _size(self, value: str) -> str:
-        """Numbers of float64 without their signs."""
-        wide = of(LANES, "double")
-        return self.code.let(f"call {wide} @llvm.fabs.v{LANES}f64({wide} {value})")
+    def _is_within(self, gap: Vector, pair: tuple[Vector, Vector], distance: str) -> Flags:
+        """Which elements are within the tolerance, in float64 whatever the type is."""
+        a, b = map(self._wide, pair)
+        gap = gap if self.precision is DOUBLE else abs(a - b)
+        is_near = gap.flags("ole", self.atol + self.rtol * abs(a))
+        is_next = Flags(self.code, LANES, self.code.let(f"icmp ult {self.distances} {distance}, {self.too_far}"))
+        return (is_near | is_next) & gap.flags("olt", inf)
 
-    def _histogram(self, far: str, measured: str) -> None:
+    def _histogram(self, far: str, measured: Flags) -> None:
         """Count the distances of lanes and of the lanes half a vector further in pairs, which halves the increments."""
         let, kind, half, integers = self.code.let, self.distances, of(_PAIRS, "i32"), of(LANES, "i32")
         zeros = let(f"call {kind} @llvm.ctlz.v{LANES}{self.distance}({kind} {far}, i1 false)")
         digits = let(f"sub {kind} {constant(LANES, self.distance, int(self.distance[1:]))}, {zeros}")
         last = constant(LANES, self.distance, BUCKETS - 1)
-        bucket = let(f"select {FLAGS} {measured}, {kind} {digits}, {kind} {last}")
+        bucket = measured.choose(kind, digits, last)
         if self.distance == "i64":
             bucket = let(f"trunc {kind} {bucket} to {integers}")
         parts = []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.precision import DOUBLE, SINGLE
+from eltwise.kernels.vectors import Vector
 
 LANES = 16
-FLAGS = of(LANES, "i1")
-SHORT = {"float": "f32", "double": "f64"}
-"""How intrinsics call the types that are computed with."""
 
 
 class Lanes:
@@ -25,9 +24,7 @@ class Lanes:
         is_float: whether it has fractions.
         distance: the LLVM type of a distance in units of the last place.
         distances: that of a vector of them.
-        work: that of the numbers that are computed with.
-        works: that of a vector of them.
-        infinity: infinite in every lane.
+        precision: that of the numbers that are computed with.
     """
 
     def __init__(self, element_type: ElementType) -> None:
@@ -36,42 +33,31 @@ class Lanes:
         self.raw = of(LANES, f"i{self.bits}")
         self.is_float = element_type.kind == "float"
         self.distance = "i64" if self.bits == 64 else "i32"
-        self.work = "float" if self.is_float and self.bits < 64 else "double"
-        self.distances, self.works = of(LANES, self.distance), of(LANES, self.work)
-        self.infinity = constant(LANES, self.work, math.inf)
+        self.distances = of(LANES, self.distance)
+        self.precision = SINGLE if self.is_float and self.bits < 64 else DOUBLE
 
-    def any(self, flags: str) -> str:
+    def vector(self, name: str) -> Vector:
+        """Numbers that are computed with."""
+        return Vector(self.code, LANES, name, self.precision)
+
+    def any(self, flags: Flags) -> str:
         """An i1: whether any lane of some flags is set."""
-        return self.code.let(f"icmp ne i16 {self.code.let(f'bitcast {FLAGS} {flags} to i16')}, 0")
+        return self.code.let(f"icmp ne i16 {self._in_bits(flags)}, 0")
 
-    def absolute(self, value: str) -> str:
-        """Numbers without their signs."""
-        return self.code.let(f"call {self.works} @llvm.fabs.v{LANES}{SHORT[self.work]}({self.works} {value})")
-
-    def where(self, mask: str, value: str, kind: str = "") -> str:
-        """A value where a mask holds, and 0 elsewhere."""
-        vector = kind or self.works
-        return self.code.let(f"select {FLAGS} {mask}, {vector} {value}, {vector} zeroinitializer")
-
-    def both(self, one: str, other: str) -> str:
-        """Where two vectors of flags are set."""
-        return self.code.let(f"and {FLAGS} {one}, {other}")
-
-    def inverse(self, mask: str) -> str:
-        """Where flags are not set."""
-        return self.code.let(f"xor {FLAGS} {mask}, {constant(LANES, 'i1', -1)}")
-
-    def counted(self, before: str, mask: str) -> str:
+    def counted(self, before: str, flags: Flags) -> str:
         """An i64 to which the number of set flags is added."""
-        ones = self.code.let(f"call i16 @llvm.ctpop.i16(i16 {self.code.let(f'bitcast {FLAGS} {mask} to i16')})")
+        ones = self.code.let(f"call i16 @llvm.ctpop.i16(i16 {self._in_bits(flags)})")
         return self.code.let(f"add i64 {before}, {self.code.let(f'zext i16 {ones} to i64')}")
 
-    def value(self, loaded: str) -> str:
+    def _in_bits(self, flags: Flags) -> str:
+        return self.code.let(f"bitcast {flags.type} {flags.name} to i16")
+
+    def value(self, loaded: str) -> Vector:
         """Elements as numbers that are computed with."""
         if self.is_float:
-            return self.code.widened(self.type, LANES, loaded)
+            return self.vector(self.code.widened(self.type, LANES, loaded))
         kind = "sitofp" if self.type.kind == "signed" else "uitofp"
-        return self.code.let(f"{kind} {self.raw} {loaded} to {self.works}")
+        return self.vector(self.code.let(f"{kind} {self.raw} {loaded} to {of(LANES, 'double')}"))
 
     def distance_of(self, loaded: Sequence[str]) -> str:
         """How many numbers lie between, from keys in the order of the numbers."""
