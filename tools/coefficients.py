@@ -5,6 +5,7 @@ Run it as ``python tools/coefficients.py``; it needs mpmath.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -144,36 +145,48 @@ def log2_parts(*digits: int) -> list[float]:
     return [float(part) for part in (*parts, mp.ln2 - sum(parts))]
 
 
+def as_module(tables: dict[str, Any]) -> str:
+    """The module of tables by name: of sequences of numbers, or of such tables by the names of polynomials."""
+    lines = ['"""Coefficients of polynomials, lowest first, as ``tools/coefficients.py`` computes them. Data."""', ""]
+    lines.append("# fmt: off")
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            lines.append(_filled(f"{name} = {tuple(table)!r}"))
+            continue
+        kind = "tuple[tuple[tuple[float, float], ...], tuple[float, ...]]" if name == "PAIR" else "tuple[float, ...]"
+        lines.append(f"{name}: dict[str, {kind}] = {{")
+        lines += [_filled(f'    "{polynomial}": {tuple(values)!r},') for polynomial, values in table.items()]
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _filled(text: str) -> str:
+    """One statement or entry, in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, subsequent_indent=" " * 8, break_on_hyphens=False, break_long_words=False)
+
+
 def main() -> None:
     """Write the module."""
-    lines = ['"""Coefficients of polynomials, lowest first, as ``tools/coefficients.py`` computes them. Data."""', ""]
+    tables: dict[str, Any] = {}
     for index, (precision, rounded) in enumerate({"SINGLE": np.float32, "DOUBLE": np.float64}.items()):
-        lines.append(f"{precision}: dict[str, tuple[float, ...]] = {{")
+        tables[precision] = {}
         for name, target in TARGETS.items():
             exact, _error = minimax(target, target.counts[index])
             values = [float(rounded(each)) for each in exact]
             digits = -mp.log(rounded_error(target, values), 2)
-            lines += [f'    "{name}": (', *(f"        {value!r}," for value in values), "    ),"]
+            tables[precision][name] = values
             print(f"{precision} {name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
-        lines.append("}")
-    lines.append("PAIR: dict[str, tuple[tuple[tuple[float, float], ...], tuple[float, ...]]] = {")
+    tables["PAIR"] = {}
     for name, target in TARGETS.items():
         exact, error = minimax(target, target.counts[2])
         size = max(abs(mpf(target.low)), abs(mpf(target.high)))
         least = min(abs(target.function(mpf(target.low))), abs(target.function(mpf(target.high))))
         count = max(k for k, each in enumerate(exact) if abs(each) * size**k > least * PAIR_SHARE) + 1
         count = min(count, len(exact) - 1)
-        lines += [
-            f'    "{name}": (',
-            "        (",
-            *(f"            {pair(each)!r}," for each in exact[:count]),
-            "        ),",
-        ]
-        lines += ["        (", *(f"            {float(each)!r}," for each in exact[count:]), "        ),", "    ),"]
+        tables["PAIR"][name] = tuple(map(pair, exact[:count])), tuple(map(float, exact[count:]))
         digits = -mp.log(error, 2)
         print(f"PAIR {name}: {count} and {len(exact) - count} coefficients, error 2^-{float(digits):.1f}")
-    lines.append("}")
-    tables = {
+    tables |= {
         "SINGLE_LOG2": log2_parts(15),
         "DOUBLE_LOG2": log2_parts(),
         "PAIR_LOG2": log2_parts(40, 80),
@@ -186,9 +199,8 @@ def main() -> None:
         "GELU_FACTOR": pair(-mp.sqrt(8 / mp.pi)),
         "GELU_CUBE": pair(-mp.sqrt(8 / mp.pi) * 44715 / 1000000),
     }
-    lines += [f"{name} = ({', '.join(map(repr, values))},)" for name, values in tables.items()]
     path = Path(__file__).parent.parent / "src/eltwise/kernels/coefficients.py"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text(as_module(tables))
 
 
 if __name__ == "__main__":
