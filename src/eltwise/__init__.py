@@ -22,92 +22,38 @@ from eltwise.version import VERSION
 
 __version__ = VERSION
 
-__all__ = [
-    "EltwiseError",
-    "Model",
-    "Operator",
-    "__version__",
-    "absolute",
-    "add",
-    "backend",
-    "check",
-    "compare",
-    "conform",
-    "convert",
-    "delta",
-    "divide",
-    "equal",
-    "errors",
-    "get_num_threads",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "load",
-    "max_absolute_difference",
-    "maximum",
-    "mean_absolute_difference",
-    "mean_squared_difference",
-    "memory_pool",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
-    "operator",
-    "operators",
-    "record",
-    "reduce",
-    "repair",
-    "restore",
-    "save",
-    "set_num_threads",
-    "squared_difference",
-    "subtract",
-    "testing",
-    "trace",
-]
-
-
-_LATE = {
-    "EltwiseError": "eltwise.core.errors",
-    "Operator": "eltwise.engine.api",
-    "operator": "eltwise.engine.api",
-    "operators": "eltwise.engine.api",
-    "memory_pool": "eltwise.kernels.pool",
-    "get_num_threads": "eltwise.kernels.threads",
-    "set_num_threads": "eltwise.kernels.threads",
-    "Model": "eltwise.model",
-    "load": "eltwise.model",
-    "save": "eltwise.model",
-    "convert": "eltwise.conversion",
-    "check": "eltwise.targets.check",
-    "compare": "eltwise.comparison.compare",
-    "conform": "eltwise.report.conform",
-    "record": "eltwise.tracing.record",
-    "repair": "eltwise.targets.repair",
-    "delta": "eltwise.scale.deltas",
-    "restore": "eltwise.scale.deltas",
-    "trace": "eltwise.tracing.trace",
-    "reduce": "eltwise.engine.reduce",
-    "max_absolute_difference": "eltwise.engine.reduce",
-    "mean_absolute_difference": "eltwise.engine.reduce",
-    "mean_squared_difference": "eltwise.engine.reduce",
-}
-"""What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
-
-
 _MODULES = ("backend", "errors", "testing")
 
-_FUNCTIONS = "eltwise.engine.functions"
-"""Where all other names are."""
+_NAMES = {
+    "core.errors": "EltwiseError",
+    "engine.api": "Operator operator operators",
+    "kernels.pool": "memory_pool",
+    "kernels.threads": "get_num_threads set_num_threads",
+    "model": "Model load save",
+    "conversion": "convert",
+    "targets.check": "check",
+    "comparison.compare": "compare",
+    "report.conform": "conform",
+    "tracing.record": "record",
+    "targets.repair": "repair",
+    "scale.deltas": "delta restore",
+    "tracing.trace": "trace",
+    "engine.reduce": "max_absolute_difference mean_absolute_difference mean_squared_difference reduce",
+    "engine.functions": "absolute add divide equal greater greater_equal less less_equal maximum minimum multiply"
+    " negative not_equal squared_difference subtract",
+}
+_MODULE_OF = {name: f"eltwise.{module}" for module, names in _NAMES.items() for name in names.split()}
+"""What is imported at its first use: arrays need no models, and the help of the command line needs neither."""
+
+__all__ = ["__version__", *_MODULES, *_MODULE_OF]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(f"eltwise.{name}")
-    if name not in __all__:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'eltwise' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_LATE.get(name, _FUNCTIONS)), name)
+    value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
     return value
 
 

@@ -37,8 +37,8 @@ _RULE = 'auto_broadcast: _Rule = "numpy", axis: int = -1'
 def stub() -> str:
     """The text of the stub."""
     modules: dict[str, list[str]] = {}
-    for name, module in eltwise._LATE.items():  # type: ignore[attr-defined]
-        if name.replace("_", "-") not in SHORTHANDS:
+    for name, module in eltwise._MODULE_OF.items():  # type: ignore[attr-defined]
+        if name not in FUNCTIONS and name.replace("_", "-") not in SHORTHANDS:
             modules.setdefault(module, []).append(name)
     modules.setdefault("eltwise.engine.arrays", []).extend(("Axis", "OtherT", "Plain"))
     private = ("Axis", "OtherT", "Plain")
@@ -46,7 +46,7 @@ def stub() -> str:
     lines.append("from eltwise import testing as testing")
     for module, names in sorted(modules.items()):
         lines += [f"from {module} import {each} as {'_' * (each in private)}{each}" for each in sorted(names)]
-    public = "".join(f'    "{name}",\n' for name in eltwise.__all__)
+    public = "".join(f'    "{name}",\n' for name in dir(eltwise))
     text = _HEAD.format(imports="\n".join(lines), names=f"__all__ = [\n{public}]\n\n__version__: str\n")
     return text + "".join(map(_function, FUNCTIONS)) + "".join(map(_reduction, SHORTHANDS))
 
