@@ -6,15 +6,15 @@ A sum of integers is exact, and an extreme is one of its elements; ``float_sum``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.double_arithmetic import Divisor, divided
-from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of
+from eltwise.kernels.instructions import NATIVE_FLOATS, Instructions, constant, of, suffix
 from eltwise.kernels.vectors import Vector
 from eltwise.ops import primitives
 
-_INFINITY = "0x7FF0000000000000"
 _HALF = 32
 NARROW_STEPS = 1 << 15
 """So many additions fit into the 32 bits in which small integers are added up."""
@@ -199,8 +199,7 @@ class Extreme(Accumulator):
     def initial(self, lanes: int) -> list[str]:
         """What is carried before the first element."""
         if self._is_float:
-            least = "0xFFF0000000000000" if self._is_largest else _INFINITY
-            return [f"splat ({self._scalar} {least})" if lanes > 1 else least]
+            return [constant(lanes, self._scalar, -inf if self._is_largest else inf)]
         bits = self.type.storage.itemsize * 8
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.type.kind == "signed" else (0, (1 << bits) - 1)
         return [constant(lanes, self.integer, low if self._is_largest else high)]
@@ -211,8 +210,7 @@ class Extreme(Accumulator):
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""
-        suffix = {"float": "f32", "double": "f64"}.get(self._scalar, self._scalar)
-        names = {"T": of(lanes, self._scalar), "t": ("" if lanes == 1 else f"v{lanes}") + suffix}
+        names = {"T": of(lanes, self._scalar), "t": suffix(lanes, self._scalar)}
         return [self.code.let(self._template.format(**names, a=one[0], b=other[0]))]
 
     def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import real_steps
-from eltwise.kernels.instructions import Instructions, computed_in, constant, of
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
 from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
 
-_SUFFIXES = {"float": "f32", "double": "f64"}
 _CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
 _FLOAT_CONSTANTS = {"half": 0.5, "infinity": math.inf}
 _FIRST_WHOLE = {"float": 2.0**23, "double": 2.0**52}
@@ -59,6 +58,16 @@ class Builder(Instructions):
 
         self.loop(begin, end, 1, one)
 
+    def elements(self, array: int, pointer: str, step: str, lanes: int, mask: str = "") -> str:
+        """Load elements as a run walks them; with a mask those that it allows, where they lie one after the other."""
+        match self.structure.walks[array]:
+            case "scalar":
+                return self.splat(array, pointer, lanes)
+            case "strided" if lanes > 1:
+                return self.gather(array, pointer, step, lanes)
+            case _:
+                return self.load(array, pointer, lanes, mask)
+
     def load(self, array: int, pointer: str, lanes: int, mask: str = "") -> str:
         """Load elements that lie one after the other; with a mask those that it allows."""
         kind = of(lanes, self._integer(array))
@@ -80,11 +89,6 @@ class Builder(Instructions):
         name = self.in_all_lanes(self._integer(array), value, lanes)
         self._invariants[name] = invariant_divisor(self, bits, value, is_signed=is_signed)
         return name
-
-    def shuffled(self, pair: str, lanes: Iterable[int]) -> str:
-        """Some lanes of two vectors; those of the second one follow those of the first."""
-        order = [f"i32 {lane}" for lane in lanes]
-        return self.let(f"shufflevector {pair}, <{len(order)} x i32> <{', '.join(order)}>")
 
     def gather(self, array: int, pointer: str, step: str, lanes: int) -> str:
         """Load elements that lie ``step`` bytes apart."""
@@ -116,8 +120,7 @@ class Builder(Instructions):
         if not self.structure.swapped[array]:
             return value
         kind = of(lanes, self._integer(array))
-        suffix = ("" if lanes == 1 else f"v{lanes}") + self._integer(array)
-        return self.let(f"call {kind} @llvm.bswap.{suffix}({kind} {value})")
+        return self.let(f"call {kind} @llvm.bswap.{suffix(lanes, self._integer(array))}({kind} {value})")
 
     def _integer(self, array: int) -> str:
         return f"i{self.structure.width_of(array) * 8}"
@@ -158,7 +161,7 @@ class Builder(Instructions):
             return self._by_invariant(lanes, definition.name, element_type, operands)
         names = dict(zip("abc", operands, strict=False)) | {
             "T": kind,
-            "t": ("" if lanes == 1 else f"v{lanes}") + _SUFFIXES.get(scalar, scalar),
+            "t": suffix(lanes, scalar),
             "B": of(lanes, "i1"),
         }
         results: list[str] = []

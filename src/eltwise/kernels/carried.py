@@ -8,6 +8,7 @@ from typing import NamedTuple
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.accumulators import Accumulator, Extreme, IntegerSum
 from eltwise.kernels.double_arithmetic import Divisor
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.float_sum import FloatSum
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.vectors import Vector
@@ -87,7 +88,7 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
         bits, is_certain = accumulator.finish(lanes, values, wide)
         result_pointer = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))
         code.do(f"store {of(lanes, f'i{8 * carried.result_bytes}')} {bits}, ptr {result_pointer}, align 1")
-        is_left = is_any_not(code, lanes, is_certain)
+        is_left = (~Flags(code, lanes, is_certain)).any()
         code.when(is_left, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
 
     def write() -> None:
@@ -97,13 +98,6 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
 
     code.in_default_mode(write, has_mode=has_mode)
     return code.kernel()
-
-
-def is_any_not(code: Instructions, lanes: int, flags: str) -> str:
-    """An i1: whether any of some flags is not set."""
-    if lanes > 1:
-        flags = code.let(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({of(lanes, 'i1')} {flags})")
-    return code.let(f"xor i1 {flags}, true")
 
 
 def divisor_of(code: Instructions, numbers: count[int], lanes: int) -> Divisor:

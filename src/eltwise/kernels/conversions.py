@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.instructions import Instructions, computed_in, constant, of
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.rounding_tests import odd
 from eltwise.kernels.vectors import Vector, narrowed
@@ -168,7 +168,7 @@ def _cast(code: Instructions, lanes: int, source: ElementType, to: ElementType, 
 
 def _saturated(code: Instructions, lanes: int, source: ElementType, to: ElementType, value: str) -> str:
     """Floats truncated to integers: the limits for what is beyond them, and 0 for NaN."""
-    scalars = computed_in(to), {"float": "f32", "double": "f64"}[computed_in(source)]
-    suffix = ".".join(scalar if lanes == 1 else f"v{lanes}{scalar}" for scalar in scalars)
-    name = f"@llvm.fpto{'s' if to.kind == 'signed' else 'u'}i.sat.{suffix}"
-    return code.let(f"call {of(lanes, computed_in(to))} {name}({of(lanes, computed_in(source))} {value})")
+    scalars = computed_in(to), computed_in(source)
+    types = ".".join(suffix(lanes, scalar) for scalar in scalars)
+    name = f"@llvm.fpto{'s' if to.kind == 'signed' else 'u'}i.sat.{types}"
+    return code.let(f"call {of(lanes, scalars[0])} {name}({of(lanes, scalars[1])} {value})")

@@ -17,7 +17,7 @@ from math import inf
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import constant, of
+from eltwise.kernels.instructions import constant, of, suffix
 from eltwise.kernels.lanes import LANES, Lanes
 from eltwise.kernels.precision import DOUBLE
 from eltwise.kernels.vectors import Vector, widened
@@ -90,7 +90,7 @@ class _Kernel(Lanes):
         """Measure a block, without looking for equal bits first where the one before it was unequal."""
         code, let, size = self.code, self.code.let, block_elements(self.type)
         start = let(f"mul i64 {number}, {size}")
-        count = let(f"call i64 @llvm.umin.i64(i64 {let(f'sub i64 {self.total}, {start}')}, i64 {size})")
+        count = code.least(let(f"sub i64 {self.total}, {start}"), size)
         offset = let(f"mul i64 {start}, {self.bits // 8}")
         sources = [code.moved(one, offset) for one in (self.a, self.b)]
         bytes_ = let(f"mul i64 {count}, {self.bits // 8}")
@@ -132,12 +132,12 @@ class _Kernel(Lanes):
         if kind == "i64":
             return value
         if name == "max_ulp":
-            most = let(f"call {self.distance} @llvm.vector.reduce.umax.v{LANES}{self.distance}({kind} {value})")
+            most = let(f"call {self.distance} @llvm.vector.reduce.umax.{suffix(LANES, self.distance)}({kind} {value})")
             return most if self.distance == "i64" else let(f"zext i32 {most} to i64")
         if name.startswith("sum"):
             return let(f"call double @llvm.vector.reduce.fadd.v{LANES}f64(double 0.0, {kind} {value})")
-        scalar, suffix = self.precision.scalar, self.precision.suffix
-        most = let(f"call nnan {scalar} @llvm.vector.reduce.fmax.v{LANES}{suffix}({kind} {value})")
+        scalar = self.precision.scalar
+        most = let(f"call nnan {scalar} @llvm.vector.reduce.fmax.{suffix(LANES, scalar)}({kind} {value})")
         return most if self.precision is DOUBLE else let(f"fpext float {most} to double")
 
     def _lanes(self, sources: Sequence[str], index: str, before: dict[str, str]) -> list[str]:
@@ -147,7 +147,7 @@ class _Kernel(Lanes):
         loaded = [let(f"load {self.raw}, ptr {pointer}, align 1") for pointer in places]
         unequal = Flags(self.code, LANES, let(f"icmp ne {self.raw} {loaded[0]}, {loaded[1]}"))
         values = [(self.sums[name], value) for name, value in before.items()]
-        return self.code.choose(self.any(unequal), values, lambda: self._unequal(loaded, unequal, before))
+        return self.code.choose(unequal.any(), values, lambda: self._unequal(loaded, unequal, before))
 
     def _unequal(self, loaded: Sequence[str], unequal: Flags, before: dict[str, str]) -> list[str]:
         """What 16 elements add, of which some differ; most have neither NaN nor infinity nor a zero among them."""
@@ -164,7 +164,7 @@ class _Kernel(Lanes):
         plain |= {"finite_gap": gap.name, "finite_ratio": ratio.name} | {name: before[name] for name in _RARE}
         kinds = {"measured": unequal.type, "alone": unequal.type} | dict.fromkeys(_RARE, "i64")
         joined = self.code.choose(
-            self.any(special),
+            special.any(),
             [(kinds.get(name, gap.type), value) for name, value in plain.items()],
             lambda: list(self._rare(a, b, unequal, plain).values()),
         )
@@ -211,7 +211,9 @@ class _Kernel(Lanes):
             "differing": self.counted(before["differing"], unequal),
             "beyond": self.counted(before["beyond"], beyond),
         }
-        most = f"@llvm.umax.v{LANES}{self.distance}({self.distances} {before['max_ulp']}, {self.distances} {far})"
+        most = (
+            f"@llvm.umax.{suffix(LANES, self.distance)}({self.distances} {before['max_ulp']}, {self.distances} {far})"
+        )
         new["max_ulp"] = let(f"call {self.distances} {most}")
         for name, value in (("max_abs", gap), ("max_rel", ratio)):
             largest = self.vector(before[name])
@@ -234,7 +236,7 @@ class _Kernel(Lanes):
     def _histogram(self, far: str, measured: Flags) -> None:
         """Count the distances of lanes and of the lanes half a vector further in pairs, which halves the increments."""
         let, kind, half, integers = self.code.let, self.distances, of(_PAIRS, "i32"), of(LANES, "i32")
-        zeros = let(f"call {kind} @llvm.ctlz.v{LANES}{self.distance}({kind} {far}, i1 false)")
+        zeros = let(f"call {kind} @llvm.ctlz.{suffix(LANES, self.distance)}({kind} {far}, i1 false)")
         digits = let(f"sub {kind} {constant(LANES, self.distance, int(self.distance[1:]))}, {zeros}")
         last = constant(LANES, self.distance, BUCKETS - 1)
         bucket = measured.choose(kind, digits, last)
@@ -242,8 +244,8 @@ class _Kernel(Lanes):
             bucket = let(f"trunc {kind} {bucket} to {integers}")
         parts = []
         for start in (0, _PAIRS):
-            lanes = ", ".join(f"i32 {lane}" for lane in range(start, start + _PAIRS))
-            parts.append(let(f"shufflevector {integers} {bucket}, {integers} poison, <{_PAIRS} x i32> <{lanes}>"))
+            lanes = range(start, start + _PAIRS)
+            parts.append(self.code.shuffled(f"{integers} {bucket}, {integers} poison", lanes))
         row = let(f"mul {half} {parts[1]}, {constant(_PAIRS, 'i32', BUCKETS)}")
         self.code.do(f"store {half} {let(f'add {half} {row}, {parts[0]}')}, ptr %pairs, align 64")
         for pair in range(_PAIRS):

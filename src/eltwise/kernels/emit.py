@@ -51,6 +51,8 @@ def kernel_text(structure: Structure) -> str:
 
 def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None, outer: list[Loop]) -> str:
     """An i1: whether a divisor has a 0 in some run, or block of tiles."""
+    from eltwise.kernels.flags import Flags  # Other kernels must not pay for it.
+
     seen = code.let("alloca i1, align 1")
     code.do(f"store i1 false, ptr {seen}, align 1")
 
@@ -64,17 +66,16 @@ def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None
             return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {is_zero}")]
 
         (flags,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
-        if lanes > 1:
-            flags = code.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({of(lanes, 'i1')} {flags})")
         before = code.let(f"load i1, ptr {seen}, align 1")
-        code.do(f"store i1 {code.let(f'or i1 {before}, {flags}')}, ptr {seen}, align 1")
+        is_any = Flags(code, lanes, flags).any()
+        code.do(f"store i1 {code.let(f'or i1 {before}, {is_any}')}, ptr {seen}, align 1")
 
     def run(pointers: list[str], number: str) -> None:
         if second is None:
             row(pointers)
             return
         left = code.let(f"sub i64 {second.size}, {code.let(f'mul i64 {number}, {TILE_BLOCK}')}")
-        rows = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {TILE_BLOCK})")
+        rows = code.least(left, TILE_BLOCK)
         code.loop("0", rows, 1, lambda index: row(code.all_moved(pointers, index, second.steps)))
 
     def row(pointers: list[str]) -> None:
@@ -108,7 +109,7 @@ def write_runs(code: Builder, starts: list[str], outer: list[Loop], run: Callabl
         before = code.let(f"mul i64 {number}, {size}")
         first = code.let(f"call i64 @llvm.usub.sat.i64(i64 %first, i64 {before})")
         left = code.let(f"sub i64 %last, {before}")
-        last = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {size})")
+        last = code.least(left, size)
         code.loop(first, last, 1, lambda index: run(code.all_moved(places, index, steps), index))
 
     code.loop(code.let(f"udiv i64 %first, {size}"), code.let(f"udiv i64 {rounded}, {size}"), 1, turn)
@@ -142,10 +143,7 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
                 operands.append(scalars[array])
                 continue
             pointer = code.place(places, inner, array, index)
-            if structure.walks[array] == "strided":
-                operands.append(code.gather(array, pointer, inner.steps[array], lanes))
-            else:
-                operands.append(code.load(array, pointer, lanes, mask))
+            operands.append(code.elements(array, pointer, inner.steps[array], lanes, mask))
         result = code.results(lanes, operands)
         code.store(result, code.place(places, inner, 0, index), lanes, mask)
 
@@ -156,8 +154,7 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
 
     def rest() -> None:
         count = code.let(f"sub i64 {inner.size}, {end}")
-        kind, numbers = f"<{lanes} x i64>", ", ".join(f"i64 {lane}" for lane in range(lanes))
-        vector(end, code.let(f"icmp ult {kind} <{numbers}>, {code.in_all_lanes('i64', count, lanes)}"))
+        vector(end, code.first_lanes(lanes, count))
 
     code.when(code.let(f"icmp ult i64 {end}, {inner.size}"), rest)
 
@@ -168,4 +165,4 @@ def _head(code: Builder, pointer: str, length: str) -> str:
     before = code.let(f"sub i64 0, {address}")
     beyond = code.let(f"and i64 {before}, {CACHE_LINE - 1}")
     count = code.let(f"udiv i64 {beyond}, {code.structure.width_of(0)}")
-    return code.let(f"call i64 @llvm.umin.i64(i64 {count}, i64 {length})")
+    return code.least(count, length)

@@ -29,6 +29,14 @@ class Flags:
     def __invert__(self) -> Flags:
         return self._let("xor", constant(self.lanes, "i1", True))
 
+    def bits(self) -> str:
+        """An integer with a bit for each of them."""
+        return self.code.let(f"bitcast {self.type} {self.name} to i{self.lanes}") if self.lanes > 1 else self.name
+
+    def any(self) -> str:
+        """An i1: whether any is set."""
+        return self.code.let(f"icmp ne i{self.lanes} {self.bits()}, 0")
+
     def choose(self, kind: str, one: str, other: str) -> str:
         """Values of an LLVM type where flags are set, else others."""
         return self.code.let(f"select {self.type} {self.name}, {kind} {one}, {kind} {other}")

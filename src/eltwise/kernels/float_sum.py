@@ -16,7 +16,7 @@ from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.accumulators import Accumulator
 from eltwise.kernels.double_arithmetic import Divisor, divided
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.instructions import Instructions, constant, of, suffix
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.vectors import Vector, widened
 
@@ -86,8 +86,8 @@ class FloatSum(Accumulator):
         return self.code.let(f"add {kind} {magnitude}, {constant(lanes, self.integer, -1)}")
 
     def _least(self, lanes: int, one: str, other: str) -> str:
-        kind, suffix = of(lanes, self.integer), ("" if lanes == 1 else f"v{lanes}") + self.integer
-        return self.code.let(f"call {kind} @llvm.umin.{suffix}({kind} {one}, {kind} {other})")
+        kind, name = of(lanes, self.integer), f"@llvm.umin.{suffix(lanes, self.integer)}"
+        return self.code.let(f"call {kind} {name}({kind} {one}, {kind} {other})")
 
     def _unit(self, lanes: int, below: str) -> Vector:
         """The last place of the least magnitude, as a float64; 0 where that is none."""

@@ -8,7 +8,7 @@ reassociation, a contraction or a flush to zero.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT32, FLOAT64, ElementType
 
@@ -41,6 +41,15 @@ def of(lanes: int, scalar: str) -> str:
     ('<16 x i32>', 'i32')
     """
     return f"<{lanes} x {scalar}>" if lanes > 1 else scalar
+
+
+def suffix(lanes: int, scalar: str) -> str:
+    """How the names of intrinsics end that take ``lanes`` values of an LLVM type.
+
+    >>> suffix(16, "float"), suffix(1, "i32")
+    ('v16f32', 'i32')
+    """
+    return (f"v{lanes}" if lanes > 1 else "") + {"float": "f32", "double": "f64"}.get(scalar, scalar)
 
 
 def constant(lanes: int, scalar: str, value: float) -> str:
@@ -208,6 +217,21 @@ class Instructions:
         return [
             self.moved(each, self.let(f"mul i64 {count}, {step}")) for each, step in zip(places, steps, strict=True)
         ]
+
+    def least(self, one: str, other: str | int) -> str:
+        """The smaller one of two unsigned i64."""
+        return self.let(f"call i64 @llvm.umin.i64(i64 {one}, i64 {other})")
+
+    def first_lanes(self, lanes: int, count: str) -> str:
+        """A mask of so many lanes, an i64 of less than all."""
+        kind, numbers = of(lanes, "i32"), ", ".join(f"i32 {lane}" for lane in range(lanes))
+        limit = self.in_all_lanes("i32", self.let(f"trunc i64 {count} to i32"), lanes)
+        return self.let(f"icmp ult {kind} <{numbers}>, {limit}")
+
+    def shuffled(self, pair: str, lanes: Iterable[int]) -> str:
+        """Some lanes of two vectors; those of the second one follow those of the first."""
+        order = [f"i32 {lane}" for lane in lanes]
+        return self.let(f"shufflevector {pair}, <{len(order)} x i32> <{', '.join(order)}>")
 
     def in_all_lanes(self, scalar: str, value: str, lanes: int) -> str:
         """A vector of one value."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.instructions import Instructions, constant, of, suffix
 
 _LARGEST_BELOW = "0x43EFFFFFFFFFFFFF"
 """The largest float64 below 2^64."""
@@ -47,7 +47,7 @@ def invariant_divisor(code: Instructions, bits: int, divisor: str, *, is_signed:
     below = code.let(f"sub i64 {wide}, 1")
     power = code.let(f"sub i64 64, {code.let(f'call i64 @llvm.ctlz.i64(i64 {below}, i1 false)')}")
     multiplier = _wide_multiplier(code, wide) if bits == 64 else _multiplier(code, bits, wide, power)
-    first = code.let(f"call i64 @llvm.umin.i64(i64 {power}, i64 1)")
+    first = code.least(power, 1)
     second = code.let(f"call i64 @llvm.usub.sat.i64(i64 {power}, i64 1)")
     numbers = [multiplier, first, second]
     if bits < 64:
@@ -117,8 +117,7 @@ def quotient(
     multiplier, *shifts = (code.in_all_lanes(f"i{width}", each, lanes) for each in numbers)
     value = dividend = widened(dividend)
     if is_signed:
-        name = f"@llvm.abs.{'' if lanes == 1 else f'v{lanes}'}i{width}"
-        value = code.let(f"call {kind} {name}({kind} {dividend}, i1 false)")
+        value = code.let(f"call {kind} @llvm.abs.{suffix(lanes, f'i{width}')}({kind} {dividend}, i1 false)")
     upper = _upper_half(code, lanes, width, value, multiplier)
     if bits == 8:
         result = let("add", upper, let("and", value, shifts[0]))

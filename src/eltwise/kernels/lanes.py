@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.instructions import Instructions, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.vectors import Vector
 
@@ -40,17 +40,10 @@ class Lanes:
         """Numbers that are computed with."""
         return Vector(self.code, LANES, name, self.precision)
 
-    def any(self, flags: Flags) -> str:
-        """An i1: whether any lane of some flags is set."""
-        return self.code.let(f"icmp ne i16 {self._in_bits(flags)}, 0")
-
     def counted(self, before: str, flags: Flags) -> str:
         """An i64 to which the number of set flags is added."""
-        ones = self.code.let(f"call i16 @llvm.ctpop.i16(i16 {self._in_bits(flags)})")
+        ones = self.code.let(f"call i16 @llvm.ctpop.i16(i16 {flags.bits()})")
         return self.code.let(f"add i64 {before}, {self.code.let(f'zext i16 {ones} to i64')}")
-
-    def _in_bits(self, flags: Flags) -> str:
-        return self.code.let(f"bitcast {flags.type} {flags.name} to i16")
 
     def value(self, loaded: str) -> Vector:
         """Elements as numbers that are computed with."""
@@ -68,7 +61,9 @@ class Lanes:
             scalar = self.distance
         kind = of(LANES, scalar)
         arguments = f"({kind} {keys[0]}, {kind} {keys[1]})"
-        most, least = (let(f"call {kind} @llvm.{sign}{end}.v{LANES}{scalar}{arguments}") for end in ("max", "min"))
+        most, least = (
+            let(f"call {kind} @llvm.{sign}{end}.{suffix(LANES, scalar)}{arguments}") for end in ("max", "min")
+        )
         gap = let(f"sub {kind} {most}, {least}")
         return gap if self.bits >= 32 or self.is_float else let(f"zext {kind} {gap} to {self.distances}")
 

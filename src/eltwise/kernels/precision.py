@@ -13,7 +13,6 @@ class Precision(NamedTuple):
 
     Attributes:
         scalar: its name in LLVM.
-        suffix: its name in those of intrinsics.
         integer: the LLVM type of its bits.
         digits: how many bits its fraction has.
         largest: up to here the exponential function of both signs is a normal number.
@@ -23,7 +22,6 @@ class Precision(NamedTuple):
     """
 
     scalar: str
-    suffix: str
     integer: str
     digits: int
     largest: float
@@ -46,9 +44,9 @@ class Precision(NamedTuple):
         return int.from_bytes(pack(">d" if self.digits == 52 else ">f", value), "big")
 
 
-SINGLE = Precision("float", "f32", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
+SINGLE = Precision("float", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
 DOUBLE = Precision(
-    *("double", "f64", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
+    *("double", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
 )
 PAIR = DOUBLE._replace(polynomials={}, log2=coefficients.PAIR_LOG2, half_pi=coefficients.PAIR_HALF_PI)
 """Sums of two float64."""

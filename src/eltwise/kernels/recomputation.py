@@ -22,10 +22,7 @@ def where_any(
     is_rare: bool = False,
 ) -> list[str]:
     """Values, types and names, or what is made of them where some flag is set; that is given the flags as bits."""
-    code, lanes = flags.code, flags.lanes
-    mask = flags.name if lanes == 1 else code.let(f"bitcast {flags.type} {flags.name} to i{lanes}")
-    is_any = code.let(f"icmp ne i{lanes} {mask}, 0")
-    return code.choose(is_any, values, lambda: body(mask), is_rare=is_rare)
+    return flags.code.choose(flags.any(), values, lambda: body(flags.bits()), is_rare=is_rare)
 
 
 def compute_each(result: Vector, mask: str, function: str, operands: Sequence[tuple[str, str]]) -> str:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from eltwise.kernels.accumulators import Accumulator
 from eltwise.kernels.builder import Builder, Loop
-from eltwise.kernels.carried import Carried, divisor_of, is_any_not
+from eltwise.kernels.carried import Carried, divisor_of
 from eltwise.kernels.emit import write_runs
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.structure import CACHE_LINE, Structure
 
@@ -95,7 +96,7 @@ class _Writer:
         last = code.let(f"sub i64 {columns.size}, {lanes}")
 
         def block(pointers: list[str], number: str) -> None:
-            first = code.let(f"call i64 @llvm.umin.i64(i64 {code.let(f'mul i64 {number}, {lanes}')}, i64 {last})")
+            first = code.least(code.let(f"mul i64 {number}, {lanes}"), last)
             self._steps = columns.steps
             corner = code.all_moved(pointers, first, columns.steps)
             (self._group if structure.vectors == 1 else self._side_by_side)(corner)
@@ -128,10 +129,10 @@ class _Writer:
             other = carried._replace(levels=2).accumulator(code)
             bits, is_certain = other.finish(self._outputs, self._values(other, places), self._divisor)
             code.do(f"store {kind} {bits}, ptr {places[0]}, align 1")
-            is_left = is_any_not(code, self._outputs, is_certain)
+            is_left = (~Flags(code, self._outputs, is_certain)).any()
             code.when(is_left, lambda: code.do(f"store i64 1, ptr {self._status}, align 8"))
 
-        code.when(is_any_not(code, self._outputs, is_certain), again)
+        code.when((~Flags(code, self._outputs, is_certain)).any(), again)
 
     def _put_words(self, accumulator: Accumulator, values: Sequence[str], pointer: str) -> None:
         """Write what is carried as words: first the first word of all outputs."""
@@ -193,7 +194,7 @@ class _Writer:
 
         def rows(places: list[str], loop: Loop, begin: str) -> None:
             left = code.let(f"sub i64 {loop.size}, {begin}")
-            few = loop._replace(size=code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {_ROWS})"))
+            few = loop._replace(size=code.least(left, _ROWS))
             first = code.all_moved(places, begin, loop.steps)
 
             def add(vector: str) -> None:
@@ -250,15 +251,11 @@ class _Writer:
 
         def rest() -> list[str]:
             left = code.let(f"sub i64 {loop.size}, {whole}")
-            kind, lane_numbers = of(lanes, "i32"), ", ".join(f"i32 {lane}" for lane in range(lanes))
-            limit = code.in_all_lanes("i32", code.let(f"trunc i64 {left} to i32"), lanes)
-            mask = code.let(f"icmp ult {kind} <{lane_numbers}>, {limit}")
+            mask = code.first_lanes(lanes, left)
             element = self._elements(places, loop, whole, lanes, mask)
             after = self._added(accumulator, lanes, vector, ("0", "1", 1), lambda _index: element)
             chosen = zip(types, after, vector, strict=True)
-            return [
-                code.let(f"select {of(lanes, 'i1')} {mask}, {kind} {new}, {kind} {old}") for kind, new, old in chosen
-            ]
+            return [Flags(code, lanes, mask).choose(*each) for each in chosen]
 
         is_left = code.let(f"icmp ult i64 {whole}, {loop.size}")
         return code.choose(is_left, list(zip(types, vector, strict=True)), rest)
@@ -284,7 +281,7 @@ class _Writer:
 
         def segment(begin: str, values: list[str]) -> list[str]:
             beyond = code.let(f"add i64 {begin}, {accumulator.steps * step}")
-            end = code.let(f"call i64 @llvm.umin.i64(i64 {beyond}, i64 {last})")
+            end = code.least(beyond, last)
             return accumulator.widened_into(lanes, values, code.fold(begin, end, step, narrow, add))
 
         return code.fold(first, last, accumulator.steps * step, carried, segment)
@@ -298,17 +295,14 @@ class _Writer:
 
     def _elements(self, places: list[str], loop: Loop, index: str, lanes: int, mask: str = "") -> str:
         """The bits of elements from an index of the loop that runs in vectors on."""
-        code, operands = self.code, []
-        for array in range(1, 1 + self._operands):
-            walk = self._structure.elements.walks[array]
-            pointer = code.place(places, loop, array, index)
-            if walk == "scalar":
-                operands.append(code.splat(array, pointer, lanes))
-            elif walk == "strided" and lanes > 1:
-                operands.append(code.gather(array, pointer, loop.steps[array], lanes))
-            else:
-                operands.append(code.load(array, pointer, lanes, mask))
-        return code.results(lanes, operands)
+        code = self.code
+        return code.results(
+            lanes,
+            [
+                code.elements(array, code.place(places, loop, array, index), loop.steps[array], lanes, mask)
+                for array in range(1, 1 + self._operands)
+            ],
+        )
 
     def _across(self, accumulator: Accumulator, lanes: int, values: list[str]) -> list[str]:
         """What all lanes give together."""
@@ -316,16 +310,11 @@ class _Writer:
         while lanes > 1:
             half, halves = lanes // 2, []
             for begin in (0, half):
-                order = ", ".join(f"i32 {begin + lane}" for lane in range(half))
-                pairs = zip(accumulator.types(lanes), values, strict=True)
+                pairs = list(zip(accumulator.types(lanes), values, strict=True))
                 if half == 1:
                     halves.append([code.let(f"extractelement {kind} {value}, i64 {begin}") for kind, value in pairs])
-                else:
-                    halves.append(
-                        [
-                            code.let(f"shufflevector {kind} {value}, {kind} poison, <{half} x i32> <{order}>")
-                            for kind, value in pairs
-                        ]
-                    )
+                    continue
+                order = range(begin, begin + half)
+                halves.append([code.shuffled(f"{kind} {value}, {kind} poison", order) for kind, value in pairs])
             lanes, values = half, accumulator.merge(half, halves[0], halves[1])
         return values

@@ -30,7 +30,7 @@ def write_block(code: Builder, places: list[str], inner: Loop, second: Loop, num
     tile_rows, tile_columns = tile_sizes(code.structure.width_of(1), code.structure.target.vector_bytes)
     before = code.let(f"mul i64 {number}, {TILE_BLOCK}")
     left = code.let(f"sub i64 {second.size}, {before}")
-    rows = code.let(f"call i64 @llvm.umin.i64(i64 {left}, i64 {TILE_BLOCK})")
+    rows = code.least(left, TILE_BLOCK)
     whole_rows = code.let(f"and i64 {rows}, {-tile_rows}")
     whole_columns = code.let(f"and i64 {inner.size}, {-tile_columns}")
     stripe_columns = tile_columns * _TILES_PER_STRIPE
@@ -41,7 +41,7 @@ def write_block(code: Builder, places: list[str], inner: Loop, second: Loop, num
 
     def stripe(first: str) -> None:
         beyond = code.let(f"add i64 {first}, {stripe_columns}")
-        last = code.let(f"call i64 @llvm.umin.i64(i64 {beyond}, i64 {whole_columns})")
+        last = code.least(beyond, whole_columns)
         code.loop(
             "0", whole_rows, tile_rows, lambda row: code.loop(first, last, tile_columns, lambda at: tile(row, at))
         )
@@ -65,16 +65,12 @@ def _write_tile(code: Builder, corners: list[str], inner: Loop, second: Loop, ro
         places = code.all_moved(corners, str(row), second.steps)
         operands = []
         for array, pointer in enumerate(places[1:], start=1):
-            match structure.walks[array]:
-                case "transposed":
-                    operands.append(transposed[array][row])
-                case "vector":
-                    code.prefetch(code.moved(pointer, str(CACHE_LINE)))
-                    operands.append(code.load(array, pointer, columns))
-                case "scalar":
-                    operands.append(code.splat(array, pointer, columns))
-                case "strided":
-                    operands.append(code.gather(array, pointer, inner.steps[array], columns))
+            if array in transposed:
+                operands.append(transposed[array][row])
+                continue
+            if structure.walks[array] == "vector":
+                code.prefetch(code.moved(pointer, str(CACHE_LINE)))
+            operands.append(code.elements(array, pointer, inner.steps[array], columns))
         code.store(code.results(columns, operands), places[0], columns)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from eltwise.core.odd_rounding import two_product
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import Instructions, constant, of
+from eltwise.kernels.instructions import Instructions, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE, Precision
 
 Number: TypeAlias = "Vector | float"
@@ -62,9 +62,9 @@ class Vector:
         return self._let(f"{operation} {self.type} {self._lifted(one)}, {self._lifted(other)}")
 
     def _intrinsic(self, name: str, *arguments: Number) -> Vector:
-        suffix = ("" if self.lanes == 1 else f"v{self.lanes}") + self.precision.suffix
+        name = f"{name}.{suffix(self.lanes, self.precision.scalar)}"
         operands = ", ".join(f"{self.type} {self._lifted(each)}" for each in arguments)
-        return self._let(f"call {self.type} @llvm.{name}.{suffix}({operands})")
+        return self._let(f"call {self.type} @llvm.{name}({operands})")
 
     def __add__(self, other: Number) -> Vector:
         return self._binary("fadd", self, other)
