@@ -195,20 +195,32 @@ def _binary_layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tup
         yield enabled if axis is None else (*enabled, ("axis", axis)), (a, b)
 
 
+WHOLE = frozenset(
+    {(each.broadcasting, len(each.operands), each.is_variadic): each for each in reversed(SCHEMAS)}.values()
+)
+"""The first version with each broadcast rule and number of operands."""
+
+FEW = 2 * len(NUMPY_PAIRS)
+
+
 def shape_cases(
-    schema: ElementwiseSchema, element_type: ElementType, seed: int, *, shared: bool | None = None
+    schema: ElementwiseSchema, element_type: ElementType, seed: int, *, shared: bool = False
 ) -> Iterator[Case]:
     """Cases filled with hard and random values, one a layout; most integer divisors have no 0, some have one.
 
-    With ``shared``, only the first type of a version has all layouts; the others share them, which takes an eighth of
-    the time. Where it is false, these are left out.
+    With ``shared``, the first type of a version has all layouts where they are few or the version is in ``WHOLE``, and
+    an eighth otherwise, as all other types have; types and versions beside each other have different ones. How shapes
+    broadcast depends on the rule of a version, not on what it computes.
     """
     generator = np.random.default_rng(seed)
     pool = values(element_type, seed)
     divides = element_type.is_integer and schema.expression().divides
     own = schema.types.index(element_type)
-    for number, (attributes, shapes) in enumerate(layouts(schema)):
-        if shared not in (None, not own or number % 8 == own % 8):
+    every = list(layouts(schema))
+    has_all = not shared or (not own and (schema in WHOLE or len(every) <= FEW))
+    share = None if has_all else (own + SCHEMAS.index(schema)) % 8
+    for number, (attributes, shapes) in enumerate(every):
+        if share not in (None, number % 8):
             continue
         types = (
             operand_types(schema, element_type, len(shapes)) if not schema.is_variadic else [element_type] * len(shapes)
