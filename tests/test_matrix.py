@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.dtypes import BOOL
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from support.cases import SCHEMAS, WHOLE, Case, failures, layouts, shape_cases, value_cases, versions_and_types
 from support.planted import (
