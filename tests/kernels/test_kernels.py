@@ -96,8 +96,9 @@ kinds = "float16 bfloat16 float32 float64 int8 uint16 int32 uint64".split()  # E
 for schema, element_type in functions_and_types():
     if element_type.name not in kinds:
         continue
-    values = islice(value_cases(schema, element_type, 1), 2)
-    cases = [*shape_cases(schema, element_type, 1, shared=True), *values]
+    cases = list(islice(value_cases(schema, element_type, 1), 2))
+    if schema.function == "subtract":  # How loops run does not depend on what they compute.
+        cases += shape_cases(schema, element_type, 1, shared=True)
     assert not list(failures(run, cases)), (schema, element_type)
 print("exact")
 """
