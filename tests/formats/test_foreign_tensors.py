@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 import eltwise
 from eltwise.core import foreign
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.formats import foreign_tensors
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.tensor_sets import open_tensors
 
@@ -90,6 +91,34 @@ def test_every_tensor_has_the_elements_that_the_library_wrote(name: str, tmp_pat
         half = array.size // 2
         assert tensor.read(half, array.size).tobytes() == array.reshape(-1)[half:].tobytes(), key
     assert eltwise.compare(tmp_path / name, arrays).is_good
+
+
+def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through hard, soft and external links, and what no link leads to is named; groups in themselves end."""
+    h5py: Any = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["d"] = W + 1
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file["g/w"], file["none"] = W, h5py.Empty("f4")
+        file["hard"], file["again"] = file["g/w"], file["g"]
+        file["soft"], file["external"] = h5py.SoftLink("/g/w"), h5py.ExternalLink("other.h5", "/d")
+        file["dangling"], file["gone"] = h5py.SoftLink("/nowhere"), h5py.ExternalLink("gone.h5", "/d")
+        file["g/up"] = h5py.SoftLink("/")
+    opened = open_tensors(tmp_path / "m.h5")
+    arrays = dict.fromkeys(("g/w", "hard", "again/w", "soft"), W) | {"external": W + 1, "none": np.empty(0, "f4")}
+    assert {name: tensor.array.tolist() for name, tensor in opened.items()} == {
+        name: array.tolist() for name, array in arrays.items()
+    }
+    assert set(opened.unreadable) == {"dangling", "gone"}
+    assert "other.h5" in opened["external"].where
+    with h5py.File(tmp_path / "many.h5", "w") as file:
+        for level in range(30):
+            for name in "ab":
+                file[f"{level}/{name}"] = h5py.SoftLink(f"/{level + 1}")
+        file.create_group("30")
+    monkeypatch.setattr(foreign_tensors, "_MOST_PATHS", 1000)
+    with pytest.raises(FileFormatError, match="too many paths"):
+        open_tensors(tmp_path / "many.h5")
 
 
 @pytest.mark.parametrize("name", [*WRITERS, "m.pt", "m.bin"])

@@ -16,7 +16,7 @@ import numpy as np
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.foreign import library
+from eltwise.core.foreign import library, reason_of
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, native
 
@@ -26,6 +26,7 @@ _SAFE_TORCH = (2, 6)
 _HUB_FILES = ("*.safetensors", "*.safetensors.index.json")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _DEEPEST = 32
+_MOST_PATHS = 100_000
 _TILE = 1 << 16
 
 
@@ -145,7 +146,7 @@ def _of_gguf(one: Any, gguf: Any, where: str) -> Tensor:
 
 
 def open_hdf5(path: Path) -> TensorSet:
-    """The datasets of numbers in an HDF5 file, named by their paths; of a NetCDF file of version 3 its variables.
+    """The datasets of numbers in an HDF5 file, named by all their paths; of a NetCDF file of version 3 its variables.
 
     Raises:
         UnsupportedError: where the library is not installed.
@@ -159,21 +160,40 @@ def open_hdf5(path: Path) -> TensorSet:
     h5py = library("h5py", "an HDF5 file", where)
     tensors = TensorSet(where)
     try:
-        file = h5py.File(path, "r")
-
-        def visit(name: str, stored: Any) -> None:
-            if isinstance(stored, h5py.Dataset) and stored.shape is not None:
-                tensors.add(name, _sliced, name, stored, where)
-
-        file.visititems(visit)
+        for count, (name, stored) in enumerate(_paths_of(h5py.File(path, "r"), h5py)):
+            if count > _MOST_PATHS:
+                raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
+            if isinstance(stored, Exception):
+                problem = f"what it links to cannot be read ({reason_of(stored)})"
+                tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
+            elif isinstance(stored, h5py.Dataset):
+                tensors.add(name, _sliced, name, stored, stored.file.filename)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
 
 
+def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """All paths of a group, through links of every kind, with the object or why there is none.
+
+    A group inside itself is not walked again.
+    """
+    for key in group:
+        name = f"{prefix}{key}"
+        try:
+            stored = group[key]
+        except Exception as error:  # noqa: BLE001 - the library raises what it likes
+            stored = error
+        yield name, stored
+        if isinstance(stored, h5py.Group) and stored not in (group, *ancestors):
+            yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
+
+
 def _sliced(name: str, stored: Any, where: str) -> Tensor:
-    shape = tuple(map(int, stored.shape))
     element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
+    if stored.shape is None:  # A dataset of HDF5 may have a type only.
+        return Tensor(np.empty(0, element_type.storage), element_type, name, where)
+    shape = tuple(map(int, stored.shape))
     return Tensor(Rows(shape, lambda box: stored[box], where), element_type, name, where)
 
 
