@@ -1,7 +1,8 @@
 """Casts, quantization and back in LLVM: operands of several types, and results of another. Pure.
 
 Numbers of at most 32 bits are computed in float64, where a quotient of two is a tie only if the real one is: with 31
-digits at most, it lies farther from every half of 17 digits than float64 rounds.
+digits at most, it lies farther from every half of 17 digits than float64 rounds. With fused products, floats are
+quantized in float32, where what is left of x decides.
 """
 
 from __future__ import annotations
