@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -303,3 +304,31 @@ def test_constants_are_the_same_from_a_file_and_a_message(tmp_path: Path) -> Non
     other = onnx.ModelProto.FromString(model.SerializeToString())
     next(node for node in other.graph.node if node.output[0] == "value_string").attribute[0].s = b"t"
     assert [one.name for one in eltwise.compare(model, other) if one.status == "differs"] == ["value_string"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_stale_copies_of_zarr_metadata_are_not_believed(zarr_format: Any, tmp_path: Path) -> None:
+    """Consolidated metadata that was not written again after arrays grew, also in a group below; it is named."""
+    store = tmp_path / "s.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = zarr.create_group(store, zarr_format=zarr_format)
+        root.create_array("x", data=X[0])
+        root.create_group("g").create_array("same", data=X[1])
+        for path in ("", "g"):
+            zarr.consolidate_metadata(store, path=path)
+        before = open_tensors(store)
+        root = zarr.open_group(store, mode="a", use_consolidated=False)
+        root["x"].append(X[1])
+        zarr.open_group(store, path="g", mode="a", use_consolidated=False).create_array("new", data=X[0])
+    opened = open_tensors(store)
+    expected = {"x": np.concatenate(X), "g/new": X[0], "g/same": X[1]}
+    assert {name: tensor.array.tolist() for name, tensor in opened.items()} == {
+        name: array.tolist() for name, array in expected.items()
+    }
+    report = eltwise.compare(store, expected)
+    assert not before.notes
+    assert report.is_good
+    assert list(report.notes) == opened.notes
+    assert opened.notes[0].endswith("which was read: x, g/new")
+    assert f"note: {opened.notes[0]}" in str(report)

@@ -167,6 +167,7 @@ def compare_sets(
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
+        notes=tuple(dict.fromkeys([*a.notes, *b.notes])),
     )
 
 

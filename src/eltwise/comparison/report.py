@@ -38,6 +38,7 @@ class ComparisonReport(Written[TensorReport]):
         tolerances: what was forgiven.
         sources: what A and B are called.
         renamings: the rules by which names differ, with how many tensors follow each.
+        notes: sentences on what A and B hold beside tensors, which is not compared.
     """
 
     json_kind = "comparison"
@@ -51,6 +52,7 @@ class ComparisonReport(Written[TensorReport]):
     tolerances: Tolerances = ()
     sources: tuple[str, str] = ("A", "B")
     renamings: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_good(self) -> bool:
@@ -106,7 +108,7 @@ class ComparisonReport(Written[TensorReport]):
         cards = [each for each in self.by_badness if each.status != "equal"]
         if detail == "summary":
             only = [f"{each.label}: {each.figures}" for each in cards if each.differing and len(cards) == 1]
-            return as_lines([*self.headline, *only])
+            return as_lines([*self.headline, *only, *self._notes()])
         is_short = detail == "worst"
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
@@ -144,7 +146,11 @@ class ComparisonReport(Written[TensorReport]):
 
     def _not_compared(self) -> list[str]:
         lines = _listed("missing in B", _rolled_up(self.missing)) + _listed("extra in B", _rolled_up(self.extra))
-        return lines + [f"not read: {sentence}" for sentence in self.unreadable_shown()]
+        lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
+        return lines + self._notes()
+
+    def _notes(self) -> list[str]:
+        return [f"note: {sentence}" for sentence in self.notes]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
@@ -155,6 +161,7 @@ class ComparisonReport(Written[TensorReport]):
             "missing": list(self.missing),
             "extra": list(self.extra),
             "unreadable": list(self.unreadable),
+            "notes": list(self.notes),
             "sources": list(self.sources),
         }
 
@@ -169,7 +176,11 @@ class ComparisonReport(Written[TensorReport]):
         """The title of its page and the content."""
         facts = [("A", self.sources[0]), ("B", self.sources[1])]
         facts += [("tolerance", str(one)) for one in self.tolerances] or [("tolerance", "none: every bit counts")]
-        names = [("Could not be read", self.unreadable_shown()), ("Renamed", self._renamings_shown())]
+        names = [
+            ("Could not be read", self.unreadable_shown()),
+            ("Notes", list(self.notes)),
+            ("Renamed", self._renamings_shown()),
+        ]
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
         return self.summary, page.content(self.headline, facts, self.patterns, self.by_badness, names)
 

@@ -16,7 +16,7 @@ import numpy as np
 from eltwise.core import foreign
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, named
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensors import Source, Tensor, TensorSet, native
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
+
+_MOST_NAMED = 8
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
@@ -68,19 +70,43 @@ def open_store(path: Path | str) -> TensorSet:
         warnings.simplefilter("ignore")  # zarr warns of codecs that other libraries may lack.
         try:
             store = opened(str(path))
-            root: Any = zarr.open(store, mode="r")
+            root: Any = zarr.open(store, mode="r", use_consolidated=False)
+            copies = _consolidated(zarr.open(store, mode="r"))
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
         else:
-            _add_members(tensors, root, path, "")
+            described = _add_members(tensors, root, path, "")
+            stale = [name for name in {**copies, **described} if copies and copies.get(name) != described.get(name)]
+            if stale:
+                tensors.notes.append(
+                    f"{path}: the consolidated metadata differs from that of the arrays, which was read: "
+                    f"{named(stale, _MOST_NAMED)}"
+                )
     return tensors
 
 
-def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) -> None:
-    """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind."""
+def _consolidated(root: Any) -> dict[str, str]:
+    """The descriptions of arrays that a group holds once more, to be read at once; they may be out of date."""
+    stored = getattr(root.metadata, "consolidated_metadata", None)
+    nodes = {} if stored is None else stored.flattened_metadata
+    return {name: _description(node) for name, node in nodes.items() if hasattr(node, "shape")}
+
+
+def _description(metadata: Any) -> str:
+    """What decides on the elements of an array."""
+    return str({key: value for key, value in metadata.to_dict().items() if key != "attributes"})
+
+
+def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) -> dict[str, str]:
+    """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind.
+
+    Returns:
+        The description of each array that zarr opens.
+    """
+    zarr, described = library(str(path)), dict[str, str]()
     try:
         names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
     except Exception as error:  # noqa: BLE001  # File systems raise what they like.
@@ -88,6 +114,8 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
     for name in names:
         try:
             member = group[name]
+            if hasattr(member, "members"):
+                member = zarr.open_group(member.store_path, mode="r", use_consolidated=False)
         except KeyError:  # No array and no group.
             continue
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
@@ -96,9 +124,11 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
             )
             continue
         if hasattr(member, "members"):
-            _add_members(tensors, member, path, f"{prefix}{name}/")
+            described |= _add_members(tensors, member, path, f"{prefix}{name}/")
         else:
+            described[prefix + name] = _description(member.metadata)
             tensors.add(prefix + name, _opened, prefix + name, member, path)
+    return described
 
 
 def _listed(keys: AsyncIterator[str]) -> set[str]:

@@ -202,6 +202,7 @@ class TensorSet(Mapping[str, Tensor]):
         is_one: whether the format holds one tensor without a name.
         metadata: the names and texts that a checkpoint holds beside its tensors.
         stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
+        notes: sentences on what else is there: what is no tensor, and what contradicts the tensors.
     """
 
     where: str
@@ -210,6 +211,7 @@ class TensorSet(Mapping[str, Tensor]):
     is_one: bool = False
     metadata: dict[str, str] = field(default_factory=dict)
     stores_once: bool = False
+    notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
