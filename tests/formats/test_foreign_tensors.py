@@ -131,6 +131,20 @@ def test_a_file_that_is_damaged_is_one_sentence(name: str, tmp_path: Path) -> No
         assert "\n" not in str(caught.value)
 
 
+def test_a_tensor_of_torch_that_cannot_be_read_is_one_of_several(tmp_path: Path) -> None:
+    """Without elements, and as a negated or conjugated view of others."""
+    torch: Any = pytest.importorskip("torch")
+    whole = torch.arange(4.0)
+    views = {"negated": torch._neg_view(whole), "imaginary": torch.complex(whole, whole).conj().imag}
+    torch.save({"w": whole, "m": torch.empty(3, device="meta"), **views}, tmp_path / "t.pt")
+    opened = open_tensors(tmp_path / "t.pt")
+    assert list(opened.unreadable) == ["m"]
+    assert {name: one.array.tolist() for name, one in opened.items()} == {
+        "w": whole.tolist(),
+        **dict.fromkeys(views, (-whole).tolist()),
+    }
+
+
 def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     class Hostile:
         def __reduce__(self) -> tuple[Any, ...]:

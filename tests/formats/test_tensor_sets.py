@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -332,3 +333,20 @@ def test_stale_copies_of_zarr_metadata_are_not_believed(zarr_format: Any, tmp_pa
     assert list(report.notes) == opened.notes
     assert opened.notes[0].endswith("which was read: x, g/new")
     assert f"note: {opened.notes[0]}" in str(report)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_member_whose_checksum_is_wrong_is_no_tensor(save: Any, tmp_path: Path) -> None:
+    """Compressed or not, however it is read, and beside members that are whole."""
+    save(tmp_path / "a.npz", w=X[0], v=X[1])
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        member = archive.getinfo("w.npy")
+    data[member.header_offset + 30 + len(member.filename) + 20 + member.compress_size - 6] ^= 0x55
+    (tmp_path / "b.npz").write_bytes(data)
+    report = eltwise.compare(tmp_path / "b.npz", tmp_path / "b.npz")
+    assert (report.is_good, [one.status for one in report]) == (False, ["equal"]), str(report)
+    assert "tensor 'w'" in str(report)
+    np.testing.assert_array_equal(open_tensors(tmp_path / "b.npz")["v"].array, X[1])
+    with pytest.raises(EltwiseError, match=r"b.npz"):
+        _ = open_tensors(tmp_path / "b.npz")["w"].array

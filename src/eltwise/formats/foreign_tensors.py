@@ -103,9 +103,13 @@ def _named_tensors(content: object, kind: type, name: str = "", depth: int = 0) 
 
 def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor:
     element_type = by_name(str(value.dtype).removeprefix("torch."))
-    dense = (value.to_dense() if value.layout is not torch.strided else value).detach().resolve_conj().contiguous()
-    same_width = getattr(torch, f"uint{8 * dense.element_size()}")
-    array = dense.view(-1).view(same_width).numpy() if dense.dim() else dense.reshape(1).view(same_width).numpy()
+    try:
+        dense = value.to_dense() if value.layout is not torch.strided else value
+        dense = dense.detach().resolve_conj().resolve_neg().contiguous()
+        same_width = getattr(torch, f"uint{8 * dense.element_size()}")
+        array = dense.reshape(-1).view(same_width).numpy()
+    except Exception as error:  # noqa: BLE001 - torch raises what it likes, as of a tensor without elements on "meta"
+        raise unreadable(where, error) from None
     return Tensor(InMemory(array.view(element_type.storage).reshape(dense.shape)), element_type, name, where)
 
 

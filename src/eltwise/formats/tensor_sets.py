@@ -218,23 +218,25 @@ def _member(
         layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
         begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
-        return _of_layout(name, layout, file, _offset_of(file, member, where) + begin, where)
+        checked = UnpackedFile(file, file.size, lambda: _checked(file, member, where))
+        return _of_layout(name, layout, checked, _offset_of(file, member, where) + begin, where)
     unpacked = UnpackedFile(file, member.file_size, lambda: _unpacked(file.path, member, where))
     return _of_layout(name, layout, unpacked, begin, where)
 
 
-def check_archive(path: Path, name: str) -> None:
-    """Compare the checksum of a tensor of an .npz file; one that is unpacked is compared when that is done.
-
-    Raises:
-        FileFormatError: where it is not that of the elements.
-    """
-    problem = f"tensor {name!r}: the member cannot be read"
-    with _zip_errors(problem, str(path)), zipfile.ZipFile(path) as archive:
-        stored = archive.getinfo(f"{name}.npy")
-        with archive.open(stored) as member:
-            while stored.compress_type == zipfile.ZIP_STORED and member.read(_PIECE):
+def _checked(file: OpenFile, member: zipfile.ZipInfo, where: str) -> OpenFile:
+    """The archive itself, where the checksum of a member that is not compressed is that of its bytes."""
+    try:
+        with (
+            _zip_errors("the member cannot be read", where),
+            zipfile.ZipFile(file.path) as archive,
+            archive.open(member) as stream,
+        ):
+            while stream.read(_PIECE):
                 pass
+    except EltwiseError as error:
+        raise error.located(operand=f"tensor {member.filename.removesuffix('.npy')!r}") from None
+    return file
 
 
 def _offset_of(file: OpenFile, member: zipfile.ZipInfo, where: str) -> int:
