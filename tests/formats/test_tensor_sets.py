@@ -351,3 +351,19 @@ def test_a_member_whose_checksum_is_wrong_is_no_tensor(save: Any, tmp_path: Path
     np.testing.assert_array_equal(open_tensors(tmp_path / "b.npz")["v"].array, X[1])
     with pytest.raises(EltwiseError, match=r"b.npz"):
         _ = open_tensors(tmp_path / "b.npz")["w"].array
+
+
+def test_a_folder_leaves_nothing_out_without_a_word(tmp_path: Path) -> None:
+    """Linked folders are read, also where one leads back; files that hold no tensors by their endings are named."""
+    for name, value in (("a", 5.0), ("b", 9.0)):
+        outside, folder = tmp_path / f"of_{name}", tmp_path / name
+        outside.mkdir()
+        folder.mkdir()
+        np.save(outside / "x.npy", np.full(3, value))
+        np.save(folder / "w.npy", X[0])
+        (folder / "linked").symlink_to(outside)
+        (folder / "round").symlink_to(folder)
+        (folder / "model.bin").write_bytes(b"anything")
+    report = eltwise.compare(tmp_path / "a", tmp_path / "b")
+    assert {one.name: one.status for one in report} == {"w": "equal", "linked/x": "differs"}
+    assert report.notes == tuple(f"{name}: left out by their endings: model.bin" for name in "ab")

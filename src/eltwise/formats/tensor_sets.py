@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, named
 from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
@@ -136,7 +136,10 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     if index is not None:
         return _safetensors(index)
     tensors = TensorSet(str(path))
-    inside = [file.relative_to(path) for file in _files_of(path)]
+    found, others = _files_of(path)
+    if others:
+        tensors.notes.append(f"{path.name}: left out by their endings: {named(others)}")
+    inside = [file.relative_to(path) for file in found]
     stems = Counter(file.with_suffix("") for file in inside)
     for relative in inside:
         file, stem = path / relative, relative.with_suffix("").as_posix()
@@ -147,6 +150,7 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
                 full = stem if inner.is_one else f"{stem}/{name}"
                 tensors.add(full, tensor.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
+            tensors.notes.extend(inner.notes)
         except EltwiseError as error:
             tensors.unreadable[stem] = error.located(where=str(file))
     if not tensors.tensors and not tensors.unreadable:
@@ -155,20 +159,28 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     return tensors
 
 
-def _files_of(folder: Path) -> list[Path]:
-    """The tensor files and zarr stores in a folder and those below it; links to folders are not followed."""
+def _files_of(folder: Path) -> tuple[list[Path], list[str]]:
+    """The tensor files and zarr stores in a folder and those below it, and the names of the other files.
+
+    Links to folders are followed, but for those to a folder that they lie in.
+    """
     from eltwise.formats import zarr_stores
 
-    paths: list[Path] = []
-    for directory, folders, names in os.walk(folder):
-        here = Path(directory)
+    paths, others = list[Path](), list[str]()
+    for directory, folders, names in os.walk(folder, followlinks=True):
+        here, around = Path(directory), Path(os.path.realpath(directory))
         stores = [name for name in sorted(folders) if zarr_stores.is_store(here / name)]
-        folders[:] = sorted(set(folders) - set(stores))
+        real = {name: Path(os.path.realpath(here / name)) for name in folders if name not in stores}
+        folders[:] = sorted(name for name, one in real.items() if one not in (around, *around.parents))
         paths += [here / name for name in stores]
-        paths += [here / name for name in sorted(names) if Path(name).suffix.lower() in ENDINGS]
-        if len(paths) > _MOST_FILES:
+        for name in sorted(names):
+            if Path(name).suffix.lower() in ENDINGS:
+                paths.append(here / name)
+            else:
+                others.append((here / name).relative_to(folder).as_posix())
+        if len(paths) + len(others) > _MOST_FILES:
             raise FileFormatError("the folder holds too many files", where=str(folder), allowed=f"{_MOST_FILES}")
-    return paths
+    return paths, others
 
 
 def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
