@@ -167,7 +167,7 @@ def _is_written_raw(element_type: ElementType) -> bool:
 def npy_bytes(array: np.ndarray) -> bytes:
     """The content of an .npy file."""
     element_type = of_numpy(array.dtype)
-    return npy_header(element_type, array.shape) + array.astype(element_type.storage, copy=False).tobytes()
+    return npy_header(element_type, array.shape) + array.astype(element_type.storage, copy=False).reshape(-1).tobytes()
 
 
 def npy_header(element_type: ElementType, shape: tuple[int, ...]) -> bytes:
