@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from eltwise.conformance.results import OUTCOMES, Example, Results, TestResult
 from eltwise.core.errors import counted
-from eltwise.core.escaping import escape_lines
+from eltwise.core.escaping import escape_lines, on_one_line
 from eltwise.report import legend
 from eltwise.report.base import Html, document, filters, fold, head, table, text
 from eltwise.report.findings import RuntimeFinding, findings
@@ -47,7 +47,7 @@ def _status(test: TestResult, title: str) -> str:
 
 
 def _address(test: TestResult) -> str:
-    return f"#{quote(test.key, safe='')}"
+    return f"#{quote(on_one_line(test.key), safe='')}"
 
 
 def _finding(finding: RuntimeFinding) -> str:
