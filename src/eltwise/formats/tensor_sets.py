@@ -136,10 +136,10 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     if index is not None:
         return _safetensors(index)
     tensors = TensorSet(str(path))
-    found, others = _files_of(path)
+    paths, others = _files_of(path)
     if others:
         tensors.notes.append(f"{path.name}: left out by their endings: {named(others)}")
-    inside = [file.relative_to(path) for file in found]
+    inside = [file.relative_to(path) for file in paths]
     stems = Counter(file.with_suffix("") for file in inside)
     for relative in inside:
         file, stem = path / relative, relative.with_suffix("").as_posix()
