@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import eltwise
 from eltwise.core.dtypes import FLOAT32, TYPES, by_name
 from eltwise.engine.undefined import undefined_outputs
+from eltwise.ops.primitives import PRIMITIVES
+from eltwise.oracle.domain import is_defined
 from eltwise.oracle.hard_values import hard_values
 from support.traced_models import parsed
 
@@ -78,3 +80,25 @@ def test_shifts_by_all_bits_are_stated_nowhere(direction: str) -> None:
     text = f"""g (uint8[4] x, uint8[4] n) => (uint8[4] y) {{ y = BitShift<direction = "{direction}">(x, n) }}"""
     marks = marks_of(text, {"x": np.full(4, 255, np.uint8), "n": np.array([0, 7, 8, 255], np.uint8)})
     assert marks["y"].tolist() == [False, False, True, True]
+
+
+def test_the_oracle_leaves_the_same_values_undefined() -> None:
+    """Its domains, which conformance tests by, beside what primitives say of casts and shifts."""
+    cast, floats = PRIMITIVES["cast"].undefined, [each for each in TYPES if each.kind == "float" and each.runs]
+    assert cast is not None
+    for source in floats:
+        values = hard_values(source)
+        for target in TYPES:
+            if target.is_integer and target.runs:
+                parameters = {"to": target, "saturate": True}
+                expected = ~is_defined("cast", 0, values, parameters)
+                with np.errstate(invalid="ignore"):
+                    actual = cast(values, **parameters)
+                np.testing.assert_array_equal(actual, expected, err_msg=f"{source} to {target}")
+    for name in ("shift_left", "shift_right"):
+        shift = PRIMITIVES[name].undefined
+        assert shift is not None
+        for element_type in (each for each in TYPES if each.is_integer and each.bits >= 8 and each.runs):
+            amounts = hard_values(element_type)
+            expected = ~is_defined(name, 1, amounts, {})
+            np.testing.assert_array_equal(shift(amounts, amounts), expected, err_msg=f"{name} of {element_type}")
