@@ -61,6 +61,18 @@ def test_marks_follow_casts_through_steps_broadcasts_moves_and_choices(
     assert "r" not in marks
 
 
+def test_a_sum_whose_shape_only_the_run_knows_is_stated_unless_it_reads_what_is_not() -> None:
+    """Its node is run alone; of a cast there nothing is established."""
+    x, n = np.array([1, np.nan, 2], np.float32), np.array([3], np.int64)
+    for body, is_marked in (("s = Add(r, r)", False), ("c = Cast<to = 6>(r)  s = Add(c, c)", True)):
+        kind = "int32" if is_marked else "float"
+        nodes = f"r = Reshape(x, n)  {body}  z = Cast<to = 6>(x)"
+        text = f"g (float[3] x, int64[1] n) => ({kind}[k] s, int32[3] z) {{ {nodes} }}"
+        marks = marks_of(text, {"x": x, "n": n})
+        assert marks["z"].tolist() == [False, True, False]
+        assert ("s" in marks) == is_marked
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_quotients_that_are_nan_have_no_level(axis: int) -> None:
     """NaN, and 0 / 0 by a scale along an axis; an infinity saturates, which is stated."""

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eltwise.engine.fusion import Group
-from eltwise.engine.io_binding import Symbols, bound_inputs
-from eltwise.engine.program import make_program
+from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.kernels.numpy_kernel import loops_of
 
@@ -16,7 +15,7 @@ Marks = dict[str, np.ndarray]
 """For values of a graph which of their elements are marked; those of which none is are left out."""
 
 
-def undefined_outputs(graph: Graph, outputs: Sequence[Port], feeds: Mapping[str, np.ndarray]) -> Marks:
+def undefined_outputs(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, np.ndarray]) -> Marks:
     """Run a graph and follow what no specification states to the outputs.
 
     Args:
@@ -38,9 +37,9 @@ def undefined_outputs(graph: Graph, outputs: Sequence[Port], feeds: Mapping[str,
         if mark.any():
             marks[name] = mark
 
-    symbols: Symbols = {}
-    bound = bound_inputs(graph, feeds, symbols)
-    make_program(graph, outputs, bound, symbols).run(list(bound.values()), observe)
+    if not any(map(_may_leave_undefined, graph.nodes)):
+        return {}
+    Runner(graph, outputs).run(feeds, observe)
     return {port.name: marks[port.value] for port in outputs if port.value in marks}
 
 
@@ -51,10 +50,18 @@ def as_stated(result: np.ndarray, exact: np.ndarray, unstated: np.ndarray | None
     return np.where(unstated, exact, result)
 
 
+def _may_leave_undefined(node: Node) -> bool:
+    """Whether there are operands of which no specification states the node's result."""
+    if node.schema.behaviour != "elementwise":
+        return node.schema.behaviour == "cast"
+    return any(step.definition.undefined is not None for step in node.computation()[0].expression.steps)
+
+
 def _of_node(node: Node, result: np.ndarray, marks: Marks) -> np.ndarray:
     """The marks of what one node makes: moved elements keep their order; of what only the run knew all may be."""
     if node.schema.behaviour in ("elementwise", "cast"):
-        return np.ones(result.shape, np.bool_)
+        is_marked = _may_leave_undefined(node) or any(value in marks for value in node.inputs)
+        return np.full(result.shape, is_marked)
     mark = marks.get(node.inputs[0]) if node.inputs else None
     return np.zeros(result.shape, np.bool_) if mark is None else mark.reshape(result.shape)
 
