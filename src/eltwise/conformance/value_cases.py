@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from eltwise.conformance.cases import Attributes, Case, Context
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ops.attribute import Attribute
 from eltwise.ops.schema import ElementwiseSchema, Operation
@@ -160,7 +160,7 @@ def _on_an_axis(
 
 def _with_halves(x: np.ndarray, scale: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """The values, and odd multiples of half a scale with their neighbours, which show how quotients are rounded."""
-    if x.dtype.kind in "iub" or x.dtype.name.startswith(("int", "uint")):
+    if of_numpy(x.dtype).kind != "float":
         return x
     with np.errstate(all="ignore"):
         halves = (generator.integers(-300, 300, _HALVES) + 0.5) * float(scale)

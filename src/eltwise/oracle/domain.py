@@ -55,19 +55,19 @@ def _is_amount(values: Array, _parameters: Mapping[str, object]) -> Flags:
     return np.asarray((values >= 0) & (values < element_type_of(values).bits))
 
 
-def _is_divisor(values: Array, _parameters: Mapping[str, object]) -> Flags:
+def _is_divisor(values: Array, parameters: Mapping[str, object]) -> Flags:
     """Integers but 0; -1 is left out too, by which the least value has no quotient."""
     if element_type_of(values).kind == "float":
-        return np.ones(values.shape, bool)
+        return _every(values, parameters)
     numbers = values.astype(np.int64) if values.dtype.itemsize < 8 else values
     is_minus_one = numbers == -1 if element_type_of(values).kind == "signed" else np.zeros(values.shape, bool)
     return np.asarray((numbers != 0) & ~is_minus_one)
 
 
-def _has_no_minus_zero(values: Array, _parameters: Mapping[str, object]) -> Flags:
+def _has_no_minus_zero(values: Array, parameters: Mapping[str, object]) -> Flags:
     """All but -0, of which either zero is a result."""
     if element_type_of(values).kind != "float":
-        return np.ones(values.shape, bool)
+        return _every(values, parameters)
     numbers = values.astype(np.float64)
     return np.asarray(~((numbers == 0) & np.signbit(numbers)))
 
