@@ -94,6 +94,13 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-2]) == (1, "got      uint8 [3] [3 4 4]")
 
 
+def test_the_script_shows_who_writes_to_its_operands(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("def run(op, a, b, **more):\n    a -= b\n    return a.copy()\n", encoding="utf-8")
+    done = run(cell_of(f"{mine}:run", "Sub-14", "uint8", "call"), tmp_path / "case")
+    assert (done.returncode, done.stderr.strip()) == (1, "it wrote to its inputs")
+
+
 def test_the_script_says_so_where_the_specification_refuses(tmp_path: Path) -> None:
     test = cell_of("numpy", "Sub-14", "int8", "call")
     mixed = Case(registry.find("Sub-14"), (), (np.array([1], np.int8), np.array([1], np.int16)))

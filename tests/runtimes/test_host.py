@@ -82,6 +82,14 @@ def test_a_refusal_and_what_is_not_an_array_are_told() -> None:
         assert answer.words == "gave a list instead of a NumPy array"
 
 
+@pytest.mark.parametrize("size", [3, 5000])  # The larger ones lie in shared memory.
+def test_who_writes_to_its_operands_is_refused_whatever_it_gives(size: int) -> None:
+    operands = [np.full((1, size), value, np.int32) for value in (5, 3)]
+    with Host(planted("writing_into_operands"), shares_memory=True) as host:
+        answer = host.run(CALL, operands)
+        assert (answer.kind, answer.words) == ("refused", "it wrote to its input 1")
+
+
 def test_memory_that_is_broken_shows_when_the_process_leaves() -> None:
     with Host(planted("breaking_its_memory")) as host:
         empty = np.zeros((2, 0, 3), np.int32), np.zeros((1, 1, 3), np.int32)

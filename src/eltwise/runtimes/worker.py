@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import warnings
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
@@ -86,9 +87,13 @@ class _Programs:
             loaded, arrays = self._loaded(arrays[0].tobytes(), arrays[1].tobytes()), arrays[2:]
         if fields["only_load"]:
             return _described([])
-        results = fields.get("results")
+        results, before = fields.get("results"), list(map(_checksum, arrays))
         filled = self._filled(loaded, arrays, results) if isinstance(results, list) else []
-        return _described(filled or loaded.arrays(loaded.bind(arrays)()))
+        reply = _described(filled or loaded.arrays(loaded.bind(arrays)()))
+        for number, (array, checksum) in enumerate(zip(arrays, before, strict=True), 1):
+            if _checksum(array) != checksum:
+                return Message({"kind": "refused", "words": f"it wrote to its input {number}"})
+        return reply
 
     def _filled(self, loaded: Loaded, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list[np.ndarray]:
         """Let a runtime write its results into shared memory; nothing where it cannot."""
@@ -122,6 +127,10 @@ def _described(results: Sequence[object]) -> Message:
     present = [not _problem(result) for result in results]
     arrays = tuple(np.asarray(result) for result, is_array in zip(results, present, strict=True) if is_array)
     return Message({"kind": "result", "words": "; ".join(dict.fromkeys(odd)), "present": present}, arrays)
+
+
+def _checksum(array: np.ndarray) -> int:
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def _problem(result: object) -> str:
