@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from eltwise.formats import registry
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
+from eltwise.ir.structure import changes
 from eltwise.ir.tensors import Tensor, TensorSet, of_array
 
 
@@ -167,8 +168,18 @@ def compare_sets(
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
-        notes=tuple(dict.fromkeys([*a.notes, *b.notes])),
+        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b)])),
     )
+
+
+def _structures(a: TensorSet, b: TensorSet) -> Iterator[str]:
+    """A sentence on each model that has other nodes in B, which no comparison of constants sees."""
+    for path in sorted(a.models.keys() & b.models):
+        difference = changes(a.models[path], b.models[path])
+        if difference:
+            name = f"the models {path!r}" if path else "the models"
+            hint = "`eltwise trace A B` compares what they compute"
+            yield f"{name} differ in their nodes, too, which are not compared: {difference}; {hint}"
 
 
 def _compared(

@@ -26,6 +26,7 @@ from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint
+from eltwise.formats.structure import structure_of
 from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import Names
@@ -86,7 +87,7 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     Those of functions and of graphs in nodes, as the branches of If, are named by a path: ``NODE/else_branch/NAME`` and
     ``FUNCTION/NAME``. What lies in other files is not read.
     """
-    constants = TensorSet(where, stores_once=True)
+    constants = TensorSet(where, stores_once=True, models={"": structure_of(graph)})
     names = Names()
     for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
         _add_constants(constants, body, names.fresh(path) + "/" if path else "", names)
@@ -151,6 +152,8 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
                 tensors.add(full, tensor.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
             tensors.notes.extend(inner.notes)
+            if "" in inner.models:
+                tensors.models[stem] = inner.models[""]
         except EltwiseError as error:
             tensors.unreadable[stem] = error.located(where=str(file))
     if not tensors.tensors and not tensors.unreadable:

@@ -17,6 +17,7 @@ from eltwise.core.blocks import Box, boxes
 from eltwise.core.dtypes import ElementType, not_run, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.shapes import of_sizes
+from eltwise.ir.structure import Structure
 from eltwise.ir.types import TensorType
 
 _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
@@ -203,6 +204,7 @@ class TensorSet(Mapping[str, Tensor]):
         metadata: the names and texts that a checkpoint holds beside its tensors.
         stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
         notes: sentences on what else is there: what is no tensor, and what contradicts the tensors.
+        models: the structure of each model whose constants these are, by its path in a folder; "" for a single one.
     """
 
     where: str
@@ -212,6 +214,7 @@ class TensorSet(Mapping[str, Tensor]):
     metadata: dict[str, str] = field(default_factory=dict)
     stores_once: bool = False
     notes: list[str] = field(default_factory=list)
+    models: dict[str, Structure] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -1,0 +1,64 @@
+"""The structure of models: every change of a node shows beside equal constants, and no change of names does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import parser
+
+import eltwise
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x, bool c) => (float[2,3] y)
+<float[3] w = {1, 2, 3}>
+{
+  a = Sub (x, w)
+  b = LeakyRelu <alpha = 0.5> (a)
+  k = Constant <value_float = 2.0> ()
+  d = If (c) <
+    then_branch = t () => (float[2,3] p) { p = Sub (a, b) },
+    else_branch = e () => (float[2,3] q) { q = Neg (b) }
+  >
+  y = Mul (d, k)
+}
+"""
+
+OTHER_NODES = {
+    "Sub (x, w)": ("Add (x, w)", "A has 1 more Sub; B has 1 more Add"),
+    "Sub (a, b)": ("Sub (b, a)", "the same nodes are connected otherwise"),
+    "alpha = 0.5": ("alpha = 0.25", "1 node of LeakyRelu with other attributes"),
+    "q = Neg (b)": ("n = Neg (b)\n q = Neg (n)", "B has 1 more Neg"),
+    "Mul (d, k)": ("Mul (d, d)", "the same nodes are connected otherwise"),
+}
+
+
+def note(folder: Path, one: str, other: str) -> tuple[bool, tuple[str, ...]]:
+    paths = [folder / "a.onnx", folder / "b.onnx"]
+    for path, text in zip(paths, (one, other), strict=True):
+        onnx.save(parser.parse_model(text), path)
+    report = eltwise.compare(*paths)
+    assert eltwise.compare(*map(onnx.load, paths)).notes == report.notes
+    return report.is_good, report.notes
+
+
+@pytest.mark.parametrize("text", OTHER_NODES)
+def test_other_nodes_beside_equal_constants_are_said(text: str, tmp_path: Path) -> None:
+    replacement, phrase = OTHER_NODES[text]
+    is_good, notes = note(tmp_path, MODEL, MODEL.replace(text, replacement))
+    assert is_good
+    assert phrase in notes[0]
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder, name in zip(folders, "ab", strict=True):
+        folder.mkdir()
+        (tmp_path / f"{name}.onnx").rename(folder / "net.onnx")
+    assert "the models 'net' differ" in eltwise.compare(*folders).notes[0]
+
+
+def test_names_the_order_of_nodes_and_the_kind_of_constant_are_no_structure(tmp_path: Path) -> None:
+    model = MODEL.replace("Sub (a, b)", "Sub (aa, b)").replace("a = Sub (x, w)", "aa = Sub (x, w)")
+    model = model.replace("LeakyRelu <alpha = 0.5> (a)", "LeakyRelu <alpha = 0.5> (aa)")
+    constant = "  k = Constant <value_float = 2.0> ()\n"
+    model = model.replace(constant, "").replace("{1, 2, 3}>", "{1, 2, 3}, float k = {2}>")
+    assert note(tmp_path, MODEL, model) == (True, ())
