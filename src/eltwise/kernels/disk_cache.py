@@ -28,7 +28,7 @@ COMPILER = "16801ed7a49ad277"
 It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails
 where it is not theirs, and says what it must be."""
 
-LARGEST_FOLDER = 64 << 20
+LARGEST_FOLDER = 256 << 20
 """How many bytes the folder may hold; beyond that the files that were used longest ago go."""
 
 WRITES_UNTIL_PRUNED = 64
