@@ -144,7 +144,7 @@ def check(name: str, settings: Settings, options: Sequence[Option]) -> None:
             raise unknown_name(f"option of {name}", key, names or ["none"])
         if not option.takes(value):
             allowed = option.values or (f"1 to {option.most}",)
-            raise unknown_name(f"value of {name}'s option {key!r}", value, allowed)
+            raise unknown_name(f"value of the option {key!r} of {name}", value, allowed)
 
 
 def arguments(settings: Settings) -> Mapping[str, object]:

@@ -37,7 +37,7 @@ def recorded_side(
         raise UnsupportedError(f"a run whose values are given is not compared with {against}", hint=hint)
     if any(programs):
         if any(paths) or all(programs):
-            hint = "eltwise trace net.pt2 net.onnx --runtime torch --against RUNTIME"
+            hint = "eltwise trace PROGRAM.pt2 MODEL.onnx --runtime torch --against RUNTIME"
             raise UnsupportedError("an exported program is compared with a model that was exported from it", hint=hint)
         name = runtime if programs[0] else against
         return ProgramRun(Path(str(model if programs[0] else other)), name, limit, is_tested=programs[0])
