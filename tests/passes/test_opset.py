@@ -326,6 +326,19 @@ def test_what_means_the_same_is_converted_where_others_are_refused(made: onnx.Mo
     assert onnx.load_from_string(data).opset_import[0].version == opset
 
 
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_mask_of_dropout_that_nothing_reads_is_no_obstacle(is_read: bool) -> None:
+    """Runtimes give a mask of False in opset 10 and of True in opset 12, where nothing is dropped."""
+    outputs = "float[3] y, bool[3] mask" if is_read else "float[3] y"
+    text = f'<ir_version: 4, opset_import: ["" : 10]> g (float[3] x) => ({outputs}) {{ y, mask = Dropout (x) }}'
+    model = onnx.parser.parse_model(text).SerializeToString()
+    if is_read:
+        with pytest.raises(EltwiseError, match="what the mask holds"):
+            convert_onnx_bytes(model, 13)
+    else:
+        assert onnx.load_from_string(convert_onnx_bytes(model, 13)[0]).opset_import[0].version == 13
+
+
 @pytest.mark.parametrize(("indices", "is_converted"), [([0, 1], True), ([0, -1], False)])
 def test_indices_that_are_not_below_zero_go_down(indices: list[int], is_converted: bool) -> None:
     made = alone("Gather", 11, {"x": (2, 3), "k": (2,)}, FLOAT)

@@ -146,6 +146,12 @@ def _has_one_scale(node: Node, scope: Scope) -> bool:
     return scope.shape(node.inputs[1]).rank == 0
 
 
+def _has_no_mask(node: Node, scope: Scope) -> bool:
+    """Whether nothing reads the second output."""
+    outputs = {port.value for port in scope.graph.outputs}
+    return not any(name in scope.consumers or name in outputs for name in filter(None, node.outputs[1:]))
+
+
 def _has_sizes(node: Node, _scope: Scope) -> bool:
     return any(node.inputs[1:])
 
@@ -173,6 +179,7 @@ _SCALES = "since opset 21 there is a scale for each channel, before for each gro
 _ODD = "the texts before and from opset 11 put odd padding on opposite sides"
 _BELOW_ZERO = "indices and axes below zero are allowed since opset 11 only"
 _TRAINING = "before opset 7 a node without is_test is for training"
+_MASK = "before opset 12 no text says what the mask holds where nothing is dropped"
 _FMOD = "before opset 28 fmod must be 1 for floats"
 _STARTS = "opset 22 leaves out windows that start in the padding behind the input, where ceil_mode is set"
 
@@ -187,6 +194,7 @@ STEPS = (
     Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", _BELOW_ZERO, _counts_from_start),
     _values(("ConvTranspose",), 11, "both", "auto_pad", ("SAME_UPPER", "SAME_LOWER"), _ODD),
     Step(("Resize", "Upsample"), 11, "up", _NEAREST, _never_shrinks, writes=_OLD_NEAREST),
+    Step(("Dropout",), 12, "both", _MASK, _has_no_mask),
     Step(("QuantizeLinear", "DequantizeLinear"), 13, "down", "before opset 13 there is one scale", _has_one_scale),
     Step(("Hardmax",), 13, "both", f"{_AXIS}, and onnx's converter does not see it"),
     Step(("Softmax", "LogSoftmax"), 13, "down", f"{_AXIS}, and onnx's converter does not see it", _takes_last_axis),
