@@ -202,19 +202,30 @@ def checked_header(header: bytes, size: int) -> dict[str, Entry]:
 
 
 def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpoint:
-    """The tensors of all shards that an index names; each shard is a plain file beside the index."""
+    """The tensors of all shards that an index names; each shard is a plain file beside the index.
+
+    Those that the index does not name are among them: libraries that load whole shards use them.
+    """
     tensors: dict[str, TensorBytes] = {}
     shards: dict[str, Checkpoint | EltwiseError] = {}
+    refused = {} if unreadable is None else unreadable
     for name, shard in read_index(index):
         try:
             tensors[name] = _of_shard(name, shard, shards, index)
         except EltwiseError as error:
-            if unreadable is None:
-                raise
-            unreadable[name] = error
-    if unreadable and not tensors:
-        raise next(iter(unreadable.values()))
-    common = [shard.metadata.items() for shard in shards.values() if isinstance(shard, Checkpoint)]
+            refused[name] = error
+    if refused and not tensors:
+        raise next(iter(refused.values()))
+    opened = {name: shard for name, shard in shards.items() if isinstance(shard, Checkpoint)}
+    for shard, stored in ((shard, stored) for shard, one in opened.items() for stored in one.tensors.values()):
+        if stored.name not in refused and tensors.setdefault(stored.name, stored).file is not stored.file:
+            problem = f"{shard!r} holds it, too, so that its value depends on what loads the shards"
+            operand = f"tensor {stored.name!r}"
+            refused[stored.name] = FileFormatError(problem, where=str(index), operand=operand)
+            del tensors[stored.name]
+    if refused and unreadable is None:
+        raise next(iter(refused.values()))
+    common = [shard.metadata.items() for shard in opened.values()]
     metadata = dict(common[0]) if common and all(each == common[0] for each in common) else {}
     return Checkpoint(str(index), tensors, metadata)
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import UINT8, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, named
 from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
-from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint
+from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint, read_index
 from eltwise.formats.structure import structure_of
 from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
@@ -135,7 +135,11 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
         return _zarr(path, raw_type)
     index = index_in(path)
     if index is not None:
-        return _safetensors(index)
+        tensors = _safetensors(index)
+        shards = {shard for _name, shard in read_index(index)}
+        others = [file.name for file in sorted(path.iterdir()) if file.suffix in ENDINGS and file.name not in shards]
+        tensors.notes.extend([f"{path.name}: left out, as no shard of the index: {named(others)}"] if others else [])
+        return tensors
     tensors = TensorSet(str(path))
     paths, others = _files_of(path)
     if others:
@@ -208,7 +212,7 @@ def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
     file, tensors = OpenFile(path), TensorSet(str(path))
     with _zip_errors("not a readable .npz file", str(path)), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if member.filename.endswith(".npy"):
+            if not member.is_dir():
                 name = member.filename.removesuffix(".npy")
                 tensors.add(name, _member, name, archive, member, file, raw_type)
     return tensors
@@ -227,11 +231,14 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
 ) -> Tensor:
+    """A tensor of an .npz file; a member that is no .npy file is its bytes, as NumPy gives them."""
     where = str(file.path)
     npy.check_member(member, where)
-    with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
-        layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
-        begin = stream.tell()
+    layout, begin = npy.NpyLayout(UINT8, "<", (member.file_size,), fortran=False), 0
+    if member.filename.endswith(".npy"):
+        with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
+            layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
+            begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
         checked = UnpackedFile(file, file.size, lambda: _checked(file, member, where))
         return _of_layout(name, layout, checked, _offset_of(file, member, where) + begin, where)

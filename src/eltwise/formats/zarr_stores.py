@@ -16,7 +16,7 @@ import numpy as np
 from eltwise.core import foreign
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import FileFormatError, named
+from eltwise.core.errors import FileFormatError
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensors import Source, Tensor, TensorSet, native
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
-
-_MOST_NAMED = 8
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
@@ -79,12 +77,12 @@ def open_store(path: Path | str) -> TensorSet:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
         else:
             described = _add_members(tensors, root, path, "")
-            stale = [name for name in {**copies, **described} if copies and copies.get(name) != described.get(name)]
-            if stale:
-                tensors.notes.append(
-                    f"{path}: the consolidated metadata differs from that of the arrays, which was read: "
-                    f"{named(stale, _MOST_NAMED)}"
-                )
+            for name in {**copies, **described} if copies else ():
+                if copies.get(name) != described.get(name) and name not in tensors.unreadable:
+                    tensors.tensors.pop(name, None)
+                    problem, hint = "the consolidated metadata is not that of the array", "zarr.consolidate_metadata"
+                    operand = f"tensor {name!r}"
+                    tensors.unreadable[name] = FileFormatError(problem, where=str(path), operand=operand, hint=hint)
     return tensors
 
 

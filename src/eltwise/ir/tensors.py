@@ -229,10 +229,14 @@ class TensorSet(Mapping[str, Tensor]):
         return len(self.tensors)
 
     def add(self, name: str, make: Callable[..., Tensor], *arguments: Any) -> None:
-        """Add the tensor that a function gives for some arguments, or the reason why it cannot be read."""
-        if name in self.tensors or name in self.unreadable:
-            raise FileFormatError(f"two tensors are called {name!r}", where=self.where)
+        """Add the tensor that a function gives for some arguments, or the reason why it cannot be read.
+
+        Of two tensors with one name neither can be read.
+        """
         try:
+            if name in self.tensors or name in self.unreadable:
+                self.tensors.pop(name, None)
+                raise FileFormatError(f"two tensors are called {name!r}")
             self.tensors[name] = make(*arguments)
         except EltwiseError as error:
             self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
