@@ -121,6 +121,40 @@ def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pyt
         open_tensors(tmp_path / "many.h5")
 
 
+def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 gives fill values for virtual sources that are gone, and zeros for the rest of a short raw file."""
+    h5py: Any = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("source.h5", "w") as file:
+        file["d"] = W[0]
+    with h5py.File("m.h5", "w") as file:
+        file["inside"] = W[0]
+        for name, source in {"same": ".", "good": "source.h5", "gone": "gone.h5", "short": "source.h5"}.items():
+            size = W.shape[1] + (name == "short")
+            virtual = h5py.VirtualLayout((size,), "f4")
+            virtual[:] = h5py.VirtualSource(source, "inside" if source == "." else "d", shape=(size,))
+            file.create_virtual_dataset(name, virtual)
+        for name, size in {"raw": 64, "short raw": 65}.items():
+            file.create_dataset(name, (size,), "f4", external=[("raw.bin", 0, size * 4)])
+    W[0].tofile("raw.bin")
+    opened = open_tensors(Path("m.h5"))
+    assert set(opened.unreadable) == {"gone", "short", "short raw"}
+    assert all(tensor.array.tobytes() == W[0].tobytes() for tensor in opened.values())
+
+
+def test_numbers_beside_the_tensors_of_torch_are_compared(tmp_path: Path) -> None:
+    """Other objects are texts, which a note names where they differ; of two values with one name neither is read."""
+    torch: Any = pytest.importorskip("torch")
+    content = {"w": torch.ones(3), "lr": 0.1, "step": 3, "on": True, "name": "a", "x.y": 1, "x": {"y": 2}}
+    torch.save(content, tmp_path / "a.pt")
+    torch.save(content | {"lr": 0.2, "name": "b"}, tmp_path / "b.pt")
+    report = eltwise.compare(tmp_path / "a.pt", tmp_path / "b.pt")
+    assert [each.name for each in report.tensors if each.status == "differs"] == ["lr"]
+    assert {each.name for each in report.tensors} == {"w", "lr", "step", "on"}
+    assert report.notes == ("what the files hold beside tensors differs, and is not compared: name",)
+    assert "two tensors are called 'x.y'" in report.unreadable[0]
+
+
 @pytest.mark.parametrize("name", [*WRITERS, "m.pt", "m.bin"])
 def test_a_file_that_is_damaged_is_one_sentence(name: str, tmp_path: Path) -> None:
     """Also where the library that would have read it is missing."""

@@ -20,7 +20,7 @@ from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, named
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
@@ -168,7 +168,7 @@ def compare_sets(
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
-        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b)])),
+        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b), *_other_texts(a.metadata, b.metadata)])),
     )
 
 
@@ -180,6 +180,12 @@ def _structures(a: TensorSet, b: TensorSet) -> Iterator[str]:
             name = f"the models {path!r}" if path else "the models"
             hint = "`eltwise trace A B` compares what they compute"
             yield f"{name} differ in their nodes, too, which are not compared: {difference}; {hint}"
+
+
+def _other_texts(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+    """A sentence on what the sides hold beside tensors, where both hold such and it differs."""
+    names = [name for name in {**a, **b} if a.get(name) != b.get(name)] if a and b else []
+    return [f"what the files hold beside tensors differs, and is not compared: {named(names)}"] if names else []
 
 
 def _compared(

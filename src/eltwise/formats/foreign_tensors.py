@@ -87,21 +87,28 @@ def open_torch(path: Path) -> TensorSet:
             hint=hint,
         ) from None
     tensors = TensorSet(where)
-    for name, value in _named_tensors(content, torch.Tensor):
-        tensors.add(name, _of_torch, name, value, torch, where)
+    for name, value in _named_leaves(content):
+        if isinstance(value, torch.Tensor | bool | int | float | complex):
+            tensors.add(name, _of_torch, name, value, torch, where)
+        else:
+            tensors.metadata[name] = repr(value)
     return tensors
 
 
-def _named_tensors(content: object, kind: type, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    if isinstance(content, kind):
+def _named_leaves(content: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """What is no container, by its keys; empty containers, and those nested too deeply, are leaves."""
+    if not isinstance(content, Mapping | list | tuple) or not content or depth == _DEEPEST:
         yield name or "tensor", content
-    elif isinstance(content, Mapping | list | tuple) and depth < _DEEPEST:
-        inside = content.items() if isinstance(content, Mapping) else enumerate(content)
-        for key, value in inside:
-            yield from _named_tensors(value, kind, f"{name}.{key}" if name else str(key), depth + 1)
+        return
+    for key, value in content.items() if isinstance(content, Mapping) else enumerate(content):
+        yield from _named_leaves(value, f"{name}.{key}" if name else str(key), depth + 1)
 
 
 def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor:
+    """A tensor; a Python number is one without axes, in the type that holds it."""
+    if not isinstance(value, torch.Tensor):
+        array = np.asarray(value)
+        return Tensor(InMemory(array), of_numpy(array.dtype), name, where)
     element_type = by_name(str(value.dtype).removeprefix("torch."))
     try:
         dense = value.to_dense() if value.layout is not torch.strided else value
@@ -171,7 +178,7 @@ def open_hdf5(path: Path) -> TensorSet:
                 problem = f"what it links to cannot be read ({reason_of(stored)})"
                 tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
             elif isinstance(stored, h5py.Dataset):
-                tensors.add(name, _sliced, name, stored, stored.file.filename)
+                tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
@@ -191,6 +198,27 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
         yield name, stored
         if isinstance(stored, h5py.Group) and stored not in (group, *ancestors):
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
+
+
+def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor:
+    """A dataset, if all of what it maps from other files is present: HDF5 fills in what is missing."""
+    where, rest = Path(stored.file.filename), stored.nbytes
+    for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
+        expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
+        rest -= expected
+        if present < expected:
+            raise FileFormatError("a raw file is missing or too short", got=raw, allowed=f"{expected} bytes there")
+    for source in stored.virtual_sources() if stored.is_virtual else ():
+        file = where if source.file_name == "." else where.parent / source.file_name
+        try:
+            with h5py.File(file, "r") as opened:
+                is_complete = opened[source.dset_name].size >= source.vspace.get_select_npoints()
+        except Exception:  # noqa: BLE001 - the library raises what it likes
+            is_complete = False
+        if not is_complete:
+            got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
+            raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
+    return _sliced(name, stored, str(where))
 
 
 def _sliced(name: str, stored: Any, where: str) -> Tensor:
