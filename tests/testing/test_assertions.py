@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -110,6 +111,24 @@ def test_values_of_two_types_are_the_same_where_types_are_not_checked() -> None:
     assert message_of(assert_same, W.astype(np.float64), W, check_dtype=False) == ""
     assert message_of(assert_same, W.astype(np.float64) * 2, W, check_dtype=False)
     assert message_of(assert_same, np.float32(0.5), 0.5) == ""
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "text"),
+    [
+        ({1: 2}, {"1": 2}, "keys 1 instead of '1'"),
+        ({"a.b": 1}, {"a": {"b": 1}}, "keys 'a.b' instead of 'a'"),
+        ({"x": [1]}, {"x": {"0": 1}}, "x: list instead of dict"),
+        ({"x": 1, "y": {}}, {"x": 1}, "keys 'y' instead of none"),
+        ({"x": {}}, {"x": []}, "x: dict instead of list"),
+    ],
+)
+def test_containers_of_the_same_names_differ_by_their_keys(actual: object, expected: object, text: str) -> None:
+    assert_same(actual, actual)
+    with pytest.raises(AssertionError, match=re.escape(text)):
+        assert_same(actual, expected)
+    with pytest.raises(AssertionError):
+        assert_same(expected, actual)
 
 
 def test_a_message_is_short_whatever_differs() -> None:

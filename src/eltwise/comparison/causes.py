@@ -94,7 +94,8 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
     if problem.has_one_shape:
         return fact or _in_part(problem, best)
     shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
-    return Cause("other_shape", 1.0, f"{shapes}, and no rearrangement of A gives B")
+    rest = "no rearrangement of A gives B" if pair.a.size or pair.b.size else "neither has elements"
+    return Cause("other_shape", 1.0, f"{shapes}, and {rest}")
 
 
 def explained_by(cause: str, pair: Pair, is_reversed: bool) -> Cause | None:

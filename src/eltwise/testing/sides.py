@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.testing.differences import Failure, Rule, differing
 from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
@@ -38,6 +39,8 @@ def check_sides(
     names = [name for name in sides[1] if name in sides[0]]
     check_patterns(tolerances, [*sides[1], *sides[0]])
     failures = _labels(actual, expected, rule)
+    if sides[0].keys() == sides[1].keys():
+        failures += [Failure("", rule, text=text) for text in _other_structure(actual, expected, "")]
     for name in names:
         of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
@@ -67,6 +70,24 @@ def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
     except EltwiseError as error:
         return [Failure("", rule, text=error.problem)]
     return []
+
+
+def _other_structure(actual: object, expected: object, name: str) -> Iterator[str]:
+    """How containers differ whose values have the same names, such as by the key 1 instead of "1"."""
+    kinds = [isinstance(one, Mapping) or 2 * isinstance(one, list | tuple) for one in (actual, expected)]
+    if not all(kinds):
+        return
+    at = f"{name}: " if name else ""
+    if kinds[0] != kinds[1]:
+        yield f"{at}{type(actual).__name__} instead of {type(expected).__name__}"
+        return
+    one, other = (dict(side if isinstance(side, Mapping) else enumerate(side)) for side in (actual, expected))  # type: ignore[arg-type]
+    if one.keys() != other.keys():
+        keys, expected_keys = (named([repr(key) for key in a if key not in b]) for a, b in ((one, other), (other, one)))
+        yield f"{at}keys {keys or 'none'} instead of {expected_keys or 'none'}"
+    for key in one:
+        if key in other:
+            yield from _other_structure(one[key], other[key], f"{name}.{key}" if name else str(key))
 
 
 def _shown(leaf: Leaf) -> str:
