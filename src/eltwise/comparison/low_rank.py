@@ -1,7 +1,7 @@
 """Whether one matrix became another by adding a matrix of low rank, as merging a LoRA adapter does.
 
 The rank is that of some rows and columns drawn at random. The span of these rows is then verified on every row: what
-lies outside of it is no more than the rounding of elements.
+lies outside of it is no more than the rounding of elements, but for a few elements, which are named.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from eltwise.comparison.hypotheses import Cause, Problem
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair
+from eltwise.core.errors import counted, named
 
 LARGEST_DECOMPOSED, LARGEST_RANK = 96, 80
 """Of how many rows and columns singular values are computed, whatever the matrix has, and which ranks that tells."""
@@ -29,6 +30,11 @@ _ARITHMETIC = 2.0**-46
 
 _SIGNAL = 4.0
 _TILE = 1 << 20
+_ISOLATED = 0.9
+"""The share of a row in a direction of its own: what it differs by is not of the matrix that other rows share."""
+
+_MOST_BESIDES, _MOST_BESIDES_OF_ROW = 16, 4
+"""So many elements, and one less in each row, may differ by something else."""
 
 
 def low_rank(problem: Problem) -> Cause | None:
@@ -49,18 +55,36 @@ def low_rank(problem: Problem) -> Cause | None:
     sampled = _change(pair, *pair.at((chosen[:, None] * columns + few).reshape(-1))).reshape(chosen.size, few.size)
     if not np.isfinite(sampled).all() or np.std(sampled) <= _SIGNAL * rounding:
         return None  # LAPACK may not come back from an infinity; and a constant has rank 1, too.
-    left, values, _right = np.linalg.svd(sampled, full_matrices=False)
-    rank = int((values > 2 * rounding * (math.sqrt(chosen.size) + math.sqrt(few.size))).sum())
-    if not 0 < rank <= most:
+    if not 0 < _span(sampled, rounding).shape[1] <= most:
         return None
     whole = np.stack([_change(pair, *pair.read(row * columns, (row + 1) * columns)) for row in chosen.tolist()])
     if not np.isfinite(whole).all():
         return None
-    basis = np.linalg.qr((left[:, :rank].T @ whole).T)[0]
-    if not _is_spanned(pair, basis, rounding, _LARGEST_ROUNDING * (epsilon * figures.largest + _ARITHMETIC * change)):
+    sketch = whole @ (generator.standard_normal((columns, LARGEST_DECOMPOSED)) / math.sqrt(columns))
+    isolated = np.square(_span(sketch, rounding)).sum(axis=1) > _ISOLATED
+    whole, sketch = whole[~isolated], sketch[~isolated]
+    span = _span(sketch, rounding) if len(sketch) else sketch
+    rank = span.shape[1]
+    if not 0 < rank <= most:
         return None
-    text = f"B is A plus a matrix of rank {rank}, as after an adapter (LoRA) is merged"
-    return Cause("low_rank", 1.0, text, {"rank": rank})
+    basis = np.linalg.qr((span.T @ whole).T)[0]
+    largest = _LARGEST_ROUNDING * (epsilon * figures.largest + _ARITHMETIC * change)
+    besides = _besides(pair, basis, rounding, largest)
+    if besides is None:
+        return None
+    text, details = f"B is A plus a matrix of rank {rank}, as after an adapter (LoRA) is merged", {"rank": rank}
+    if not besides:
+        return Cause("low_rank", 1.0, text, details)
+    indices = [list(map(int, np.unravel_index(index, pair.shape))) for index in besides]
+    text += f", but for {counted(len(besides), 'element')} at {named(list(map(str, indices)))}"
+    return Cause("low_rank", 1 - len(besides) / figures.differing, text, {**details, "besides": indices})
+
+
+def _span(rows: np.ndarray, rounding: float) -> np.ndarray:
+    """Orthonormal columns that span those of a matrix, but for rounding: as many as its rank."""
+    left, values, _right = np.linalg.svd(rows, full_matrices=False)
+    is_signal = values > 2 * rounding * sum(map(math.sqrt, rows.shape))
+    return np.asarray(left[:, : int(is_signal.sum())])
 
 
 def _change(pair: Pair, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -68,14 +92,29 @@ def _change(pair: Pair, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(y - x)
 
 
-def _is_spanned(pair: Pair, basis: np.ndarray, rounding: float, largest: float) -> bool:
-    """Whether every row of B - A lies in the span of orthonormal columns, but for rounding."""
-    columns, total = len(basis), 0.0
+def _besides(pair: Pair, basis: np.ndarray, rounding: float, largest: float) -> list[int] | None:
+    """The few elements of B - A without which every row lies in the span of columns, but for rounding; None of many."""
+    columns, total, besides = len(basis), 0.0, list[int]()
     step = max(_TILE // columns, 1) * columns
     for start in range(0, pair.size, step):
         rows = _change(pair, *pair.read(start, min(start + step, pair.size))).reshape(-1, columns)
         rest = rows - (rows @ basis) @ basis.T
+        for row in np.flatnonzero(~(np.abs(rest).max(axis=1) <= largest))[: _MOST_BESIDES + 1].tolist():  # Also NaN.
+            outside, rest[row] = _outside(rows[row], basis, largest)
+            besides += [start + row * columns + column for column in outside]
+            if not outside or len(besides) > _MOST_BESIDES:
+                return None
         total += float(np.square(rest).sum())
-        if not np.abs(rest).max() <= largest:  # Also for NaN.
-            return False
-    return math.sqrt(total / pair.size) <= rounding
+    return besides if math.sqrt(total / pair.size) <= rounding else None
+
+
+def _outside(row: np.ndarray, basis: np.ndarray, largest: float) -> tuple[list[int], np.ndarray]:
+    """The elements of a row that are not in the span of columns, and what is left of the others; none if many."""
+    outside, mask = list[int](), np.ones(row.size, bool)
+    for _count in range(_MOST_BESIDES_OF_ROW if np.isfinite(row).all() else 0):
+        rest = np.where(mask, row - basis @ np.linalg.lstsq(basis[mask], row[mask])[0], 0)
+        if np.abs(rest).max() <= largest:
+            return outside, rest
+        outside.append(int(np.abs(rest).argmax()))
+        mask[outside] = False
+    return [], row
