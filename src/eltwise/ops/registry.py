@@ -40,7 +40,13 @@ def find(versioned_name: str) -> ElementwiseSchema:
 def _unknown(versioned_name: str, qualified_name: str) -> NameUnknownError:
     """Make the error for a name without a version, or with one that there is not, or for one that is unknown."""
     name = qualified_name.partition("-")[0].casefold()
-    versions = [each for each in ELEMENTWISE if name in (each.name.casefold(), f"{each.domain}.{each.name}".casefold())]
+    versions, moving = (
+        [each for each in schemas if name in (each.name.casefold(), f"{each.domain}.{each.name}".casefold())]
+        for schemas in (ELEMENTWISE, DATA_MOVEMENT)
+    )
+    if not versions and moving:
+        hint = "load a model that has this node, and run it"
+        return NameUnknownError(f"{versioned_name!r} is run in models, and not alone", hint=hint)
     if not versions:
         return unknown_name("operator", versioned_name, _BY_VERSIONED_NAME)
     newest = max(versions, key=lambda each: (each.domain == versions[0].domain, each.version))
