@@ -62,3 +62,25 @@ def test_names_the_order_of_nodes_and_the_kind_of_constant_are_no_structure(tmp_
     constant = "  k = Constant <value_float = 2.0> ()\n"
     model = model.replace(constant, "").replace("{1, 2, 3}>", "{1, 2, 3}, float k = {2}>")
     assert note(tmp_path, MODEL, model) == (True, ())
+
+
+def test_attributes_of_an_ir_are_structure_too(tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino")
+    from openvino import opset13
+
+    x = opset13.parameter([1, 1, 5, 5], openvino.Type.f32)
+    y = opset13.max_pool(opset13.relu(x), [1, 1], [1, 1], [0, 0], [0, 0], [2, 2])
+    openvino.save_model(
+        openvino.Model([opset13.add(y.output(0), opset13.constant([2.0], openvino.Type.f32))], [x]), tmp_path / "a.xml"
+    )
+    text = (tmp_path / "a.xml").read_text()
+    (tmp_path / "b.bin").write_bytes((tmp_path / "a.bin").read_bytes())
+    for old, new, phrase in (
+        ('kernel="2, 2"', 'kernel="3, 3"', "1 node of MaxPool with other attributes"),
+        ('type="ReLU"', 'type="Sigmoid"', "A has 1 more ReLU; B has 1 more Sigmoid"),
+        ('name="', 'name="x', ""),
+    ):
+        assert old in text
+        (tmp_path / "b.xml").write_text(text.replace(old, new))
+        notes = eltwise.compare(tmp_path / "a.xml", tmp_path / "b.xml").notes
+        assert (phrase in notes[0]) if phrase else not notes

@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -316,7 +316,10 @@ def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
 def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     from eltwise.formats.openvino.reader import read_constants
 
-    return read_constants(path)
+    constants = read_constants(path)
+    with suppress(EltwiseError):  # Of a model whose nodes cannot be read the constants can be compared.
+        constants.models[""] = structure_of(registry.read(path, reads_weights=False).graph)
+    return constants
 
 
 OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {

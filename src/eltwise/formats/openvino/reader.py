@@ -230,7 +230,7 @@ class _Assembly:
             return
         inputs = [source[0].value(source[1]) if source else "" for source in self.sources[layer.id]]
         outputs = [layer.value(position) for position in range(len(layer.outputs))]
-        operation = Foreign(ForeignSchema("openvino", layer.type))
+        operation = Foreign(ForeignSchema("openvino", layer.type), tuple(layer.data.items()))
         self.nodes.append(Node(layer.name, operation, tuple(inputs), tuple(outputs)))
 
     def _add_parameter(self, layer: Layer) -> None:
