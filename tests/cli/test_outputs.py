@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
+import click
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
+from eltwise.cli import COMMANDS, app
 from support.onnx_models import model, node, value
 from support.stores import store
 
@@ -142,3 +145,40 @@ def test_weights_of_an_ir_replace_no_data_of_the_model_that_is_converted(folder:
     code, _out, err = cli("convert", "m.onnx", "new.xml")
     assert (code, "the output would replace an input" in err) == (2, True)
     assert snapshot(folder) == before
+
+
+REPORTS: dict[str, tuple[str, ...]] = {
+    "accuracy": ("--runtime", "numpy", "--op", "Exp-13"),
+    "check": ("m.onnx", "--target", "onnx-reference"),
+    "compare": ("a.npy", "b.npy"),
+    "conform": CONFORM[1:],
+    "trace": TRACE[1:],
+}
+FILES = ("document", "html", "json", "markdown", "model_explorer", "sarif", "write_expected")
+
+
+def file_options(command: str) -> list[str]:
+    """The options of a command that name a file of a report."""
+    parameters = app.get_command(click.Context(app), command).params  # type: ignore[union-attr]
+    return [one.opts[-1] for one in parameters if one.name in FILES and not getattr(one, "is_flag", False)]
+
+
+def test_every_command_that_writes_reports_is_tried() -> None:
+    assert {name for name in COMMANDS if file_options(name)} == {*REPORTS}
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_two_reports_have_two_files_and_replace_nothing_else(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    options = file_options(command)
+    for one, other in combinations(options, 2):
+        code, _out, err = cli(command, *REPORTS[command], one, "same.json", other, "./same.json")
+        assert (code, "two outputs have one name" in err, Path("same.json").exists()) == (2, True, False), (one, other)
+    content = Path("a.npy").read_bytes()
+    Path("data.bin").write_bytes(content)
+    for option in options:
+        code, _out, err = cli(command, *REPORTS[command], option, "data.bin")
+        assert (code, "this file exists and is no" in err) == (2, True), option
+        assert Path("data.bin").read_bytes() == content

@@ -63,7 +63,7 @@ def check(
         "--input": bool(inputs),
         "--tolerance": options.is_on_command_line("tolerance"),
     }
-    printing.check_ci_files(sarif, markdown, [model])
+    printing.check_report(None, None, [model], sarif, texts=[markdown])
     if target is not None:
         report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
         printing.report(report, as_json=json, is_summary=summary)

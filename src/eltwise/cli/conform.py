@@ -76,10 +76,10 @@ def conform(
     from eltwise.formats.files import check_outputs
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    outputs = [path for path in (json, html, document, write_expected) if path is not None]
-    check_outputs(outputs, [] if strict is None else [strict])
+    printing.check_report(json, html, [] if strict is None else [strict], texts=[document, write_expected])
     if resume is not None:  # Only its own results may replace it.
-        check_outputs([path for path in outputs if path != json], [resume])
+        others = (path for path in (html, document, write_expected) if path is not None)
+        check_outputs([path for path in others if path != json], [resume])
     selection = select(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)

@@ -143,22 +143,37 @@ def report(result: BaseReport[Any], *, as_json: bool, is_summary: bool = False) 
     lines(result.to_json() if as_json else on_one_line(result.summary) if is_summary else str(result))
 
 
-def check_report(json: Path | None, html: Path | None, inputs: Sequence[Path], *others: Path) -> None:
-    """Refuse, before long work, the files of a report that cannot be written or would replace what is no report."""
+def check_report(
+    json: Path | None,
+    html: Path | None,
+    inputs: Sequence[Path],
+    *others: Path | None,
+    texts: Sequence[Path | None] = (),
+) -> None:
+    """Refuse, before long work, files that cannot be written, or would replace an input, each other or no report.
+
+    Args:
+        json: the file of the JSON; ``-`` is stdout, as for the page.
+        html: the file of the page.
+        inputs: what is read.
+        others: further files that hold nothing but a report.
+        texts: files of text that are replaced or added to.
+    """
     from eltwise.core.errors import FileFormatError
-    from eltwise.formats.files import check_outputs
+    from eltwise.formats.files import check_outputs, read_bytes
 
     if json == html == _STDOUT:
         raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
-    outputs = [path for path in (json, html, *others) if path is not None and path != _STDOUT]
-    check_outputs(outputs, inputs)
-    for output in outputs:
-        is_report = output.suffix.lower() in (".json", ".html", ".htm", ".sarif") and not output.name.endswith(
-            ".index.json"
-        )
-        if output.exists() and not is_report:
+    reports = [path for path in (json, html, *others) if path is not None and path != _STDOUT]
+    documents = [path for path in texts if path is not None]
+    check_outputs([*reports, *documents], inputs)
+    for output in filter(Path.exists, reports):
+        if output.suffix.lower() not in _REPORTS or output.name.endswith(".index.json"):
             problem, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
             raise FileFormatError(problem, where=str(output), hint=hint)
+    for document in filter(Path.exists, documents):
+        if b"\0" in read_bytes(document):
+            raise FileFormatError("this file exists and is no text", where=str(document), hint="name a new file")
 
 
 def write_report(result: Written[Any], json: Path | None, html: Path | None) -> bool:
@@ -169,17 +184,6 @@ def write_report(result: Written[Any], json: Path | None, html: Path | None) -> 
         elif path is not None:
             write(path)
     return _STDOUT in (json, html)
-
-
-def check_ci_files(sarif: Path | None, markdown: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse files for CI that would replace what is no report, or add to what is no text."""
-    from eltwise.core.errors import FileFormatError
-    from eltwise.formats.files import check_outputs, read_bytes
-
-    check_report(None, None, inputs, *([sarif] if sarif else []))
-    check_outputs([path for path in (sarif, markdown) if path is not None], inputs)
-    if markdown is not None and markdown.exists() and b"\0" in read_bytes(markdown):
-        raise FileFormatError("this file exists and is no text", where=str(markdown), hint="name a new file")
 
 
 def write_ci_files(result: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None) -> None:

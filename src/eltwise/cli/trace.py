@@ -85,8 +85,7 @@ def trace(
     first, second, readable = _models(model, other, (runtime, against), limit)
     sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += files_of_inputs(inputs)
-    printing.check_report(json, html, sources, *([model_explorer] if model_explorer else []))
-    printing.check_ci_files(sarif, markdown, sources)
+    printing.check_report(json, html, sources, model_explorer, sarif, texts=[markdown])
     with progress_of_many() as progress:
         report = trace_model(
             first,
