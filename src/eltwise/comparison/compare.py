@@ -168,7 +168,7 @@ def compare_sets(
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
-        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b), *_other_texts(a.metadata, b.metadata)])),
+        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b), *_other_texts(a, b)])),
     )
 
 
@@ -182,9 +182,11 @@ def _structures(a: TensorSet, b: TensorSet) -> Iterator[str]:
             yield f"{name} differ in their nodes, too, which are not compared: {difference}; {hint}"
 
 
-def _other_texts(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
-    """A sentence on what the sides hold beside tensors, where both hold such and it differs."""
-    names = [name for name in {**a, **b} if a.get(name) != b.get(name)] if a and b else []
+def _other_texts(a: TensorSet, b: TensorSet) -> list[str]:
+    """A sentence on what the sides hold beside tensors that differs; of two formats, what has one name in both."""
+    one, other = a.metadata, b.metadata
+    names = list({**one, **other} if Path(a.where).suffix == Path(b.where).suffix else one.keys() & other.keys())
+    names = [name for name in names if one.get(name) != other.get(name)]
     return [f"what the files hold beside tensors differs, and is not compared: {named(names)}"] if names else []
 
 

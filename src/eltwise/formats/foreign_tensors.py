@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ _SAFE_TORCH = (2, 6)
 
 _HUB_FILES = ("*.safetensors", "*.safetensors.index.json")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_GGUF_COUNTS = "GGUF."
+"""How gguf names what it counts of a file, beside its fields."""
+
 _DEEPEST = 32
 _MOST_PATHS = 100_000
 _TILE = 1 << 16
@@ -130,11 +134,13 @@ def open_gguf(path: Path) -> TensorSet:
     where = str(path)
     gguf = library("gguf", "a GGUF file", where)
     try:
-        stored = gguf.GGUFReader(path).tensors
+        stored = gguf.GGUFReader(path)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
-    tensors = TensorSet(where)
-    for one in stored:
+    fields = {name: field for name, field in stored.fields.items() if not name.startswith(_GGUF_COUNTS)}
+    digests = {name: blake2b(b"".join(map(bytes, field.parts))).hexdigest() for name, field in fields.items()}
+    tensors = TensorSet(where, metadata=digests)
+    for one in stored.tensors:
         tensors.add(one.name, _of_gguf, one, gguf, where)
     return tensors
 
@@ -171,17 +177,26 @@ def open_hdf5(path: Path) -> TensorSet:
     h5py = library("h5py", "an HDF5 file", where)
     tensors = TensorSet(where)
     try:
-        for count, (name, stored) in enumerate(_paths_of(h5py.File(path, "r"), h5py)):
+        file = h5py.File(path, "r")
+        tensors.metadata.update(_texts_of("", file.attrs))
+        for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
             if isinstance(stored, Exception):
                 problem = f"what it links to cannot be read ({reason_of(stored)})"
                 tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
-            elif isinstance(stored, h5py.Dataset):
+                continue
+            tensors.metadata.update(_texts_of(name, stored.attrs))
+            if isinstance(stored, h5py.Dataset):
                 tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
+
+
+def _texts_of(name: str, attributes: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of what has a name, with all of their elements."""
+    return {f"{name}@{key}": repr(np.asarray(value).tolist()) for key, value in attributes.items()}
 
 
 def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -237,8 +252,9 @@ def _open_netcdf(path: Path) -> TensorSet:
         stored = xarray.open_dataset(path, engine="scipy", decode_cf=False)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
-    tensors = TensorSet(where)
+    tensors = TensorSet(where, metadata=_texts_of("", stored.attrs))
     for name, variable in stored.variables.items():
+        tensors.metadata.update(_texts_of(str(name), variable.attrs))
         tensors.add(str(name), _sliced, str(name), variable, where)
     return tensors
 

@@ -87,7 +87,7 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     Those of functions and of graphs in nodes, as the branches of If, are named by a path: ``NODE/else_branch/NAME`` and
     ``FUNCTION/NAME``. What lies in other files is not read.
     """
-    constants = TensorSet(where, stores_once=True, models={"": structure_of(graph)})
+    constants = TensorSet(where, metadata=dict(graph.metadata), stores_once=True, models={"": structure_of(graph)})
     names = Names()
     for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
         _add_constants(constants, body, names.fresh(path) + "/" if path else "", names)
@@ -156,6 +156,7 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
                 tensors.add(full, tensor.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
             tensors.notes.extend(inner.notes)
+            tensors.metadata.update({f"{stem}/{name}": text for name, text in inner.metadata.items()})
             if "" in inner.models:
                 tensors.models[stem] = inner.models[""]
         except EltwiseError as error:
@@ -318,7 +319,9 @@ def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
 
     constants = read_constants(path)
     with suppress(EltwiseError):  # Of a model whose nodes cannot be read the constants can be compared.
-        constants.models[""] = structure_of(registry.read(path, reads_weights=False).graph)
+        graph = registry.read(path, reads_weights=False).graph
+        constants.models[""] = structure_of(graph)
+        constants.metadata.update(graph.metadata)
     return constants
 
 

@@ -73,6 +73,7 @@ def open_store(path: Path | str) -> TensorSet:
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
+        _add_metadata(tensors, root, "")
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
         else:
@@ -84,6 +85,13 @@ def open_store(path: Path | str) -> TensorSet:
                     operand = f"tensor {name!r}"
                     tensors.unreadable[name] = FileFormatError(problem, where=str(path), operand=operand, hint=hint)
     return tensors
+
+
+def _add_metadata(tensors: TensorSet, stored: Any, name: str) -> None:
+    """Add the attributes of an array or a group, and the names of an array's dimensions."""
+    attributes = {"dimension_names": getattr(stored.metadata, "dimension_names", None), **stored.metadata.attributes}
+    texts = {f"{name}@{key}": repr(value) for key, value in attributes.items() if value is not None}
+    tensors.metadata.update(texts)
 
 
 def _consolidated(root: Any) -> dict[str, str]:
@@ -121,6 +129,7 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
                 operand=f"tensor {prefix + name!r}"
             )
             continue
+        _add_metadata(tensors, member, prefix + name)
         if hasattr(member, "members"):
             described |= _add_members(tensors, member, path, f"{prefix}{name}/")
         else:

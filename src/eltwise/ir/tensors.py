@@ -201,7 +201,7 @@ class TensorSet(Mapping[str, Tensor]):
         tensors: the tensors by name.
         unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
         is_one: whether the format holds one tensor without a name.
-        metadata: the names and texts that a checkpoint holds beside its tensors.
+        metadata: what the files hold beside tensors, by name: a text, or a digest of it.
         stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
         notes: sentences on what else is there: what is no tensor, and what contradicts the tensors.
         models: the structure of each model whose constants these are, by its path in a folder; "" for a single one.

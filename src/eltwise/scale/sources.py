@@ -103,8 +103,9 @@ class Sources:
         return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.raw_types)
 
     def metadata(self) -> dict[str, str]:
-        """What the first checkpoint holds beside its tensors."""
-        return self.sets[0].metadata
+        """What the first operand holds beside its tensors, if it is a checkpoint of safetensors."""
+        first = self.sets[0]
+        return first.metadata if first.where.endswith((".safetensors", INDEX)) else {}
 
     def states(self) -> tuple[States, ...]:
         """The state of each operand: of all files and stores in which its tensors lie."""

@@ -1,0 +1,153 @@
+"""Two files that differ in one thing are never equal without a word, in every format, alone and in a folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from safetensors.numpy import save_file
+
+import eltwise
+
+W = np.random.default_rng(9).standard_normal((4, 8)).astype(np.float32)
+Content = dict[str, np.ndarray]
+
+
+def written_npz(path: Path, content: Content, _text: str) -> None:
+    np.savez(path, **content)  # type: ignore[arg-type]
+
+
+def written_safetensors(path: Path, content: Content, text: str) -> None:
+    save_file(content, path, metadata={"text": text} if text else None)
+
+
+def written_zarr(path: Path, content: Content, text: str, version: Any = 3) -> None:
+    zarr: Any = pytest.importorskip("zarr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        group = zarr.open_group(path, mode="w", zarr_format=version)
+        for name, array in content.items():
+            group.create_array(name, data=array, attributes={"text": text} if text else {})
+        group.attrs.update({"of": text})
+
+
+def written_zarr_2(path: Path, content: Content, text: str) -> None:
+    written_zarr(path, content, text, 2)
+
+
+def written_onnx(path: Path, content: Content, text: str) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in content.items()]
+    nodes = [helper.make_node("Sum", ["x", *content], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], constants), ir_version=8)
+    helper.set_model_props(model, {"text": text} if text else {})
+    onnx.save(model, path)
+
+
+def written_openvino(path: Path, content: Content, text: str) -> None:
+    openvino: Any = pytest.importorskip("openvino")
+    ops: Any = pytest.importorskip("openvino.opset13")
+    x = total = ops.parameter([4, 8], np.float32, name="x")
+    for name, array in content.items():
+        total = ops.add(total, ops.convert(ops.constant(array, name=name), "f32"))
+    model = openvino.Model([total], [x], "g")
+    if text:
+        model.set_rt_info(text, "text")
+    openvino.save_model(model, path, compress_to_fp16=False)
+
+
+def written_gguf(path: Path, content: Content, text: str) -> None:
+    gguf: Any = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(path, "llama")
+    if text:
+        writer.add_token_list([text.encode(), b"\xff"])
+    for name, array in content.items():
+        writer.add_tensor(name, array)
+    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
+        step()
+
+
+def written_hdf5(path: Path, content: Content, text: str) -> None:
+    h5py: Any = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.attrs["empty"] = h5py.Empty("f")
+        for name, array in content.items():
+            stored = file.create_dataset(f"g/{name}", data=array)
+            stored.attrs["references"] = np.array([file.ref, stored.ref], h5py.ref_dtype)
+        if text:
+            stored.attrs["scale_factor"] = np.arange(5000.0) + ord(text)
+
+
+def written_netcdf(path: Path, content: Content, text: str) -> None:
+    pytest.importorskip("scipy")
+    xarray: Any = pytest.importorskip("xarray")
+    attributes = {"units": text} if text else {}
+    variables = {name: ((f"{name}0", f"{name}1"), array, attributes) for name, array in content.items()}
+    xarray.Dataset(variables).to_netcdf(path, engine="scipy")
+
+
+def written_torch(path: Path, content: Content, text: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    torch.save({"text": text, **{name: torch.from_numpy(array) for name, array in content.items()}}, path)
+
+
+WRITERS: dict[str, Callable[[Path, Content, str], None]] = {
+    "m.npz": written_npz,
+    "m.safetensors": written_safetensors,
+    "m.zarr": written_zarr,
+    "m-2.zarr": written_zarr_2,
+    "m.onnx": written_onnx,
+    "m.xml": written_openvino,
+    "m.gguf": written_gguf,
+    "m.h5": written_hdf5,
+    "m.nc": written_netcdf,
+    "m.pt": written_torch,
+}
+IN_FOLDERS = ("m.npz", "m.safetensors", "m.zarr", "m.onnx")
+ELSEWHERE = W + np.where(np.arange(W.size).reshape(W.shape) == 13, np.spacing(W), 0).astype(np.float32)
+OTHERS: dict[str, tuple[Content, str]] = {
+    "an element": ({"w": ELSEWHERE, "v": W[::-1].copy()}, "a"),
+    "a shape": ({"w": W, "v": W[:1].copy()}, "a"),
+    "a type": ({"w": W, "v": W[::-1].astype(np.float64)}, "a"),
+    "a tensor more": ({"w": W, "v": W[::-1].copy(), "u": W + 1}, "a"),
+    "a tensor less": ({"w": W}, "a"),
+    "a text": ({"w": W, "v": W[::-1].copy()}, "b"),
+    "no text": ({"w": W, "v": W[::-1].copy()}, ""),
+}
+
+
+@pytest.mark.parametrize(("name", "around"), [*((name, "") for name in WRITERS), *((each, "f") for each in IN_FOLDERS)])
+def test_files_that_differ_in_one_thing_are_not_equal_without_a_word(name: str, around: str, tmp_path: Path) -> None:
+    write = WRITERS[name]
+
+    def made(folder: str, content: Content, text: str) -> Path:
+        path = tmp_path / folder / around / name
+        path.parent.mkdir(parents=True)
+        write(path, content, text)
+        return tmp_path / folder if around else path
+
+    first = {"w": W, "v": W[::-1].copy()}
+    a = made("a", first, "a")
+    same = eltwise.compare(a, made("same", first, "a"))
+    assert (same.is_good, same.notes) == (True, ())
+    for what, (content, text) in OTHERS.items():
+        if "text" in what and name == "m.npz":  # It holds nothing beside arrays.
+            continue
+        b = made(what, content, text)
+        for report in (eltwise.compare(a, b), eltwise.compare(b, a)):
+            assert report.is_good == ("text" in what), (what, str(report))
+            if "text" in what:
+                assert [each for each in report.notes if "beside tensors differs" in each], what
+
+
+def test_of_two_formats_only_texts_of_one_name_are_compared(tmp_path: Path) -> None:
+    """What one of them cannot hold is no difference."""
+    save_file({"w": W}, tmp_path / "a.safetensors", metadata={"format": "pt"})
+    np.savez(tmp_path / "b.npz", w=W)
+    assert eltwise.compare(tmp_path / "a.safetensors", tmp_path / "b.npz").notes == ()
