@@ -130,6 +130,16 @@ def test_a_tensor_that_one_side_has_once_for_two_names_is_not_missing(seed: int)
     assert not eltwise.compare({"e": w, "head": v}, {"e": w}).is_good
 
 
+def test_a_change_of_low_rank_says_more_than_a_rounding_of_most_elements() -> None:
+    """An adapter of which half of the rows are 0, merged and stored as bfloat16, of which an element was damaged."""
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((256, 320)).astype(np.float32)
+    change = (rng.standard_normal((256, 4)) * (np.arange(256) % 2)[:, None]) @ rng.standard_normal((4, 320))
+    b = (a + change).astype(ml_dtypes.bfloat16)
+    b[3, 5] = 17
+    assert compare_arrays(a, b).explanation_details == {"rank": 4, "besides": [[3, 5]]}
+
+
 @settings(max_examples=30)
 @given(
     st.integers(1, 12), st.sampled_from([np.float32, np.float64, np.float16, ml_dtypes.bfloat16]), st.integers(0, 99)

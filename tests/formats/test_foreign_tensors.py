@@ -17,6 +17,7 @@ import eltwise
 from eltwise.core import foreign
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.formats import foreign_tensors
+from eltwise.formats.file_states import states_of
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.tensor_sets import open_tensors
 
@@ -139,6 +140,7 @@ def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monk
     W[0].tofile("raw.bin")
     opened = open_tensors(Path("m.h5"))
     assert set(opened.unreadable) == {"gone", "short", "short raw"}
+    assert set(states_of([opened])) == {"m.h5", "source.h5", "raw.bin"}  # None of them may change while they are read.
     assert all(tensor.array.tobytes() == W[0].tobytes() for tensor in opened.values())
 
 

@@ -43,6 +43,10 @@ def _writing(run, inputs):
     next(iter(inputs.values()))[...] = 0
     return results
 
+def _masking(run, inputs):
+    import numpy.ma
+    return {name: numpy.ma.masked_array(array, name == "c") for name, array in run(inputs).items()}
+
 def _raising(run, inputs):
     raise RuntimeError("no kernel")
 
@@ -52,7 +56,7 @@ def _leaving(run, inputs):
 def _nothing(run, inputs):
     return None
 
-for _name in ("other_values", "other_shape", "other_names", "writing", "raising", "leaving", "nothing"):
+for _name in ("other_values", "other_shape", "other_names", "writing", "masking", "raising", "leaving", "nothing"):
     globals()[_name] = with_relu(globals()[f"_{_name}"])
 """
 REASONS = {
@@ -90,6 +94,12 @@ def test_what_is_wrong_at_one_node_is_found_there(function: str, file: Path, tmp
     if not REASONS[function]:
         assert report.first_name == "c"
         report.reproduce(tmp_path / "case")
+
+
+def test_masked_arrays_establish_nothing(file: Path) -> None:
+    """They would lose their masks: with all of them masked, a result would be equal to any."""
+    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:masking", against="onnxruntime")
+    assert (report.verdict, {node.status for node in report.nodes}) == ("not_established", {"not_compared"})
 
 
 @pytest.mark.parametrize("module", ["tract", "iree"])

@@ -257,6 +257,8 @@ def _in_part(problem: Problem, best: tuple[float, Hypothesis, Problem] | None) -
         if bound is not None and bound.share == 1.0:
             return bound
         bounded = bounded or bound
+    if bounded is not None and bounded.share >= _NEARLY_ALL and not is_nearly_all:
+        return bounded
     return predicted or bounded or _unexplained(problem.pair, problem.figures)
 
 

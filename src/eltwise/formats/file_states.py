@@ -11,6 +11,7 @@ from typing import Any
 from eltwise.core.errors import ChangedInputError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
+from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.zarr_stores import ZarrArray, is_url
 from eltwise.ir.tensors import Tensor, TensorSet, Transposed
 
@@ -48,12 +49,12 @@ def states_of(sets: Iterable[TensorSet]) -> States:
         if Path(tensors.where).is_file() and any(tensor.where for tensor in tensors.values()):
             states[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
         for tensor in tensors.values():
-            path, opened = _source(tensor)
-            if opened:
-                states[path] = opened
-            elif path and path not in states and path not in seen and (is_url(path) or Path(path).exists()):
-                states[path] = state(path)
-            seen.add(path)
+            opened, paths = _source(tensor)
+            states |= opened
+            for path in paths:
+                if path and path not in states and path not in seen and (is_url(path) or Path(path).exists()):
+                    states[path] = state(path)
+                seen.add(path)
     return states
 
 
@@ -72,14 +73,17 @@ def check_unchanged(before: States) -> None:
             )
 
 
-def _source(tensor: Tensor) -> tuple[str, str]:
-    """The path or URL in which a tensor lies, and the state that its file had when it was opened."""
+def _source(tensor: Tensor) -> tuple[States, tuple[str, ...]]:
+    """The state that the file of a tensor had when it was opened, and other paths or URLs in which it lies."""
     source: Any = tensor.source
     while isinstance(source, Transposed):
         source = source.inner
     if isinstance(source, FileRange):
-        return str(source.file.path), source.file.state
-    return (str(source.path), "") if isinstance(source, ZarrArray) else (tensor.where, "")
+        path = str(source.file.path)
+        return ({path: source.file.state}, ()) if source.file.state else ({}, (path,))
+    if isinstance(source, ZarrArray):
+        return {}, (str(source.path),)
+    return {}, (tensor.where, *(source.paths if isinstance(source, Rows) else ()))
 
 
 def _below(folder: str, known: set[tuple[int, int]]) -> Iterator[str]:

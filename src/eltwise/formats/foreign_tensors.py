@@ -35,10 +35,17 @@ _TILE = 1 << 16
 
 
 class Rows(Source):
-    """An array that another library reads, box by box."""
+    """An array that another library reads, box by box.
 
-    def __init__(self, shape: tuple[int, ...], read_box: Callable[[Box], np.ndarray], where: str) -> None:
-        self.shape, self._read_box, self._where = shape, read_box, where
+    Attributes:
+        shape: its sizes.
+        paths: the files beside its own in which its elements lie.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], read_box: Callable[[Box], np.ndarray], where: str, paths: tuple[str, ...] = ()
+    ) -> None:
+        self.shape, self.paths, self._read_box, self._where = shape, paths, read_box, where
 
     @property
     def grain(self) -> int:
@@ -217,14 +224,16 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
 
 def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor:
     """A dataset, if all of what it maps from other files is present: HDF5 fills in what is missing."""
-    where, rest = Path(stored.file.filename), stored.nbytes
+    where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
     for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
         expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
         rest -= expected
+        paths.append(str(raw))
         if present < expected:
             raise FileFormatError("a raw file is missing or too short", got=raw, allowed=f"{expected} bytes there")
     for source in stored.virtual_sources() if stored.is_virtual else ():
         file = where if source.file_name == "." else where.parent / source.file_name
+        paths.append(str(file))
         try:
             with h5py.File(file, "r") as opened:
                 is_complete = opened[source.dset_name].size >= source.vspace.get_select_npoints()
@@ -233,15 +242,15 @@ def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor:
         if not is_complete:
             got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
             raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
-    return _sliced(name, stored, str(where))
+    return _sliced(name, stored, str(where), tuple(dict.fromkeys(paths)))
 
 
-def _sliced(name: str, stored: Any, where: str) -> Tensor:
+def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor:
     element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
     if stored.shape is None:  # A dataset of HDF5 may have a type only.
         return Tensor(np.empty(0, element_type.storage), element_type, name, where)
     shape = tuple(map(int, stored.shape))
-    return Tensor(Rows(shape, lambda box: stored[box], where), element_type, name, where)
+    return Tensor(Rows(shape, lambda box: stored[box], where, paths), element_type, name, where)
 
 
 def _open_netcdf(path: Path) -> TensorSet:

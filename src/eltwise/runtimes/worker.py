@@ -133,8 +133,8 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
-def _problem(result: object) -> str:
-    if not isinstance(result, np.ndarray | np.generic):
+def _problem(result: Any) -> str:
+    if not isinstance(result, np.generic) and type(result) not in (np.ndarray, np.memmap):  # Which may have masks.
         return f"gave a {type(result).__name__} instead of a NumPy array"
     return "" if result.dtype.newbyteorder("=") in _KNOWN else f"gave an array of {result.dtype}"
 
