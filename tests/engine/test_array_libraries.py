@@ -219,6 +219,8 @@ def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
         assert result.attrs == {"units": "K"}
         assert (result.name, result.dims) == ("heat", ("time", "place"))
         assert result.chunks == (x.chunks if is_lazy else None)
+    assert eltwise.subtract(x, x.assign_attrs(units="degC", more=1)).attrs == {}
+    assert eltwise.subtract(x, x.drop_attrs()).attrs == {"units": "K"}
     pdpd = eltwise.subtract(x, x[:, 0], auto_broadcast="pdpd", axis=0)
     xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))
 
@@ -252,6 +254,7 @@ def test_data_sets_go_variable_by_variable() -> None:
     result = eltwise.subtract(data, np.float32(1))
     xr.testing.assert_equal(result, data - np.float32(1))
     assert result.attrs == {"source": "made"}
+    assert eltwise.subtract(data, data.assign_attrs(source="read")).attrs == {}
     means = eltwise.mean_absolute_difference(data, data.isel(time=0), axis="time")
     xr.testing.assert_equal(means.drop_vars("run"), abs(data - data.isel(time=0)).mean("time").drop_vars("run"))
     with pytest.raises(

@@ -92,6 +92,9 @@ def test_names_attributes_arrays_and_numbers() -> None:
     assert eltwise.subtract(ABC, ABC).name == "x"
     assert eltwise.subtract(ABC, named).name is None
     assert eltwise.subtract(named, 1.0).attrs == {"unit": "m"}
+    kilometres = named.copy()
+    kilometres.attrs["unit"] = "km"
+    assert eltwise.subtract(named, kilometres).attrs == {}
     assert eltwise.subtract(FRAME, np.array([1, 1, 1], np.float32)).columns.tolist() == ["a", "b", "c"]
     assert eltwise.subtract(np.ones((4, 3), np.float32), ABC).columns.tolist() == ["a", "b", "c"]
     assert eltwise.mean_squared_difference(ABC, ABC) == 0

@@ -164,5 +164,5 @@ def _leave(message: str, code: int) -> NoReturn:
     try:
         printing.flush()
     except (OSError, ValueError):
-        printing.drop_output()
+        printing.drop_output(sys.stdout)
     sys.exit(code)

@@ -112,8 +112,14 @@ def note_lines(text: str) -> None:
 
 
 def _print(escaped: str, stream: TextIO) -> None:
-    if stream is sys.stderr or _volume[0] != "quiet":
+    if stream is sys.stdout and _volume[0] == "quiet":
+        return
+    try:
         _plain(stream).write(f"{escaped}\n")
+    except OSError:
+        if stream is sys.stdout:
+            raise
+        drop_output(stream)  # The exit code still tells.
 
 
 def _plain(stream: TextIO) -> TextIO:
@@ -126,9 +132,9 @@ def flush() -> None:
     sys.stdout.flush()
 
 
-def drop_output() -> None:
-    """Drop what is left for a stdout that cannot be written, or Python would fail on it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drop_output(stream: TextIO) -> None:
+    """Drop what is left for a stream that cannot be written, or Python would fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def json_text(kind: str, fields: Mapping[str, object]) -> None:

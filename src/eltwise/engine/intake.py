@@ -83,6 +83,16 @@ def is_masked(value: object) -> bool:
     return masked is not None and isinstance(value, masked)
 
 
+def common_attributes(operands: Sequence[Any]) -> dict[Any, Any]:
+    """The attributes of the first object that no other contradicts: of metres and kilometres a result is neither."""
+    first, *others = (operand.attrs for operand in operands)
+    return {
+        name: value
+        for name, value in first.items()
+        if all(np.array_equal(other.get(name, value), value) for other in others)
+    }
+
+
 def _check_dask(value: Any) -> None:
     import dask.array as da
 

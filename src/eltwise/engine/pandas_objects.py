@@ -14,7 +14,7 @@ import numpy as np
 from eltwise.core.errors import ShapeError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
-from eltwise.engine.intake import array_of, is_pandas, kind_of
+from eltwise.engine.intake import array_of, common_attributes, is_pandas, kind_of
 from eltwise.engine.reducing import normalized_axes
 from eltwise.ops.computation import Computation
 
@@ -63,7 +63,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         joined = _class_of(objects, 1)(result, rest[0], name=common_name, copy=False)
     else:
         joined = _class_of(objects, 2)(result, *rest, copy=False)
-    joined.attrs = dict(objects[0].attrs)
+    joined.attrs = common_attributes(objects)
     return joined
 
 

@@ -13,7 +13,7 @@ from eltwise.core.errors import GraphError, ShapeError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.dask_arrays import as_operand
-from eltwise.engine.intake import check_operand
+from eltwise.engine.intake import check_operand, common_attributes
 from eltwise.engine.reducing import normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
@@ -56,7 +56,7 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
     kind = type(datasets[0])
     by_variable = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
     variables = {name: compute(computation, by_variable[name], *rest) for name in names}
-    return kind(variables, attrs=datasets[0].attrs)
+    return kind(variables, attrs=common_attributes(datasets))
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -96,7 +96,8 @@ def _frame(
     coords = _coords(arrays, dict(zip(names, plan.shape, strict=True)))
     first = arrays[0][1]
     is_one_name = all(array.name == first.name for _name, array in arrays)
-    return names, {"coords": coords, "name": first.name if is_one_name else None, "attrs": dict(first.attrs)}
+    attributes = common_attributes([array for _name, array in arrays])
+    return names, {"coords": coords, "name": first.name if is_one_name else None, "attrs": attributes}
 
 
 def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:
