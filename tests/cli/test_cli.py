@@ -283,10 +283,10 @@ def test_output_that_cannot_be_written_is_one_sentence(arguments: list[str]) -> 
     assert done.stderr.startswith("eltwise: cannot write the output")
     assert done.stderr.count("\n") == 1
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(  # noqa: S603
+        refused = subprocess.run(  # noqa: S603
             [sys.executable, "-m", "eltwise", *arguments, "no such option"], stdout=full, stderr=full, check=False
         )
-    assert done.returncode == 2  # 1 says that a check found something.
+    assert refused.returncode == 2  # 1 says that a check found something.
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
