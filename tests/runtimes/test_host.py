@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +89,16 @@ def test_who_writes_to_its_operands_is_refused_whatever_it_gives(size: int) -> N
     with Host(planted("writing_into_operands"), shares_memory=True) as host:
         answer = host.run(CALL, operands)
         assert (answer.kind, answer.words) == ("refused", "it wrote to its input 1")
+
+
+def test_threads_take_turns() -> None:
+    """Also while the process starts, when it says that it is ready before it answers."""
+    for _time in range(3):
+        with Host(planted("raising")) as host, ThreadPoolExecutor(4) as pool:
+            versions = [pool.submit(host.version) for _thread in range(2)]
+            answers = [pool.submit(host.run, CALL, OPERANDS) for _thread in range(3)]
+            assert {answer.result(timeout=60).kind for answer in answers} == {"refused"}
+            assert len({version.result(timeout=60) for version in versions}) == 1
 
 
 def test_memory_that_is_broken_shows_when_the_process_leaves() -> None:

@@ -149,7 +149,7 @@ def test_a_body_is_traced_at_its_outer_node() -> None:
     inputs = {
         "x": np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32),
         "b": np.bool_(True),
-        "n": np.int64(2),
+        "n": np.int64(99),
     }
     report = eltwise.trace(named(parsed(BODIES)), runtime="onnxruntime", against="onnxruntime", inputs=inputs)
     assert status_of(report) == dict.fromkeys(["neg_0", "loop_1", "tanh_2"], "equal")

@@ -419,10 +419,67 @@ def test_nodes_of_loops_are_traced_round_by_round(monkeypatch: pytest.MonkeyPatc
     use_local_hosts(monkeypatch)
     inputs = {"x": np.full(4, -3, np.float32), "n": np.array(5)}
     right = eltwise.trace(parsed(LOOP), runtime="Planted", against="float64", inputs=inputs)
-    assert (right.verdict, len(right.nodes)) == ("agree", 1 + 5 * 5 + 2), str(right)
+    assert (right.verdict, len(right.nodes)) == ("agree", 1 + 5 * 6 + 2), str(right)
     report = eltwise.trace(parsed(LOOP), runtime="WrongInBodies", against="Planted", inputs=inputs)
     assert (report.verdict, [one.status for one in report.outputs]) == ("disagree", ["differs", "differs"])
     assert [node.name for node in report.nodes if node.blame == "own"] == ["z/3/t", "z/4/t"], str(report)
-    assert "opened: 1 Loop, round by round" in str(report)
+    assert "opened: 1 loop, round by round" in str(report)
     many = eltwise.trace(parsed(LOOP), runtime="Planted", against="Planted", inputs={**inputs, "n": np.array(99)})
     assert "compared as a whole, without the nodes inside: Loop" in str(many)
+
+
+UNTIL = """g (float[4] x) => (float[4] z, float[k, 4] rows) {
+    limit = Constant <value = float {10.0}> () two = Constant <value = float {2.0}> () a = Abs(x)
+    first = ReduceMax <keepdims = 0> (a) go = Less(first, limit)
+    z, rows = Loop ("", go, a) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4] row) {
+        t = Mul(s, two) m = ReduceMax <keepdims = 0> (t) r = Relu(m) d = Less(r, limit) row = Neg(t)
+    }>
+}"""
+SCAN = """g (float[4] x, float[2, 5, 4] list) => (float[4] z, float[4, 5] rows, float[5, 4] others) {
+    axis = Constant <value = int64[1] {0}> () a = Neg(x)
+    z, rows, others = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_input_directions = [1],
+        scan_output_axes = [-1, 0], scan_output_directions = [1, 0],
+        body = b (float[4] s, float[2, 4] part) => (float[4] t, float[4] row, float[4] other) {
+            m = ReduceSum <keepdims = 0> (part, axis) t = Add(s, m) row = Relu(t) other = Neg(m)
+    }> (a, list)
+}"""
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("against", ["onnxruntime", "float64"])
+def test_rounds_until_a_condition_and_of_scan_are_traced_one_by_one(runtime: str, against: str) -> None:
+    """Forwards and backwards, along any axis, as many as the run has."""
+    x = np.float32([-0.4, 0.1, 0.2, 0.3])
+    values = np.random.default_rng(6).standard_normal((2, 5, 4)).astype(np.float32)
+    for text, inputs, count in ((UNTIL, {"x": x}, 3 + 5 * 5 + 7), (SCAN, {"x": x, "list": values}, 1 + 5 * 7 + 3)):
+        report = eltwise.trace(parsed(text), runtime=runtime, against=against, inputs=inputs)
+        assert (report.verdict, len(report.nodes)) == ("agree", count), str(report)
+        assert {"opened: 1 loop, round by round"} <= set(report.notes)
+
+
+DECIDING = """g (float[4] x) => (float[4] z) {
+    limit = Constant <value = float {3.5}> () r = Relu(x) m = ReduceMax <keepdims = 0> (r) c = Greater(m, limit)
+    z = If (c) <then_branch = t () => (float[4] p) { p = Neg(x) }, else_branch = e () => (float[4] q) { q = Tanh(x) }>
+}"""
+
+
+@pytest.mark.parametrize(
+    "pair", [("Planted", "WrongInBodies"), ("WrongInBodies", "Planted"), ("WrongInBodies", "float64")]
+)
+@pytest.mark.parametrize("text", [DECIDING, UNTIL])
+def test_what_decides_on_a_branch_or_a_round_is_compared(
+    monkeypatch: pytest.MonkeyPatch, text: str, pair: tuple[str, str]
+) -> None:
+    """Float64 was asked for what the tested runtime had chosen, so that a wrong choice was right."""
+    use_local_hosts(monkeypatch)
+    at_most = "y = Abs(x) a = Neg(y) n = Constant <value = int64 {7}> ()"
+    model = parsed(text.replace("a = Abs(x)", at_most).replace('Loop ("",', "Loop (n,"))
+    inputs = {"x": np.float32([-4, 1, 2, 3])}
+    report = eltwise.trace(model, runtime=pair[0], against=pair[1], inputs=inputs)
+    assert report.verdict == "disagree", str(report)
+    assert report.nodes[[node.blame for node in report.nodes].index("own")].op_type == "Relu"
+    assert "it decides on a branch or a round" in {output.message for output in report.outputs}
+    right = eltwise.trace(
+        model, runtime="Planted", against=pair[1] if pair[1] == "float64" else "Planted", inputs=inputs
+    )
+    assert right.verdict == "agree", str(right)

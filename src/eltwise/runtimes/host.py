@@ -59,7 +59,7 @@ class StoppedError(Exception):
 
 
 class Host:
-    """Runs programs on one runtime, in a process of its own; a context manager that ends it.
+    """Runs programs on one runtime, in a process of its own; a context manager that ends it. Threads take turns.
 
     Attributes:
         runtime: the runtime.
@@ -75,6 +75,7 @@ class Host:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._version = ""
+        self._one_at_a_time = threading.Lock()
         self._stopped = False
         self._deadline = math.inf
         self._expired = False
@@ -98,7 +99,8 @@ class Host:
         Raises:
             UnsupportedError: if the runtime cannot be started.
         """
-        self._start()
+        with self._one_at_a_time:
+            self._start()
         return self._version
 
     def run(
@@ -123,11 +125,20 @@ class Host:
             FileFormatError: if the program and its inputs are larger than a frame may be.
             StoppedError: after ``stop``.
         """
+        with self._one_at_a_time:
+            return self._run(program, tuple(inputs), only_load, results)
+
+    def _run(
+        self,
+        program: Program,
+        arrays: tuple[np.ndarray, ...],
+        only_load: bool,
+        results: Sequence[tuple[ElementType, tuple[int, ...]]],
+    ) -> Answer:
         self._start()
         fields: dict[str, object] = {"only_load": only_load}
         if self.memory is not None and results:
             fields["results"] = [[element_type.name, shape] for element_type, shape in results]
-        arrays = tuple(inputs)
         if isinstance(program, Model):
             arrays = (np.frombuffer(program.data, np.uint8), np.frombuffer(program.weights, np.uint8), *arrays)
         else:

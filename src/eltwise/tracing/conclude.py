@@ -90,6 +90,8 @@ def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner |
     names = [value for value in whole.tested if value in runs.model.producer and value not in whole.untied]
     if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.outputs) for value in names):
         return runs.tested
+    if not runs.model.deciding.isdisjoint(output.name for output in whole.outputs):
+        return None  # The segments of the reference are on the branches that the tested runtime takes.
     if any(leaves_segments(runs, value, whole.reference, tracer.outputs, tracer.values) for value in names):
         return runs.reference
     return None

@@ -50,7 +50,7 @@ def report_of(
             *_notes(runs.model),
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
-            *([f"opened: {counted(result.loops, 'Loop')}, round by round"] if result.loops else []),
+            *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
             *_lines_of(runs, conclusion),
             *_notes_of_reference(runs, tracer.renamed),
             *conclusion.notes,

@@ -55,6 +55,7 @@ class TracedModel:
         file: what the caller deploys, if that is not the graph itself: functions and branches are not opened in it.
         types: the types of values, where inference knows them.
         fed: the values that the caller gives.
+        deciding: those that decide on a branch that was opened or end a loop, which the graph gives out, too.
         indivisible: values that cannot be given to a runtime, such as sequences: their producer and their readers
             stay in one submodel. Learned from the runtimes as the trace goes on.
     """
@@ -62,6 +63,7 @@ class TracedModel:
     graph: Graph
     types: Mapping[str, TensorType]
     fed: frozenset[str] = frozenset()
+    deciding: frozenset[str] = frozenset()
     indivisible: set[str] = field(default_factory=set)
     file: Graph | None = None
     _written: tuple[object, Program] | None = None
@@ -259,8 +261,8 @@ class TracedModel:
         return sum(size_of(constant[value].type) or 0 for value in reads(self.nodes[number]) if value in constant)
 
 
-def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
-    """Prepare a model for a run on these arrays, by value.
+def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozenset[str] = frozenset()) -> TracedModel:
+    """Prepare a model for a run on these arrays, by value; ``deciding`` is that of ``TracedModel``.
 
     Raises:
         EltwiseError: if it is not a graph, or cannot be run in parts.
@@ -268,7 +270,7 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> TracedModel:
     raise_all(structure_problems(graph, in_order=False))
     types = {value: _type_of(array) for value, array in arrays.items()}
     typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
-    return TracedModel(graph, value_types(typed) | types, frozenset(arrays))
+    return TracedModel(graph, value_types(typed) | types, frozenset(arrays), deciding)
 
 
 def has_large_weights(graph: Graph) -> bool:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from eltwise.core.errors import EltwiseError
+from eltwise.formats.onnx.inlining import with_counted_rounds, with_inlined
+from eltwise.formats.onnx.rounds import REPEATED
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Host
-from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.model import read_model
 from eltwise.tracing.runner import Runner
 
 _MOST_ROUNDS = 8
 """So deep branches are opened in others."""
 
 _MOST_TURNS, _FIRST_WITH_AXES = 16, 13
-"""A Loop of more rounds is compared as a whole, and one before the opset in which axes are operands."""
+"""A Loop or Scan of more rounds is compared as a whole, and one before the opset in which axes are operands."""
 
 
 @dataclass(frozen=True)
@@ -27,67 +30,66 @@ class Opened:
     Attributes:
         graph: the model with the nodes of functions, branches and loops in their places; itself if it has none.
         branches: how many Ifs were opened.
-        loops: how many Loops were.
+        rounds: how many Loops and Scans were.
+        deciding: the values that decide on a branch or end a loop, which the graph gives out, too.
     """
 
     graph: Graph
     branches: int = 0
-    loops: int = 0
+    rounds: int = 0
+    deciding: frozenset[str] = frozenset()
 
 
 def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> Opened:
-    """Open the functions of an ONNX model, of each If the branch that the tested runtime takes, and rounds of Loops.
+    """Open the functions of an ONNX model, of each If the branch that the tested runtime takes, and rounds of loops.
 
     What cannot be opened stays as it is, and is compared as a whole.
     """
-    has_branches = any(node.schema.name in ("If", "Loop") for node in graph.nodes)
-    if graph.origin.domain != "ai.onnx" or not (graph.functions or has_branches):
+    has_bodies = any(node.schema.name in ("If", *REPEATED) for node in graph.nodes)
+    if graph.origin.domain != "ai.onnx" or not (graph.functions or has_bodies):
         return Opened(graph)
-    from eltwise.formats.onnx.inlining import with_inlined
-
-    counts = [0, 0]
-    try:
-        graph = with_inlined(graph, {})
+    result = Opened(graph)
+    with suppress(EltwiseError):
+        result = Opened(with_inlined(graph, {})[0])
         for _round in range(_MOST_ROUNDS):
-            runner = Runner("", host, read_model(graph, feeds))
-            nodes = runner.model.nodes
-            branches = _values_of(runner, {node.outputs[0]: node.inputs[0] for node in nodes if _is(node, "If")}, feeds)
-            counted = {
-                node.outputs[0]: node.inputs[0]
-                for node in nodes
-                if _is(node, "Loop") and _is_counted(runner.model, node)
-            }
-            rounds = _values_of(runner, counted, feeds) if graph.origin.opset >= _FIRST_WITH_AXES else {}
-            loops = {name: number for name, number in rounds.items() if 0 < number <= _MOST_TURNS}
-            if not branches and not loops:
+            branches, rounds = _branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+            if not branches and not rounds:
                 break
-            graph = with_inlined(graph, {name: bool(one) for name, one in branches.items()}, loops)
-            counts = [counts[0] + len(branches), counts[1] + len(loops)]
-    except EltwiseError:
-        pass
-    return Opened(graph, *counts)
+            graph, deciding = with_inlined(result.graph, branches, rounds)
+            counts = result.branches + len(branches), result.rounds + len(rounds)
+            result = Opened(graph, *counts, result.deciding.union(deciding))
+    return result
 
 
-def _is(node: Node, operator: str) -> bool:
-    return node.schema.name == operator and bool(node.graphs) and bool(node.outputs[0])
+def _branches_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, bool]:
+    """Whether the condition of each If holds, by its first output."""
+    runner = Runner("", host, read_model(graph, feeds))
+    conditions = {node.outputs[0]: node.inputs[0] for node in runner.model.nodes if _is(node, ("If",))}
+    arrays = _arrays_of(runner, conditions, feeds)
+    return {output: bool(array.reshape(-1)[0]) for output, array in arrays.items() if array.size}
 
 
-def _is_counted(model: TracedModel, node: Node) -> bool:
-    """Whether nothing but its number of rounds ends a Loop: its condition is true, and given on as it is."""
-    body, condition = dict(node.graphs)["body"], node.inputs[1] if len(node.inputs) > 1 else ""
-    start = model.array_of(condition, {}) if condition else np.array(True)
-    copies = {one.outputs[0]: one.inputs[0] for one in body.nodes if one.schema.name == "Identity"}
-    last = body.outputs[0].value
-    is_unchanged = copies.get(last, last) == body.inputs[1].value
-    return bool(node.inputs[0]) and start is not None and bool(start.all()) and is_unchanged
+def _rounds_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """How many rounds each Loop and Scan has that can be opened, by its first output."""
+    if graph.origin.opset < _FIRST_WITH_AXES or not any(_is(node, REPEATED) for node in graph.nodes):
+        return {}
+    counted, counters = with_counted_rounds(graph)
+    runner = Runner("", host, read_model(counted, feeds))
+    used = {node.outputs[0] for node in runner.model.nodes if _is(node, REPEATED)}
+    arrays = _arrays_of(runner, {output: name for output, name in counters.items() if output in used}, feeds)
+    return {output: array.size for output, array in arrays.items() if 0 < array.size <= _MOST_TURNS}
 
 
-def _values_of(runner: Runner, conditions: Mapping[str, str], feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """The numbers that values have on some inputs, by the names of what reads them; what cannot be had is left out."""
-    model, values = runner.model, dict(feeds)
-    names = [name for name in dict.fromkeys(conditions.values()) if name in model.producer]
+def _is(node: Node, operators: Sequence[str]) -> bool:
+    return node.schema.name in operators and bool(node.graphs) and bool(node.outputs[0])
+
+
+def _arrays_of(runner: Runner, values: Mapping[str, str], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of values on some inputs, by the names that they have here; what cannot be had is left out."""
+    model, known = runner.model, dict(feeds)
+    names = [name for name in dict.fromkeys(values.values()) if name in model.producer]
     if names:
         outcome = runner.run(model.ancestors((model.producer[name] for name in names), ()), feeds, names)
-        values |= outcome.values
-    arrays = {output: model.array_of(name, values) for output, name in conditions.items()}
-    return {output: int(array.reshape(-1)[0]) for output, array in arrays.items() if array is not None and array.size}
+        known |= outcome.values
+    arrays = {output: model.array_of(name, known) for output, name in values.items()}
+    return {output: array for output, array in arrays.items() if array is not None}

@@ -148,7 +148,7 @@ def trace(
             feeds, source = fitting_feeds(hosts[0], graph, arrays, seed)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         result = opened(graph, hosts[0], feeds) if other is None and side is None else Opened(graph)
-        traced = read_model(result.graph, feeds)
+        traced = read_model(result.graph, feeds, result.deciding)
         if result.graph is not graph:
             traced.file, second = graph, second_model(result.graph, None, runtime, against)
         check_patterns(tolerances, traced.producer)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import named
 from eltwise.ir.graph import Port
 from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
@@ -18,6 +19,7 @@ from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
 
+_DECIDES = "it decides on a branch or a round"
 _NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
 
@@ -58,7 +60,10 @@ def compare_whole(
             for a reference that cannot be deployed.
         untied: computes the outputs of the reference that rounds ties by itself; None where it did.
     """
-    pairs = {port.value: (port, other) for port, other in matched_outputs(runs.model.graph, runs.reference.model.graph)}
+    matching = matched_outputs(runs.model.graph, runs.reference.model.graph)
+    pairs = {port.value: (port, other) for port, other in matching if port.value not in runs.model.deciding}
+    decided = _decided(runs, segments)
+    doubt = f"it decides otherwise on {named([each.name for each in decided])}" if decided else ""
     reasons = {value: _reason(runs, port, other) for value, (port, other) in pairs.items()}
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
@@ -69,7 +74,7 @@ def compare_whole(
     agreed = _untied(runs, tested, reference, segments, untied)
     reference |= agreed
     failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
-    outputs = []
+    outputs = list(decided)
     for value, (port, _other) in pairs.items():
         if reasons[value]:
             outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
@@ -78,16 +83,31 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, status, message=failures[0]))
         elif value not in reference:
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
+        elif doubt and not runs.reference.is_deployed:  # It was run on the branches that the tested runtime takes.
+            outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
         elif message := runs.reference.doubt(reference[value], tested[value]):
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
         elif value not in agreed and leaves_segments(runs, value, tested, *segments):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
             outputs.append(_compared(runs, port, tested, reference))
-    matched = {other.value for _port, other in pairs.values() if other}
+    matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
     return Whole(tuple(outputs), tested, reference, frozenset(agreed))
+
+
+def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
+    """What decides on a branch or a round, where the reference decides otherwise, or it is not known."""
+    actual, expected = segments
+    ports = [port for port in runs.model.graph.outputs if port.value in runs.model.deciding]
+    known = [port for port in ports if port.value in actual and port.value in expected]
+    others = [
+        TracedOutput(port.name, "not_compared", message=f"{_DECIDES}, and not both computed it") for port in ports
+    ]
+    compared = {port.value: replace(_compared(runs, port, actual, expected), message=_DECIDES) for port in known}
+    outputs = [compared.get(port.value, other) for port, other in zip(ports, others, strict=True)]
+    return [each for each in outputs if each.status != "equal"]
 
 
 def _untied(
