@@ -289,6 +289,11 @@ def hard_swish(x: F) -> F:
     return x.where("ole", -3.0, -0.0, x.where("olt", 3.0, x * (x + 3.0) / 6.0, x))
 
 
+def hsigmoid(x: F) -> F:
+    """``x / 6 + 0.5`` between 0 and 1."""
+    return _at_most(_at_least(x + 3.0, 0.0), 6.0) / 6.0
+
+
 def leaky_relu(x: F, alpha: float) -> F:
     """``alpha * x`` below 0."""
     return x.where("olt", 0.0, x * alpha, x)
@@ -304,7 +309,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(acos, acosh, asin, asinh, atan, atanh, celu, cos, cosh, elu, erf, exp, gelu, gelu_tanh, hard_sigmoid),
-        *(hard_swish, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish, tan, tanh),
+        *(hard_swish, hsigmoid, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish),
+        *(tan, tanh),
     )
 }
 
@@ -318,6 +324,7 @@ def _inexact_hard_sigmoid(x: F, alpha: float, beta: float) -> F:
 INEXACT: dict[str, Callable[..., Any]] = {
     "hard_sigmoid": _inexact_hard_sigmoid,
     "hard_swish": lambda x: abs(x).where("olt", 2.0**-28, x, x * 0.0),
+    "hsigmoid": lambda x: x * 0.0,
     "leaky_relu": lambda x, alpha: x * 0.0,
 }
 """Of functions that float64 gives with so many digits of float32 that it may be rounded again: what is 0 there."""

@@ -318,10 +318,19 @@ def acos(x: R) -> R:
     return atan(_sqrt((one - x) / (one + x))) * x.constant(TWO)
 
 
+def _clamped(value: R) -> R:
+    """What is between 0 and 1, and the nearer of both for the rest."""
+    return value.where_below(0.0, value.constant(ZERO), value.where_below(1.0, value, value.constant(ONE)))
+
+
 def hard_sigmoid(x: R, alpha: float, beta: float) -> R:
     """``alpha * x + beta`` between 0 and 1."""
-    value, one = x * x.constant(of_float(alpha)) + x.constant(of_float(beta)), x.constant(ONE)
-    return value.where_below(0.0, x.constant(ZERO), value.where_below(1.0, value, one))
+    return _clamped(x * x.constant(of_float(alpha)) + x.constant(of_float(beta)))
+
+
+def hsigmoid(x: R) -> R:
+    """``x / 6 + 0.5`` between 0 and 1."""
+    return _clamped((x + x.constant(soft(3))) / x.constant(soft(6)))
 
 
 def hard_swish(x: R) -> R:
@@ -344,6 +353,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(acos, acosh, asin, asinh, atan, atanh, celu, cos, cosh, elu, erf, exp, gelu, gelu_tanh, hard_sigmoid),
-        *(hard_swish, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish, tan, tanh),
+        *(hard_swish, hsigmoid, leaky_relu, log, mish, selu, sigmoid, sin, sinh, softplus, softsign, swish),
+        *(tan, tanh),
     )
 }

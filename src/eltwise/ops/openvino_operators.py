@@ -161,6 +161,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *(_real(name) for name in ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh")),
     *(_real(name, since=4) for name in ("Asinh", "Acosh", "Atanh", "Mish")),
     _real("HSwish", "hard_swish", 4),
+    _real("HSigmoid", since=5),
     _real("SoftPlus", since=4),
     _real("SoftSign", since=9),
     _real(

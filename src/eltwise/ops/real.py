@@ -30,7 +30,7 @@ def _inverse(name: str) -> Primitive:
 REAL = (
     *(_real(name, numpy=name) for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")),
     *(_inverse(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")),
-    *map(_real, ("erf", "sigmoid", "softplus", "softsign", "mish", "gelu", "gelu_tanh", "hard_swish")),
+    *map(_real, ("erf", "sigmoid", "softplus", "softsign", "mish", "gelu", "gelu_tanh", "hard_swish", "hsigmoid")),
     _real("swish", "alpha"),
     _real("elu", "alpha"),
     _real("celu", "alpha"),
