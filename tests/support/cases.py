@@ -274,6 +274,8 @@ def value_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int)
     divides = element_type.is_integer and schema.expression().divides
     for a, b in pairs:
         kept = b != 0 if divides else np.ones(b.shape, bool)
+        if schema.function == "power" and element_type.is_integer:
+            kept = (a != 0) | (b >= 0)
         for chosen in attribute_sets(schema):
             yield Case(schema, chosen, _operands(schema, element_type, a[kept], b[kept]))
     if schema.is_variadic:

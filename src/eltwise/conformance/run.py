@@ -22,7 +22,7 @@ from eltwise.core.errors import AttributeValueError, FileFormatError, Unsupporte
 from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
 from eltwise.ops import registry
-from eltwise.ops.schema import has_stated_bits
+from eltwise.ops.schema import stated_types
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.host import LIMIT
@@ -118,7 +118,7 @@ def select(
         tuple(sources),
     )
     for name in selection.ops:
-        if not has_stated_bits(registry.find(name)):
+        if not stated_types(registry.find(name)):
             raise UnsupportedError(
                 "no text states the bits of this function, so that its results are measured and not tested",
                 operator=name,

@@ -19,12 +19,12 @@ from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUM
 from eltwise.conformance.value_cases import value_cases as of_values
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, has_stated_bits, is_arithmetic
+from eltwise.ops.schema import ElementwiseSchema, is_arithmetic, stated_types
 from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
 
 Operands = tuple[np.ndarray, ...]
 
-TESTED = tuple(filter(has_stated_bits, registry.ELEMENTWISE))
+TESTED = tuple(filter(stated_types, registry.ELEMENTWISE))
 """The operator versions that are tested. ``accuracy`` measures functions, of which no text states the bits."""
 
 _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
@@ -125,7 +125,7 @@ def variants() -> Iterator[Variant]:
             rules = ("numpy",)
         elif schema.broadcasting != "auto_broadcast":
             rules = (schema.broadcasting,)
-        yield from (Variant(schema, element_type, rule) for element_type in schema.types for rule in rules)
+        yield from (Variant(schema, element_type, rule) for element_type in stated_types(schema) for rule in rules)
 
 
 @lru_cache(maxsize=256)  # Several runtimes run the same tests.

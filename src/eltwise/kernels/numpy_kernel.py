@@ -78,7 +78,7 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
 def _function_of(step: Step, element_type: ElementType) -> ArrayFunction:
     """A step as a function of arrays alone."""
     definition = step.definition
-    if not definition.is_real:
+    if not definition.is_real or element_type.is_integer:
         function = definition.numpy_function(element_type)
         return partial(function, **dict(step.parameters)) if step.parameters else function
     from eltwise.kernels import real_steps  # Few programs need them.

@@ -129,7 +129,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         operands=("condition", "then", "else"),
         other_types=((BOOL,), None, None),
     ),
-    _openvino("Power", "power", _ANY_FLOAT),
+    _openvino("Power", "power"),
     _openvino("FloorMod", "modulo"),
     _openvino("Mod", "fmod"),
     *(_openvino(f"Logical{name}", f"logical_{name.lower()}", (BOOL,)) for name in ("And", "Or")),

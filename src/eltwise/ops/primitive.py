@@ -67,8 +67,8 @@ class Primitive:
         result: whether the result has type T, is a boolean, or has the type that the parameter ``to`` states: an
             element type, or the number of the operand that has it.
         parameters: the names of the numbers that belong to a step, as an attribute of an operator.
-        is_real: whether it is a function of real numbers, rounded once, which kernels have a module for; it then states
-            neither NumPy functions nor instructions.
+        is_real: whether it is of floats a function of real numbers, rounded once, which kernels have a module for; it
+            then states neither NumPy functions nor instructions for them.
         on_bits: whether operands of type T are read, and the result is written, as bits: a NaN keeps its payload.
         divides: whether it is undefined for integers and a second operand of 0, which is refused.
         undefined: tells, of the operands and the parameters, for which elements no specification states the result;
@@ -115,7 +115,7 @@ class Primitive:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of element types that T may be of."""
-        return ("float",) if self.is_real else tuple(self.numpy)
+        return (*FLOATING, *self.numpy) if self.is_real else tuple(self.numpy)
 
     @property
     def main(self) -> int:

@@ -1,10 +1,16 @@
-"""The primitives that are functions of one real number: the real value, rounded once to the element type."""
+"""The primitives that are functions of real numbers: the real value, rounded once to the element type.
+
+Powers of integers to integers of their type are whole, and wrap.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from eltwise.ops.primitive import FLOATING, Primitive, library_names
+import numpy as np
+
+from eltwise.core.errors import ValueRangeError
+from eltwise.ops.primitive import FLOATING, INTEGRAL, Interval, Primitive, library_names, of_kinds, with_out
 
 
 def _real(name: str, *parameters: str, numpy: str = "", torch: str = "") -> Primitive:
@@ -27,6 +33,23 @@ def _inverse(name: str) -> Primitive:
     return _real(f"a{name}", numpy=f"arc{name}", torch=f"a{name}")
 
 
+def _whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """Powers modulo 2^64, of which the type has the low bits; negative ones are 0 where they are no integers.
+
+    Raises:
+        ValueRangeError: for a negative power of 0.
+    """
+    is_negative = exponent < exponent.dtype.type(0)
+    if np.any(is_negative & (base == base.dtype.type(0))):
+        problem = "an integer 0 cannot be raised to a negative power"
+        raise ValueRangeError(problem, allowed="an exponent of 0 or more, or another base")
+    wide, count = (each.astype(np.int64).view(np.uint64) for each in (base, exponent))
+    is_unit = (wide == 1) | (~wide == 0)
+    inverse = np.where(is_unit, np.where(count & 1, wide, 1), 0)
+    powers = np.where(is_negative, inverse, np.power(wide, np.where(is_negative, 0, count)))
+    return powers.view(np.int64).astype(base.dtype)
+
+
 REAL = (
     *(_real(name, numpy=name) for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")),
     *(_inverse(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")),
@@ -37,5 +60,10 @@ REAL = (
     _real("selu", "alpha", "gamma"),
     _real("leaky_relu", "alpha"),
     _real("hard_sigmoid", "alpha", "beta"),
-    replace(_real("power"), operands=("T", "any"), notation="power({})"),
+    replace(
+        _real("power"),
+        operands=("T", "any"),
+        numpy=of_kinds(with_out(_whole_power), INTEGRAL),
+        value_range=lambda _base, _exponent: Interval(-(1 << 64), 1 << 64),
+    ),
 )

@@ -212,10 +212,11 @@ def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
     return schema.expression().is_arithmetic
 
 
-def has_stated_bits(schema: ElementwiseSchema) -> bool:
-    """Whether texts and IEEE 754 state every bit of a result, as they do not for functions of real numbers."""
-    steps = [step.definition for step in schema.expression().steps]
-    return not any(each.is_real or each.is_variadic for each in steps) and schema.function != "shrink"
+def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
+    """The types T of which texts and IEEE 754 state every bit of a result, as they do not for real functions."""
+    if schema.function == "shrink" or any(step.definition.is_variadic for step in schema.expression().steps):
+        return ()
+    return tuple(each for each in schema.types if each.is_integer or not schema.expression().is_real)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,11 @@ def _is_amount(values: Array, _parameters: Mapping[str, object]) -> Flags:
     return np.asarray((values >= 0) & (values < element_type_of(values).bits))
 
 
+def _is_exponent(values: Array, parameters: Mapping[str, object]) -> Flags:
+    """Integers from 0 on: no specification states what a negative power of an integer is."""
+    return _every(values, parameters) if element_type_of(values).kind == "float" else np.asarray(values >= 0)
+
+
 def _is_divisor(values: Array, parameters: Mapping[str, object]) -> Flags:
     """Integers but 0; -1 is left out too, by which the least value has no quotient."""
     if element_type_of(values).kind == "float":
@@ -79,6 +84,7 @@ _DOMAINS: dict[tuple[str, int], Callable[[Array, Mapping[str, object]], Flags]] 
     ("dequantize", 1): _is_scale,
     ("shift_left", 1): _is_amount,
     ("shift_right", 1): _is_amount,
+    ("power", 1): _is_exponent,
     ("modulo", 1): _is_divisor,
     ("fmod", 1): _is_divisor,
     ("clip", 1): _is_number,
