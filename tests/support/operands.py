@@ -71,8 +71,10 @@ def operand_types(schema: ElementwiseSchema, element_type: ElementType, count: i
     return [other[0] if other else element_type for other in others[:count]]
 
 
-def drawn(types: Sequence[ElementType], size: int, seed: int, *, divides: bool = False) -> list[np.ndarray]:
-    """Hard and random values; no integer divisor is 0."""
+def drawn(
+    types: Sequence[ElementType], size: int, seed: int, *, divides: bool = False, raises: bool = False
+) -> list[np.ndarray]:
+    """Hard and random values; no integer divisor is 0, and no integer that is raised to a power."""
     generator = np.random.default_rng(seed)
     operands = []
     for element_type in types:
@@ -82,6 +84,8 @@ def drawn(types: Sequence[ElementType], size: int, seed: int, *, divides: bool =
         operands.append(values[generator.integers(0, values.size, size)])
     if divides and types[-1].is_integer:
         operands[-1] = np.where(operands[-1] == 0, types[-1].storage.type(1), operands[-1])
+    if raises and types[0].is_integer:
+        operands[0] = np.where(operands[0] == 0, types[0].storage.type(1), operands[0])
     return operands
 
 

@@ -147,7 +147,8 @@ class Builder(Instructions):
 
                 result = write_conversion(self, lanes, step, types, values)
             else:
-                result = self._step(lanes, step, step.type_of(types), values)
+                resolved = step._replace(parameters=step.resolved(types))
+                result = self._step(lanes, resolved, step.type_of(types), values)
             bits.append(result if step.definition.on_bits else self.narrowed(result_type, lanes, result))
         return bits[-1]
 
@@ -205,6 +206,6 @@ def _constants(lanes: int, scalar: str, element_type: ElementType, step: Step) -
         numbers |= {"largest": element_type.largest_finite, "lowest": -element_type.largest_finite}
     texts = {name: constant(lanes, scalar, number) for name, number in numbers.items()}
     for name, value in step.parameters:
-        if isinstance(value, bool | float):
+        if isinstance(value, bool | int | float):
             texts[name] = constant(lanes, "i1" if isinstance(value, bool) else scalar, value)
     return texts

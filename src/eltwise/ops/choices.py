@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from eltwise.core.dtypes import Kind, of_numpy
@@ -56,11 +58,11 @@ def _sloped_range(a: Interval, b: Interval) -> Interval:
 
 
 def _limited(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Between two numbers that the type of ``x`` may not hold; what lies beyond is rounded to it once."""
-    wide = x.astype(np.promote_types(x.dtype, np.float32))
-    limited = _OF_ARITHMETIC["minimum"].numpy["float"](
-        _OF_ARITHMETIC["maximum"].numpy["float"](wide, wide.dtype.type(low)), wide.dtype.type(high)
-    )
+    """Between two numbers that a float type of ``x`` may not hold; what lies beyond is rounded to it once."""
+    kind = of_numpy(x.dtype).kind
+    wide = x.astype(np.promote_types(x.dtype, np.float32)) if kind == "float" else x
+    maximum, minimum = (_OF_ARITHMETIC[name].numpy[kind] for name in ("maximum", "minimum"))
+    limited = minimum(maximum(wide, wide.dtype.type(low)), wide.dtype.type(high))
     return np.asarray(limited.astype(x.dtype))
 
 
@@ -139,16 +141,18 @@ CHOICES = (
         name="limit",
         operands=("T",),
         notation="limit({})",
-        numpy={"float": with_out(_limited)},
+        numpy=of_kinds(with_out(_limited)),
         llvm={
-            "float": (
-                _extremum_of("maximum", "float", "{T} {a}, {T} {low}"),
-                _extremum_of("minimum", "float", "{T} {0}, {T} {high}"),
+            kind: (
+                _extremum_of("maximum", kind, "{T} {a}, {T} {low}"),
+                _extremum_of("minimum", kind, "{T} {0}, {T} {high}"),
             )
+            for kind in NUMERIC
         },
-        value_range=lambda a: a,
+        value_range=lambda _a: Interval(-(1 << 64), 1 << 64),
         rounds=True,
         parameters=("low", "high"),
+        whole={"low": math.ceil, "high": math.floor},
         ignores_zero_sign=True,
         libraries={},
     ),

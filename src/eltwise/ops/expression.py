@@ -42,13 +42,19 @@ class Step(NamedTuple):
         return types[self.operands[self.definition.main]]
 
     def resolved(self, types: Sequence[ElementType]) -> tuple[tuple[str, Hashable], ...]:
-        """The parameters, with the type of the operand whose number ``to`` states."""
+        """The parameters, with the type of the operand whose number ``to`` states, and whole numbers for integers."""
+        if self.definition.whole and (element_type := self.type_of(types)).is_integer:
+            return tuple((name, self._whole(name, value, *element_type.limits)) for name, value in self.parameters)
         if self.definition.result != "to":
             return self.parameters
         return tuple(
             (name, types[self.operands[value]] if name == "to" and isinstance(value, int) else value)
             for name, value in self.parameters
         )
+
+    def _whole(self, name: str, value: Hashable, least: int, greatest: int) -> int:
+        assert isinstance(value, int | float)
+        return self.definition.whole[name](min(max(value, least), greatest))
 
 
 @dataclass(frozen=True)

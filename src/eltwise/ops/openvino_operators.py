@@ -148,6 +148,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
             number("min", None, "The least result.")._replace(required=True),
             number("max", None, "The largest.")._replace(required=True),
         ),
+        types=_ANY_NUMERIC,
         parameters=(("min", "low"), ("max", "high")),
     ),
     _real("IsFinite", "is_finite", 10),

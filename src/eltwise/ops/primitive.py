@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,6 +67,7 @@ class Primitive:
         result: whether the result has type T, is a boolean, or has the type that the parameter ``to`` states: an
             element type, or the number of the operand that has it.
         parameters: the names of the numbers that belong to a step, as an attribute of an operator.
+        whole: for parameters that are numbers of T, how one is rounded where T is an integer type; it saturates there.
         is_real: whether it is of floats a function of real numbers, rounded once, which kernels have a module for; it
             then states neither NumPy functions nor instructions for them.
         on_bits: whether operands of type T are read, and the result is written, as bits: a NaN keeps its payload.
@@ -92,6 +93,7 @@ class Primitive:
     is_variadic: bool = False
     result: Literal["same", "boolean", "to"] = "same"
     parameters: tuple[str, ...] = ()
+    whole: Mapping[str, Callable[[float], int]] = field(default_factory=dict)
     is_real: bool = False
     on_bits: bool = False
     divides: bool = False

@@ -78,8 +78,12 @@ def _without_infinity(x: Elements, layout: FloatLayout, sign: int) -> Elements:
     return x._replace(bits=np.where(is_lost, sign | layout.largest_finite, encoded(x.element_type, numbers).bits))
 
 
-def _limit(x: Numbers, low: float, high: float) -> Numbers:
-    return minimum(maximum(x, constant(low)), constant(high))
+def _limit(elements: Elements, low: float, high: float) -> Elements:
+    """Limits of integers are the integers between them."""
+    x, least, greatest = decoded(elements), constant(low), constant(high)
+    if not x.are_integers:
+        return encoded(elements.element_type, minimum(maximum(x, least), greatest))
+    return encoded(elements.element_type, minimum(maximum(x, ceil(least)), floor(greatest)), saturates=True)
 
 
 def _sign(a: Numbers) -> Numbers:
@@ -172,7 +176,7 @@ FUNCTIONS: dict[str, Function] = {
     "clip": Function(_clip, (NUMBER, *[replace(NUMBER, is_optional=True)] * 2)),
     "at_least_lowest": Function(_at_least_lowest, (NUMBER,)),
     "at_most_largest": Function(_at_most_largest, (NUMBER,)),
-    "limit": _exact(_limit, FLOAT, low=-inf, high=inf),
+    "limit": Function(_limit, (NUMBER,), parameters={"low": -inf, "high": inf}),
     "prelu": _exact(_prelu, *_PAIR),
     "floor": _exact(floor),
     "ceil": _exact(ceil),

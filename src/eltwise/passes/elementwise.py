@@ -110,16 +110,18 @@ def _limits(
 
 
 def _of_integers(expression: Expression, element_type: ElementType | None) -> Expression:
-    """The same for integers without the limits of their type, which change nothing."""
+    """The same for integers: limits are integers, and those of the type, which change nothing, are left out."""
     if element_type is None or not element_type.is_integer:
         return expression
     count, values, steps = expression.operands, [*range(expression.operands)], list[Step]()
+    types = expression.types(element_type)
     for step in expression.steps:
         if step.primitive in TYPE_LIMITS:
             values.append(values[step.operands[0]])
         else:
             values.append(count + len(steps))
-            steps.append(step._replace(operands=tuple(values[value] for value in step.operands)))
+            reads = tuple(values[value] for value in step.operands)
+            steps.append(step._replace(operands=reads, parameters=step.resolved(types)))
     return Expression(count, tuple(steps), expression.operand_types) if steps else expression_of("maximum", 1)
 
 
