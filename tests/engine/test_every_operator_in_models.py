@@ -69,10 +69,11 @@ def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
     for name, array in operands.items():
         ir.parameter(name, f"?,{array.shape[1]}", of_numpy(array.dtype).ir, names=name)
     attributes = {name: str(value) for name, value in required(schema).items()} | data
+    inputs = [*operands, *ir.stated(schema, "z", element_type, attributes)]
     opset = f"opset{schema.version}"
-    ir.layer(schema.name, "z", list(operands), opset=opset, names="z", precision=precision, **attributes)
+    ir.layer(schema.name, "z", inputs, opset=opset, names="z", precision=precision, **attributes)
     ir.result("z", "r")
-    return eltwise.load(ir.xml())
+    return eltwise.load(ir.xml(), ir.weights)
 
 
 def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path: Path) -> None:

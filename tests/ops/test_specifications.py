@@ -31,13 +31,11 @@ ONNX = {
 }
 """Operators of ONNX that keep a shape and are not run."""
 
-_OPERANDS = "no kernel takes parameters of a real function as operands"
 OPENVINO = {
     **dict.fromkeys(("CumSum", "EmbeddingBagPacked", "EmbeddingBagPackedSum", "GRN", "GatherElements"), NO_ELEMENTS),
     **dict.fromkeys(("LogSoftmax", "NormalizeL2", "Roll", "ScatterElementsUpdate"), NO_ELEMENTS),
     **dict.fromkeys(("SearchSorted", "Softmax"), NO_ELEMENTS),
     **dict.fromkeys(("Assign", "ReadValue"), "it keeps a value from one run of a model to the next"),
-    **dict.fromkeys(("HardSigmoid", "Selu", "Swish"), _OPERANDS),
     "ConvertPromoteTypes": "it has two results",
     "FakeConvert": "no text states how a scale and a shift are rounded before the float of 8 bits",
     "FakeQuantize": "no kernel has real quotients of differences; the oracle defines it",

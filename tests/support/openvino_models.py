@@ -8,6 +8,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.runner import Runner
 from eltwise.formats.openvino.reader import read_openvino
@@ -16,6 +17,7 @@ from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.verify import structure_problems
+from eltwise.ops.schema import ElementwiseSchema
 
 PRECISIONS = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "boolean": 8, "f8e4m3": 8, "f8e5m2": 8} | {
@@ -103,6 +105,17 @@ class Ir:
         self.weights += raw
         precision = PRECISIONS.get(element_type, element_type.upper())
         return self.layer("Const", name, names=names, precision=precision, **(data | changes))
+
+    def stated(
+        self, schema: ElementwiseSchema, name: str, element_type: ElementType, attributes: dict[str, str]
+    ) -> list[str]:
+        """Add the attributes of a layer that files state as constants, which are taken out; gives their names."""
+        names = []
+        for attribute, sizes in schema.constant_operands:
+            raw = np.full(sizes, float(attributes.pop(attribute, 1)), element_type.storage).tobytes()
+            names.append(f"{name}/{attribute}")
+            self.constant(names[-1], element_type.ir, ",".join(map(str, sizes)), raw)
+        return names
 
     def result(self, source: str, name: str = "", output_names: str = "") -> Ir:
         own = f" output_names={quoteattr(output_names)}" if output_names else ""

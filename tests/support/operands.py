@@ -17,7 +17,7 @@ from eltwise.oracle import array_of, hard_values
 NUMBERS: Mapping[str, Hashable] = {
     "alpha": 0.75,
     "beta": 0.25,
-    "gamma": 1.5,
+    "gamma": 2.0,
     "low": -1.5,
     "high": float(np.float32(0.1)),
     "detect_negative": False,
@@ -30,7 +30,14 @@ NUMBERS: Mapping[str, Hashable] = {
 }
 """A value for every parameter of a primitive."""
 
-REQUIRED: Mapping[str, object] = {"direction": "LEFT", "min": -1.5, "max": 2.25, "alpha": 0.75}
+REQUIRED: Mapping[str, object] = {
+    "direction": "LEFT",
+    "min": -1.5,
+    "max": 2.25,
+    "alpha": 0.75,
+    "beta": 0.25,
+    "lambda": 2.0,
+}
 """A value for every attribute that must be stated."""
 
 

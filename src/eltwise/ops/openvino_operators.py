@@ -96,6 +96,13 @@ _FORMULA = Attribute(
     synonyms=(("erf", "ERF"), ("tanh", "TANH")),
     meaning="TANH takes the formula of the hyperbolic tangent.",
 )
+
+
+def _constant(name: str, default: float | None = None) -> Attribute:
+    """A number that IR files have as a constant."""
+    return number(name, default, "A number of the formula, in IR files a constant.")._replace(required=default is None)
+
+
 _DETECTS = tuple(
     Attribute(name, "boolean", True, meaning="Whether these count.") for name in ("detect_negative", "detect_positive")
 )
@@ -169,6 +176,26 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         "Elu",
         attributes=(number("alpha", None, "A number of the formula.")._replace(required=True),),
         parameters=(("alpha", "alpha"),),
+    ),
+    _real(
+        "Swish",
+        since=4,
+        attributes=(_constant("beta", 1.0),),
+        parameters=(("beta", "alpha"),),
+        constant_operands=(("beta", ()),),
+    ),
+    _real(
+        "Selu",
+        attributes=(_constant("alpha"), _constant("lambda")),
+        parameters=(("alpha", "alpha"), ("lambda", "gamma")),
+        constant_operands=(("alpha", (1,)), ("lambda", (1,))),
+    ),
+    _real(
+        "HardSigmoid",
+        "hard_sigmoid",
+        attributes=(_constant("alpha"), _constant("beta")),
+        parameters=(("alpha", "alpha"), ("beta", "beta")),
+        constant_operands=(("alpha", ()), ("beta", ())),
     ),
     _real("Gelu", since=2, last=6),
     _real("Gelu", since=7, attributes=(_FORMULA,), variants=(("approximation_mode", "TANH", "gelu_tanh"),)),

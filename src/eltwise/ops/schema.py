@@ -17,6 +17,7 @@ import numpy as np
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import AttributeValueError, GraphError, unknown_name
+from eltwise.core.shapes import Sizes
 from eltwise.ops.attribute import Attribute, AttributeValue
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
 from eltwise.ops.expression import Expression, expression_of
@@ -145,6 +146,7 @@ class ElementwiseSchema(OpSchema):
         absent: what is computed where optional operands are left out: which are there, and the function of those.
         keeps_shape: whether the result must have the shape of the first operand.
         of_integers: the functions that this version has for integers only.
+        constant_operands: attributes that files state as constants of type T after the operands, and their shapes.
     """
 
     behaviour: Behaviour = "elementwise"
@@ -159,6 +161,7 @@ class ElementwiseSchema(OpSchema):
     absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
     keeps_shape: bool = False
     of_integers: tuple[str, ...] = ()
+    constant_operands: tuple[tuple[str, Sizes], ...] = ()
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; attributes without a default are named."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ops import registry
@@ -70,7 +70,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
         inputs = [values[value] for value in reads]
         limits = _limits(builder, operator, attributes, of_step, result) or _type_limits(builder, step, of_step, result)
         chosen = {} if limits else attributes
-        _check_held(builder, operator, chosen)
+        _check_held(builder, operator, chosen, of_step)
         builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
         values.append(result)
     reasons = [alignment.reason] if alignment.reason else []
@@ -135,12 +135,20 @@ def _type_limits(builder: GraphBuilder, step: Step, element_type: ElementType | 
     return [builder.constant(f"{result}/limit", Tensor(largest, element_type))]
 
 
-def _check_held(builder: GraphBuilder, operator: str, attributes: dict[str, object]) -> None:
-    """Refuse the attributes of a node that ONNX, which holds them as float32, would round."""
+def _check_held(
+    builder: GraphBuilder, operator: str, attributes: dict[str, object], element_type: ElementType | None
+) -> None:
+    """Refuse the attributes of a node that the target, which holds them as float32 or as constants, would round."""
+    schema = builder.schema(operator, attributes)
+    as_constants = dict(schema.constant_operands) if isinstance(schema, ElementwiseSchema) else {}
     for name, value in attributes.items():
-        if builder.target.domain == "ai.onnx" and isinstance(value, float) and float(np.float32(value)) != value:
-            schema = builder.schema(operator, attributes)
-            raise UnsupportedError(f"{schema} holds {name} as a float32, which {value!r} is not")
+        holder = FLOAT32 if builder.target.domain == "ai.onnx" else element_type if name in as_constants else FLOAT64
+        if holder is None or not isinstance(value, float):
+            continue
+        with np.errstate(over="ignore"):
+            held = np.array(value).astype(holder.storage)
+        if float(held) != value:
+            raise UnsupportedError(f"{schema} holds {name} as a {holder}, which {value!r} is not")
 
 
 def _parts(

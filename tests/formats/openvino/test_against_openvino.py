@@ -143,7 +143,8 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
     for index, attributes in enumerate(choices(schema)):
         data = {name: str(value).lower() for name, value in attributes.items()}
         opset = f"opset{schema.version}"
-        ir.layer(schema.name, f"s{index}", list("abc"[:count]), opset=opset, precision=precision, **data)
+        inputs = [*"abc"[:count], *ir.stated(schema, f"s{index}", element_type, data)]
+        ir.layer(schema.name, f"s{index}", inputs, opset=opset, precision=precision, **data)
         ir.result(f"s{index}")
     graph = read(ir)
     found = {node.friendly_name: node for node in openvino_core().read_model(*written_anew(graph)).get_ops()}
@@ -153,6 +154,10 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
         (output,) = [port for port in infer_graph(graph).outputs if port.value == node.outputs[0]]
         assert output.type.element_type is BY_IR_NAME[theirs.get_element_type().to_string()]
         given = theirs.get_attributes()
+        constants = {
+            name: theirs.input_value(count + index) for index, (name, _) in enumerate(schema.constant_operands)
+        }
+        given |= {name: each.get_node().get_data().item() for name, each in constants.items()}
         written = {name: given[name] for name, _value in node.operation.given}
         assert {name: str(value).casefold() for name, value in written.items()} == {
             name: str(value).casefold() for name, value in node.operation.given

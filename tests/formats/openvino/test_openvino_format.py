@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.core.dtypes import BY_IR_NAME, FLOAT16, FLOAT32, INT32, TYPES, ElementType
+from eltwise.core.errors import UnsupportedError
 from eltwise.formats.openvino.document import join_names, split_names
 from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino_file
+from eltwise.formats.submodels import write_submodel
 from eltwise.ir.infer_graph import infer_graph
 from support.openvino_models import BITS, Ir, assert_round_trip, binary, read, run, written_anew
 
@@ -151,6 +153,54 @@ def test_operands_are_in_the_order_in_which_the_ports_stand() -> None:
     text = binary().text().replace('<port id="0" precision="FP32"><dim>2</dim></port><port id="1"', '<port id="7"')
     text = text.replace('<port id="7"', '<port id="1" precision="FP32"/><port id="0"')
     assert read_openvino(text.encode(), None).graph.nodes[0].inputs == ("b", "a")
+
+
+def scaled(beta: list[str], element_type: str = "f16") -> Ir:
+    """A Swish whose second operand is the last of these layers, after a constant."""
+    ir = Ir().parameter("x", "3", element_type).parameter("p", "", element_type)
+    ir.constant("c", element_type, "", np.array(1.5).astype(BY_IR_NAME[element_type].storage).tobytes())
+    for kind in beta:
+        ir.layer(kind, "c2", ["c"], destination_type="f32")
+    ir.layer("Swish", "s", ["x", "c2" if beta else "c"], opset="opset4", precision="FP16")
+    return ir.result("s").result("p")
+
+
+@pytest.mark.parametrize("beta", [[], ["Convert"]])
+def test_constants_of_formulas_are_attributes(beta: list[str]) -> None:
+    ir = scaled(beta)
+    graph = read(ir)
+    (node,) = [each for each in graph.nodes if each.name == "s"]
+    assert (node.inputs, node.operation.given) == (("x",), (("beta", 1.5),))
+    assert [name for name, _tensor in graph.constants] == (["c"] if beta else [])
+    assert_round_trip(graph)
+    x = np.array([-1, 0.5, 3], np.float16)
+    feeds = {"x": x, "p": np.zeros((), np.float16)}
+    expected = eltwise.operator("Swish-4", beta=1.5)(x)
+    assert run(graph, **feeds)["s"].tobytes() == expected.tobytes()
+    types = {"x": graph.inputs[0].type}
+    part = eltwise.load(*write_submodel(graph, [node], types, ["s"], {}))
+    assert part.run({"x": x})["s"].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("source", ["p", "three"])
+def test_what_is_no_constant_of_one_number_is_unsupported_by_name(source: str) -> None:
+    ir = Ir().parameter("x", "3").parameter("p", "").constant("three", "f32", "3", bytes(12))
+    ir.layer("HardSigmoid", "s", ["x", source, "p"]).result("s")
+    reading = read_openvino(ir.xml(), ir.weights)
+    got = {"p": "a computed value", "three": r"shape \(3\)"}[source]
+    with pytest.raises(UnsupportedError, match=f"HardSigmoid node 's', operand alpha: only a constant of one .*{got}"):
+        raise reading.problems[0]
+    (node,) = reading.graph.nodes
+    assert node.is_foreign
+    assert node.inputs == ("x", source, "p")
+
+
+def test_a_number_that_the_type_does_not_hold_is_not_written() -> None:
+    graph = read(scaled([]))
+    (node,) = graph.nodes
+    other = replace(node, operation=node.bound.schema.bind({"beta": 0.1}))
+    with pytest.raises(UnsupportedError, match=r"Swish-4, operand beta: float16 does not hold the number 0\.1"):
+        written_anew(replace(graph, nodes=(other,)))
 
 
 def test_a_result_may_have_the_name_of_another_layer() -> None:

@@ -30,6 +30,7 @@ from eltwise.core.shapes import (
     UNKNOWN_RANK,
     Dimension,
     Shape,
+    Sizes,
     element_count,
     known,
     parse_dimension,
@@ -153,20 +154,41 @@ def _other_opset(problem: str, layer: Layer, first: int) -> UnsupportedError:
     )
 
 
-def read_node(layer: Layer, inputs: Sequence[str]) -> Node:
-    """Make the node of a layer.
-
-    Args:
-        layer: a layer of a known operator.
-        inputs: the values that its input ports get, in the file's order of the ports.
-    """
+def schema_of(layer: Layer) -> OpSchema:
+    """The operator version of a layer of a known operator."""
     schema = registry.resolve("openvino", layer.type, opset_of(layer))
     if schema is None:
         every = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
         named = [each for each in every if each.domain == "openvino" and each.name.casefold() == layer.kind]
         first = min(each.version for each in named)
         raise _other_opset("this operation set does not have the operator yet", layer, first)
-    operation = schema.bind(_read_attributes(schema, layer.data))
+    return schema
+
+
+def constants_of(schema: OpSchema) -> tuple[tuple[str, Sizes], ...]:
+    """The attributes that files state as constants after the operands, and the shape of each."""
+    return schema.constant_operands if isinstance(schema, ElementwiseSchema) else ()
+
+
+def read_number(name: str, sizes: Sizes, tensor: Tensor | None) -> float:
+    """The value of an attribute that a file states as a constant; None where it is none."""
+    if tensor is None or tensor.shape not in (sizes, ()):
+        problem = "only a constant of one number is supported"
+        got = "a computed value" if tensor is None else f"shape ({tensor.type.shape})"
+        raise UnsupportedError(problem, operand=f"operand {name}", got=got)
+    return float(tensor.array.astype(np.float64).item())
+
+
+def read_node(layer: Layer, inputs: Sequence[str], numbers: Mapping[str, float]) -> Node:
+    """Make the node of a layer.
+
+    Args:
+        layer: a layer of a known operator.
+        inputs: the values that its input ports get, in the file's order of the ports.
+        numbers: the values of attributes that are constants in the file.
+    """
+    schema = schema_of(layer)
+    operation = schema.bind({**_read_attributes(schema, layer.data), **numbers})
     return Node(layer.name, operation, tuple(inputs), (layer.name,))
 
 
@@ -176,7 +198,8 @@ def ir_name(schema: OpSchema, attribute: Attribute) -> str:
 
 
 def _read_attributes(schema: OpSchema, data: Mapping[str, str]) -> dict[str, AttributeValue]:
-    known = {ir_name(schema, attribute): attribute for attribute in schema.attributes}
+    as_constants = dict(constants_of(schema))
+    known = {ir_name(schema, each): each for each in schema.attributes if each.name not in as_constants}
     ignored = ("axis",) if isinstance(schema, ElementwiseSchema) else ()
     check_attributes([name for name in data if name not in ignored], known, schema.versioned_name)
     takes_axis = data.get("auto_broadcast", "").casefold() == "pdpd"

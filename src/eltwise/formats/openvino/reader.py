@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 from lxml import etree
 
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
@@ -29,12 +32,15 @@ from eltwise.formats.openvino.document import (
 from eltwise.formats.openvino.layers import (
     NEWEST_OPSET,
     check_attributes,
+    constants_of,
     is_known,
     opset_of,
     read_constant,
     read_node,
+    read_number,
     read_parameter,
     read_port,
+    schema_of,
 )
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.reading import Reading, unsupported_operators
@@ -202,6 +208,7 @@ class _Assembly:
     constants: list[tuple[str, Tensor]] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     results: list[ResultNames] = field(default_factory=list)
+    bound: set[str] = field(default_factory=set)
     problems: list[EltwiseError] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)
 
@@ -244,7 +251,31 @@ class _Assembly:
 
     def _add_node(self, layer: Layer) -> None:
         _check_ports(layer)
-        self.nodes.append(read_node(layer, [source.value(position) for source, position in self._sources(layer)]))
+        schema, sources = schema_of(layer), self._sources(layer)
+        stated = constants_of(schema)
+        count = len(schema.operands) if stated else len(sources)
+        if len(sources) > count + len(stated):
+            allowed = f"up to {count + len(stated)}"
+            raise GraphError("the layer has a wrong number of input ports", got=str(len(sources)), allowed=allowed)
+        numbers = {
+            name: read_number(name, sizes, self._constant(source))
+            for (name, sizes), (source, _position) in zip(stated, sources[count:], strict=False)
+        }
+        self.bound.update(source.name for source, _position in sources[count:])
+        self.nodes.append(read_node(layer, [source.value(position) for source, position in sources[:count]], numbers))
+
+    def _constant(self, layer: Layer) -> Tensor | None:
+        """The tensor of a Const, also behind a Convert that changes no value; None of any other layer."""
+        if layer.kind == "const":
+            return read_constant(layer, self.weights)
+        source = self.sources[layer.id][0] if layer.kind == "convert" and self.sources[layer.id] else None
+        tensor = self._constant(source[0]) if source else None
+        to = read_node(layer, (), {}).bound.value("destination_type") if tensor else None
+        if tensor is None or not isinstance(to, ElementType):
+            return None
+        array = cast(tensor.array, tensor.element_type, to, saturate=False)
+        is_same = array.astype(np.float64).tobytes() == tensor.array.astype(np.float64).tobytes()
+        return Tensor(array, to) if is_same else None
 
     def _add_result(self, layer: Layer) -> None:
         check_attributes(layer.data, (), layer.type)
@@ -264,7 +295,9 @@ class _Assembly:
         order = topological_order(self.nodes)
         on_cycles = sorted(set(range(len(self.nodes))) - set(order))  # Left for the check of the graph to name.
         nodes = tuple(self.nodes[index] for index in (*order, *on_cycles))
-        values = [port.value for port in self.inputs] + [name for name, _tensor in self.constants]
+        read = {value for node in nodes for value in node.inputs} | {result.value for result in self.results}
+        constants = tuple(each for each in self.constants if each[0] in read or each[0] not in self.bound)
+        values = [port.value for port in self.inputs] + [name for name, _tensor in constants]
         values += [value for node in nodes for value in node.outputs]
         names = {layer.name: _names(layer) for layer in self.net.layers if layer.kind != "result"}
         graph = Graph(
@@ -273,7 +306,7 @@ class _Assembly:
             inputs=tuple(self.inputs),
             outputs=output_ports(self.results),
             nodes=nodes,
-            constants=tuple(self.constants),
+            constants=constants,
             input_order=tuple(port.name for port in self.inputs),
             tensor_names=tuple((value, names[value]) for value in values if names.get(value)),
             metadata=self.net.metadata,

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from lxml import etree
 
 from eltwise.core.dtypes import ElementType
@@ -17,14 +18,17 @@ from eltwise.formats import files
 from eltwise.formats.file_tensors import state_of
 from eltwise.formats.openvino.builder import IrBuilder, Output
 from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
-from eltwise.formats.openvino.layers import ir_name
+from eltwise.formats.openvino.layers import constants_of, ir_name, read_port
 from eltwise.formats.openvino.ports import ResultNames, own_names
 from eltwise.formats.openvino.reader import IrFile
-from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import structure_problems
 from eltwise.ops.attribute import AttributeValue
+
+_Input = tuple[Output, TensorType | None]
+"""What a layer reads, and the type that its port states."""
 
 _ALIGNMENT = 64
 """Where a constant of a submodel begins: at a multiple of so many bytes."""
@@ -106,7 +110,9 @@ def _built(graph: Graph, types: Mapping[str, TensorType]) -> IrBuilder:
     for name, tensor in graph.constants:
         outputs[name] = builder.add_constant(name, tensor, names.get(name, ()))
     for node in graph.nodes:
-        value, inputs = node.outputs[0], [(outputs[name], types[name]) for name in node.inputs if name]
+        value = node.outputs[0]
+        inputs: list[_Input] = [(outputs[name], types[name]) for name in node.inputs if name]
+        inputs += _constants(builder, node, types[value].element_type, types)
         version, tensor_names = f"opset{node.schema.version}", names.get(value, ())
         outputs[value] = builder.add(
             node.schema.name, value, _attributes(node), inputs, types[value], tensor_names, version
@@ -117,6 +123,24 @@ def _built(graph: Graph, types: Mapping[str, TensorType]) -> IrBuilder:
     if graph.metadata:
         _write_metadata(etree.SubElement(builder.root, "rt_info"), graph.metadata)
     return builder
+
+
+def _constants(builder: IrBuilder, node: Node, element_type: ElementType | None, names: Container[str]) -> list[_Input]:
+    """Add the constants that state attributes of a node; a default that nothing follows needs none."""
+    added: list[_Input] = []
+    for name, sizes in constants_of(node.bound.schema):
+        if name not in dict(node.bound.given):
+            break
+        value, tensor = node.bound.value(name), None
+        if element_type is not None:
+            with np.errstate(over="ignore"):
+                tensor = Tensor(np.full(sizes, value).astype(element_type.storage), element_type)
+        if tensor is None or tensor.array.astype(np.float64).item() != value:
+            problem = f"{element_type or 'an element type that is not known'} does not hold the number {value!r}"
+            raise UnsupportedError(problem, operator=node.schema.versioned_name, operand=f"operand {name}")
+        label = _unused(f"{node.outputs[0]}/{name}", names)
+        added.append((builder.add_constant(label, tensor), tensor.type))
+    return added
 
 
 def write_layers(submodel: Graph, model: Graph) -> tuple[bytes, bytes]:
@@ -148,9 +172,14 @@ def write_layers(submodel: Graph, model: Graph) -> tuple[bytes, bytes]:
     for node in submodel.nodes:
         layer = file.layers[node.name]
         number = copy(layer, node.outputs)
-        for source, value in zip(layer.iterfind("input/port"), node.inputs, strict=True):
-            if value:
-                builder.connect(outputs[value], (number, str(source.get("id"))))
+        ports = list(layer.iterfind("input/port"))
+        sources = [outputs[value] if value else None for value in node.inputs]
+        if not node.is_foreign:
+            element_type = read_port(ports[0]).element_type if ports else None
+            sources += [source for source, _type in _constants(builder, node, element_type, names)]
+        for element, source in zip(ports, sources, strict=True):
+            if source is not None:
+                builder.connect(source, (number, str(element.get("id"))))
     for port in submodel.outputs:
         if port.value not in outputs:
             raise UnsupportedError("this value is not made in the submodel", operand=repr(port.value))
@@ -182,7 +211,7 @@ def _attributes(node: Node) -> dict[str, str]:
     return {
         ir_name(schema, attribute): _text(values[attribute.name])
         for attribute in schema.attributes
-        if attribute.name in values
+        if attribute.name in values and attribute.name not in dict(constants_of(schema))
     }
 
 
