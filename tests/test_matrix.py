@@ -64,7 +64,10 @@ def test_every_pair_of_8_bits_is_in_the_matrix() -> None:
         sizes = {case.operands[0].size for case in value_cases(schema, element_type, 0)}
         values = 1 << (1 if element_type is BOOL else element_type.bits)
         divides = element_type.is_integer and schema.expression().divides
-        assert values * (values - divides) in sizes, (schema, element_type)
+        undefined = values if divides else 0
+        if schema.function == "power" and element_type.kind == "signed":  # Negative powers of 0.
+            undefined = values // 2
+        assert values * values - undefined in sizes, (schema, element_type)
 
 
 def test_the_matrix_holds_what_must_work_and_what_must_be_refused() -> None:

@@ -24,6 +24,7 @@ Infer = Callable[[Rule, Shape, Shape], Broadcast]
 RULES = [
     *(Rule("none"), Rule("numpy"), Rule("legacy", enabled=False), Rule("legacy", 0, enabled=False)),
     *(Rule(name, axis) for name in ("legacy", "pdpd") for axis in (-2, -1, 0, 1, 2)),
+    Rule("channel", 1),
 ]
 DIMENSIONS = ["0", "1", "2", "3", "?", "N", "M", "..1", "1..3", "2..", "2..3", "1.."]
 

@@ -39,7 +39,6 @@ OPENVINO = {
     "ConvertPromoteTypes": "it has two results",
     "FakeConvert": "no text states how a scale and a shift are rounded before the float of 8 bits",
     "FakeQuantize": "no kernel has real quotients of differences; the oracle defines it",
-    "PRelu": "a slope of one dimension lies on dimension 1 or on the last one, by its size at run time",
     "Result": "it is the output of a model",
 }
 """The same of OpenVINO."""

@@ -21,10 +21,10 @@ Sizes = tuple[int, ...]
 DIMENSIONS = ["1", "2", "3", "?", "N", "1..2", "2..", "0"]
 SHAPES = st.lists(st.sampled_from(DIMENSIONS), max_size=3).map(",".join)
 RULES = st.one_of(
-    st.sampled_from([Rule("none"), Rule("numpy"), Rule("legacy", -1, enabled=False)]),
+    st.sampled_from([Rule("none"), Rule("numpy"), Rule("legacy", -1, enabled=False), Rule("channel", 1)]),
     st.builds(Rule, st.sampled_from(["legacy", "pdpd"]), st.integers(-1, 3)),
 )
-TARGETS = st.sampled_from(["numpy", "legacy", "auto_broadcast", "none"])
+TARGETS = st.sampled_from(["numpy", "legacy", "auto_broadcast", "none", "channel"])
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,8 @@ TARGETS = st.sampled_from(["numpy", "legacy", "auto_broadcast", "none"])
         (Rule("numpy"), "2,3", "2,3", "legacy", Alignment()),
         (Rule("numpy"), "N,3", "N,3", "none", Alignment()),
         (Rule("none"), "?", "?", "none", Alignment()),
+        (Rule("channel", 1), "N,3,4,4", "3", "numpy", Alignment((), 2)),
+        (Rule("channel", 1), "N,3,?,4", "4", "numpy", Alignment()),
     ],
 )
 def test_what_can_be_said(rule: Rule, a: str, b: str, target: Broadcasting, expected: Alignment | None) -> None:
@@ -101,7 +103,7 @@ def assert_same(rule: Rule, a: Shape, b: Shape, alignment: Alignment, target: Br
         if right is None:
             # What is assumed is said: only then may the other rule take what this one refuses.
             assert found is None or alignment.assumptions, (a_sizes, b_sizes)
-        else:
+        elif target != "channel" or right.shape == a_sizes:  # Operators with this rule keep A's shape.
             assert found is not None, (a_sizes, b_sizes)
             assert found.shape == right.shape
             assert (found == right).all(), (a_sizes, b_sizes)
@@ -114,6 +116,8 @@ def said(alignment: Alignment, target: Broadcasting) -> Rule:
         axis = given.get("axis", -1)
         assert isinstance(axis, int)
         return Rule("legacy", axis, given.get("broadcast") == 1)
+    if target == "channel":
+        return Rule("channel", 1)
     return Rule("none") if "none" in (given.get("auto_broadcast"), target) else Rule("numpy")
 
 

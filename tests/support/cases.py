@@ -183,7 +183,9 @@ _VARIADIC: tuple[tuple[Sizes, ...], ...] = (
 
 def _binary_layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
     yield from (((), pair) for pair in NUMPY_PAIRS)
-    if schema.broadcasting == "numpy":
+    if schema.broadcasting == "channel":
+        yield from (((), (a, b)) for a, b, axis in one_directional() if axis in (None, 1))
+    if schema.broadcasting in ("numpy", "channel"):
         return
     if schema.broadcasting == "legacy":
         yield from (((("broadcast", 0), ("axis", 0)), pair) for pair in NUMPY_PAIRS)

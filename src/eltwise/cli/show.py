@@ -18,6 +18,7 @@ _BROADCASTING = {
     "numpy": "both ways (numpy)",
     "none": "none: all operands have one shape",
     "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
+    "channel": "B onto A: one dimension onto A's second one where the sizes are equal, else as in NumPy",
     "axis": "of the others onto the first: one element, one for each index of the axis, or one for each block of them",
 }
 

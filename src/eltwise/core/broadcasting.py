@@ -8,12 +8,13 @@ Sub-1, Sub-6 and Sub-7; OpenVINO's broadcast rules.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 from eltwise.core.errors import AttributeValueError, ShapeError
 from eltwise.core.shapes import UNKNOWN_RANK, Dimension, Shape
 
-RuleName = Literal["none", "numpy", "pdpd", "legacy", "axis"]
+RuleName = Literal["none", "numpy", "pdpd", "legacy", "axis", "channel"]
 Dimensions = tuple[Dimension, ...]
 Pair = tuple[Dimension, str]
 """The dimension of the result and the assumption that it rests on, empty where there is none."""
@@ -25,7 +26,7 @@ class Rule(NamedTuple):
     Attributes:
         name: which rule.
         axis: where B starts in A, for ``legacy`` and ``pdpd``; -1 aligns the ends. For ``axis`` the dimension of A that
-            B lies on, counted from the end where it is below 0.
+            B lies on, counted from the end where it is below 0; for ``channel`` the one that it is matched with first.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
         block: for ``axis``, for how many elements of A on that dimension B has one; 0 for all or one each.
     """
@@ -41,8 +42,8 @@ class Broadcast(NamedTuple):
 
     Attributes:
         shape: the shape of the result.
-        starts: for each operand how many of the result's dimensions lie before its first; None where a rank is
-            unknown.
+        starts: for each operand how many of the result's dimensions lie before its first; None where a rank, or for
+            ``channel`` a size, is unknown.
         assumptions: what must hold at run time, in words.
     """
 
@@ -181,6 +182,25 @@ def _blocked(rule: Rule, a: Shape, b: Shape, axis: int) -> Broadcast:
     return _paired(a, b, 0, pair_of, f"A's sizes, but on dimension {axis} one element for each block of {rule.block}")
 
 
+def _channel(rule: Rule, a: Shape, b: Shape) -> Broadcast:
+    """A B of one dimension lies on the axis where it has A's size there; any other is aligned with A's end."""
+    if a.dimensions is None or b.dimensions is None:
+        return Broadcast(a, (None, None), ("B broadcasts onto A",))
+    end = _start_of_end(a.dimensions, b.dimensions, a, b)
+    at_end = partial(_paired, a, b, end, _onto_pair, "sizes of A, or 1")
+    if len(b.dimensions) != 1 or end <= rule.axis:
+        return at_end()
+    mine, other = a.dimensions[rule.axis], b.dimensions[0]
+    if mine.is_same(other):
+        return Broadcast(a, (0, rule.axis))
+    if mine.meet(other) is None:
+        return at_end()
+    last = _onto_pair(a.dimensions[end], other)
+    cases = f"B's {other} is A's {mine} in dimension {rule.axis}"
+    cases += f", or broadcasts onto A's {a.dimensions[end]} in dimension {end}" if last else ""
+    return Broadcast(a, (0, None if last else rule.axis), (cases,))
+
+
 def _legacy_run(a: Shape, b: Shape, ours: Dimensions, theirs: Dimensions, start: int) -> Broadcast:
     """Match B against the contiguous run of A from ``start``; only 1s at B's own ends expand."""
     at = iter(range(len(theirs)))
@@ -247,6 +267,12 @@ def _numpy_pair(a: Dimension, b: Dimension) -> Pair | None:
     return _equal_pair(a, b)
 
 
+def _onto_pair(a: Dimension, b: Dimension) -> Pair | None:
+    if a.is_same(b) or b.is_one:
+        return a, ""
+    return (a, f"B's {b} is 1 or A's {a}") if b.may_be(1) else _equal_pair(a, b)
+
+
 def _pdpd_pair(a: Dimension, b: Dimension) -> Pair | None:
     if a.high is not None and b.low > a.high:
         return None
@@ -298,4 +324,5 @@ _RULES: dict[RuleName, Callable[[Rule, Shape, Shape], Broadcast]] = {
     "pdpd": _pdpd,
     "legacy": _legacy,
     "axis": _axis,
+    "channel": _channel,
 }

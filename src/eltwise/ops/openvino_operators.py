@@ -62,12 +62,11 @@ def _openvino(
         types=types,
         operands=names,
         required_operands=len(names),
-        attributes=attributes if is_unary else (*_BROADCASTS[len(names)], *attributes),
+        attributes=attributes if is_unary or "broadcasting" in fields else (*_BROADCASTS[len(names)], *attributes),
         changes=FIRST,
         qualified=f"{name}-{since}" in _ONNX_NAMES,
-        broadcasting="none" if is_unary else "auto_broadcast",
         function=function,
-        **fields,
+        **{"broadcasting": "none" if is_unary else "auto_broadcast", **fields},
     )
 
 
@@ -147,6 +146,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     _openvino("BitwiseLeftShift", "shift_left", _ANY_INTEGER, since=15),
     _openvino("BitwiseRightShift", "shift_right", _ANY_INTEGER, since=15),
     _real("ReLU", "relu", types=_ANY_NUMERIC),
+    _openvino("PRelu", "prelu", _ANY_FLOAT, operands=("data", "slope"), broadcasting="channel", keeps_shape=True),
     _real("Sign", types=_ANY_NUMERIC),
     _real(
         "Clamp",

@@ -26,7 +26,7 @@ from eltwise.ops.primitives import PRIMITIVES
 Domain = Literal["ai.onnx", "openvino"]
 Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
 InputT = TypeVar("InputT")
-Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast", "axis"]
+Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast", "axis", "channel"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +265,8 @@ class Operation:
         match self._elementwise.broadcasting:
             case "none" | "numpy":
                 return Rule(self._elementwise.broadcasting)
+            case "channel":
+                return Rule("channel", 1)
             case "legacy":
                 return Rule("legacy", self._axis, self.value("broadcast") == 1)
             case "axis":

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from eltwise.oracle.elements import OracleRefusal, Sizes
 
-RuleName = Literal["none", "numpy", "pdpd", "legacy"]
+RuleName = Literal["none", "numpy", "pdpd", "legacy", "channel"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = Tr
         return _place_numpy(a, b)
     if rule == "pdpd":
         return _place_pdpd(a, b, axis)
+    if rule == "channel":
+        return _place_channel(a, b)
     if rule == "legacy" and enabled:
         return _place_legacy(a, b, axis)
     if a != b:
@@ -94,6 +96,16 @@ def _place_pdpd(a: Sizes, b: Sizes, axis: int) -> Placement:
             raise OracleRefusal(f"dimension {dimension}: B's {size} is larger than A's {a[dimension]}")
         shape[dimension] = _joined_size(a[dimension], size)
     return Placement(tuple(shape), 0, start)
+
+
+def _place_channel(a: Sizes, b: Sizes) -> Placement:
+    """A B of one dimension of the size of A's second one lies there; the result always has A's shape."""
+    if len(b) == 1 and a[1:2] == b:
+        return Placement(a, 0, 1)
+    placement = _place_numpy(a, b)
+    if placement.shape != a:
+        raise OracleRefusal(f"B's shape {b} does not broadcast onto A's {a}")
+    return placement
 
 
 def _place_legacy(a: Sizes, b: Sizes, axis: int) -> Placement:

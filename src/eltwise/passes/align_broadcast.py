@@ -54,15 +54,41 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     """
     if rule.name == "none" or (rule.name == "legacy" and not rule.enabled):
         return _from_equal(rule, a, b, target)
+    if target == rule.name == "channel":
+        return Alignment(assumptions=broadcast(rule, a, b).assumptions)
     if target == "none":
         return _to_equal(rule, a, b)
     if target == "legacy":
         return _to_legacy(rule, a, b)
-    return Alignment() if rule.name == "numpy" else _to_numpy(rule, a, b)
+    aligned = Alignment() if rule.name == "numpy" else _to_numpy(rule, a, b)
+    if target == "channel":
+        _check_channel(a, b, aligned)
+    return _to_axis(rule, a, b, aligned) if target == "axis" else aligned
+
+
+def _to_axis(rule: Rule, a: Shape, b: Shape, aligned: Alignment) -> Alignment:
+    """B has one element, or lies on the second dimension of A, as in ONNX's PRelu of opsets up to 6."""
+    if b.rank is not None and b.rank <= 1 and _has_one_element(b):
+        return Alignment(assumptions=aligned.assumptions)
+    if b.rank != 1 or a.rank in (None, 1) or broadcast(rule, a, b).starts[1] != 1:
+        raise UnsupportedError(f"B of shape ({b}) is not known to lie on dimension 1 of A of shape ({a}) alone")
+    return Alignment(assumptions=aligned.assumptions)
+
+
+def _check_channel(a: Shape, b: Shape, aligned: Alignment) -> None:
+    """Refuse a B of one dimension that lies on A's last one, and may have the size of its second one."""
+    ours, theirs = _ranks(a, b, "this version needs to know where B lies in A")
+    if theirs + aligned.trailing != 1 or ours <= 2:
+        return
+    assert a.dimensions is not None
+    assert b.dimensions is not None
+    if a.dimensions[1].meet(b.dimensions[0]) is not None and not b.dimensions[0].is_one:
+        problem = f"the other version lays B of shape ({b}) on dimension 1 of A of shape ({a}), and not on the last one"
+        raise UnsupportedError(problem, hint="give B a leading dimension of size 1")
 
 
 def _from_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
-    if target != "numpy":
+    if target not in ("numpy", "channel"):
         return Alignment((("auto_broadcast", "none"),) if target == "auto_broadcast" else ())
     broadcast(rule, a, b)
     if a.dimensions is None or b.dimensions is None:
@@ -94,7 +120,9 @@ def _to_numpy(rule: Rule, a: Shape, b: Shape) -> Alignment:
         return Alignment(assumptions=result.assumptions)
     ours, theirs = _ranks(a, b, f"axis={rule.axis} counts from A's first dimension")
     start = result.starts[1]
-    assert start is not None
+    if start is None:
+        problem = f"the sizes of ({a}) and ({b}) do not tell on which dimension B lies"
+        raise ShapeError(problem, hint="declare the sizes")
     trailing = ours - start - theirs
     reason = f"axis={rule.axis}: B of {counted(theirs, 'dimension')} starts at dimension {start} of A's {ours}"
     return Alignment((), trailing, result.assumptions, reason if trailing else "")

@@ -16,7 +16,7 @@ from eltwise.runtimes import specification
 from eltwise.runtimes.specification import ONNXRUNTIME, OPENVINO, Option, Settings
 
 BOTH: tuple[Domain, ...] = ("ai.onnx", "openvino")
-RULES = ("legacy", "numpy", "none", "pdpd", "axis")
+RULES = ("legacy", "numpy", "none", "pdpd", "axis", "channel")
 
 _HERE = "eltwise.runtimes"
 
