@@ -25,8 +25,8 @@ def type_of(schema: ElementwiseSchema) -> ElementType:
 
 
 def operands_of(schema: ElementwiseSchema, element_type: ElementType) -> dict[str, np.ndarray]:
-    names = "abc" if schema.is_variadic else "abc"[: len(schema.operands)]
-    values = [[[-7, 7, 3], [0, 5, -2]], [[2, -2, 3], [1, -5, -2]], [[1, 9, -9], [0, 6, 0]]]
+    names = "abc" if schema.is_variadic else "abcde"[: len(schema.operands)]
+    values = [[[-7, 7, 3], [0, 5, -2]], [[2, -2, 3], [1, -5, -2]], [[1, 9, -9], [0, 6, 0]], [[-1, 0, 2]], [[3, 5, 7]]]
     if "clip" in schema.function and len(names) == 3:  # Limits are scalars.
         values[1:] = [[[-3]], [[4]]]
     if schema.broadcasting == "axis":

@@ -44,7 +44,8 @@ def combined(primitive: Primitive, element_type: ElementType, values: np.ndarray
         a, b = a[b != 0], b[b != 0]
     if primitive.name == "power" and element_type.is_integer:
         a, b = a[(a != 0) | (b >= 0)], b[(a != 0) | (b >= 0)]
-    numbers = iter((a, b))
+    shuffled = np.random.default_rng(0).permutation
+    numbers = iter((a, b, shuffled(a), shuffled(b), shuffled(a)))
     return [np.arange(a.size) % 2 == 0 if kind == "boolean" else next(numbers) for kind in primitive.operands]
 
 

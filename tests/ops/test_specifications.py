@@ -38,7 +38,6 @@ OPENVINO = {
     **dict.fromkeys(("Assign", "ReadValue"), "it keeps a value from one run of a model to the next"),
     "ConvertPromoteTypes": "it has two results",
     "FakeConvert": "no text states how a scale and a shift are rounded before the float of 8 bits",
-    "FakeQuantize": "no kernel has real quotients of differences; the oracle defines it",
     "Result": "it is the output of a model",
 }
 """The same of OpenVINO."""

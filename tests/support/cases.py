@@ -158,8 +158,9 @@ def layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes
             rules: tuple[Attributes, ...] = ((),)
             if schema.broadcasting == "auto_broadcast":
                 rules += ((("auto_broadcast", "none"),),)
-            yield from ((chosen + rule, (a, b, a)) for rule in rules for a, b in NUMPY_PAIRS)
-            yield from ((chosen, shapes) for shapes in _VARIADIC if len(shapes) == 3)
+            count = len(schema.operands)
+            yield from ((chosen + rule, ((a, b) * 3)[:count]) for rule in rules for a, b in NUMPY_PAIRS)
+            yield from ((chosen, shapes) for shapes in _VARIADIC if len(shapes) == count)
 
 
 def attribute_sets(schema: ElementwiseSchema) -> list[Attributes]:
@@ -247,11 +248,12 @@ def values(element_type: ElementType, seed: int) -> np.ndarray:
 def _operands(
     schema: ElementwiseSchema, element_type: ElementType, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Pairs of values as the operands of a version; what is no T is every other time true, and a third is the first."""
+    """Pairs of values as the operands of a version; what is no T is every other time true, and others are shuffled."""
     if schema.is_variadic:
         return a, b
     types = operand_types(schema, element_type, len(schema.operands))
-    numbers = iter((a, b, np.roll(a, 1)))
+    shuffled = np.random.default_rng(0).permutation
+    numbers = iter((a, b, shuffled(a), shuffled(b), shuffled(a)))
     return tuple(
         next(numbers) if each is element_type and not other else np.arange(a.size) % 2 == 0
         for each, other in zip(types, schema.other_types or (None,) * len(types), strict=True)

@@ -27,6 +27,7 @@ NUMBERS: Mapping[str, Hashable] = {
     "precision": None,
     "bias": 0.25,
     "lambd": 1.5,
+    "levels": 5,
 }
 """A value for every parameter of a primitive."""
 
@@ -37,6 +38,7 @@ REQUIRED: Mapping[str, object] = {
     "alpha": 0.75,
     "beta": 0.25,
     "lambda": 2.0,
+    "levels": 16,
 }
 """A value for every attribute that must be stated."""
 
@@ -68,7 +70,7 @@ def with_parameters(schema: ElementwiseSchema) -> dict[str, Any]:
     for attribute, name in schema.parameters:
         kind = next(each.kind for each in schema.attributes if each.name == attribute)
         value = NUMBERS[name]
-        attributes[attribute] = int(bool(value)) if kind == "int" else value
+        attributes[attribute] = int(bool(value)) if isinstance(value, bool) and kind == "int" else value
     return attributes
 
 

@@ -26,6 +26,7 @@ class Attribute(NamedTuple):
         synonyms: other spellings of a choice.
         required: whether it must be there.
         meaning: one sentence.
+        limits: the least and the greatest integer that are allowed; None where the kind alone limits it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Attribute(NamedTuple):
     synonyms: tuple[tuple[str, str], ...] = ()
     required: bool = False
     meaning: str = ""
+    limits: tuple[int, int] | None = None
 
     def checked(self, value: object, operator: str) -> AttributeValue:
         """Bring a value to its canonical form.
@@ -49,7 +51,13 @@ class Attribute(NamedTuple):
         canonical = canonical_form(value)
         if isinstance(canonical, str) and self.choices and canonical not in self.choices:
             canonical = dict(self.synonyms).get(canonical.casefold(), canonical.casefold())
-        if canonical is None or (self.choices and canonical not in self.choices):
+        is_allowed = canonical is not None and (not self.choices or canonical in self.choices)
+        if self.limits and isinstance(canonical, int):
+            kind, is_allowed = (
+                "an integer from {} to {}".format(*self.limits),
+                self.limits[0] <= canonical <= self.limits[1],
+            )
+        if not is_allowed:
             raise AttributeValueError(
                 "this value is not allowed",
                 operator=operator,

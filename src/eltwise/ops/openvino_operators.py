@@ -70,8 +70,9 @@ def _openvino(
     )
 
 
-_BROADCASTS = {2: (_AUTO_BROADCAST, _PDPD_AXIS), 3: (_AUTO_BROADCAST._replace(choices=("none", "numpy")),)}
-"""The attributes of the broadcast rule, by the number of operands; of three, pdpd is unsupported."""
+_OF_MANY = (_AUTO_BROADCAST._replace(choices=("none", "numpy")),)
+_BROADCASTS = {2: (_AUTO_BROADCAST, _PDPD_AXIS), 3: _OF_MANY, 5: _OF_MANY}
+"""The attributes of the broadcast rule, by the number of operands; of more than two, pdpd is unsupported."""
 
 
 def _real(name: str, function: str = "", since: int = 1, **fields: Any) -> ElementwiseSchema:
@@ -102,6 +103,7 @@ def _constant(name: str, default: float | None = None) -> Attribute:
     return number(name, default, "A number of the formula, in IR files a constant.")._replace(required=default is None)
 
 
+_LEVELS = Attribute("levels", "int", required=True, meaning="How many numbers there are.", limits=(2, 2**31 - 1))
 _DETECTS = tuple(
     Attribute(name, "boolean", True, meaning="Whether these count.") for name in ("detect_negative", "detect_positive")
 )
@@ -146,6 +148,15 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     _openvino("BitwiseLeftShift", "shift_left", _ANY_INTEGER, since=15),
     _openvino("BitwiseRightShift", "shift_right", _ANY_INTEGER, since=15),
     _real("ReLU", "relu", types=_ANY_NUMERIC),
+    _openvino(
+        "FakeQuantize",
+        "fake_quantize",
+        _ANY_FLOAT,
+        operands=("X", "input_low", "input_high", "output_low", "output_high"),
+        attributes=(_LEVELS,),
+        parameters=(("levels", "levels"),),
+        keeps_shape=True,
+    ),
     _openvino("PRelu", "prelu", _ANY_FLOAT, operands=("data", "slope"), broadcasting="channel", keeps_shape=True),
     _real("Sign", types=_ANY_NUMERIC),
     _real(

@@ -217,7 +217,9 @@ def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
 
 def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
     """The types T of which texts and IEEE 754 state every bit of a result, as they do not for real functions."""
-    if schema.function == "shrink" or any(step.definition.is_variadic for step in schema.expression().steps):
+    if schema.function in ("shrink", "fake_quantize") or any(
+        step.definition.is_variadic for step in schema.expression().steps
+    ):
         return ()
     return tuple(each for each in schema.types if each.is_integer or not schema.expression().is_real)
 
@@ -302,7 +304,8 @@ class Operation:
                 with np.errstate(over="ignore"):  # Infinity is a limit, and what else it is not allowed for is refused.
                     values[name] = float(np.float32(value)) if schema.domain == "ai.onnx" else value
             elif isinstance(value, int):
-                values[name] = bool(value)
+                is_flag = not next(each.limits for each in schema.attributes if each.name == attribute)
+                values[name] = bool(value) if is_flag else value
             elif value is not None or name not in values:
                 values[name] = attribute if value is None else value
         return tuple((name, values[name]) for name in PRIMITIVES[self.function].parameters) if values else ()

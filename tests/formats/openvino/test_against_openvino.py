@@ -136,14 +136,14 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
     ir, count = Ir(), len(schema.operands)
     element_type = next(each for each in (FLOAT32, INT32, BOOL) if each in schema.types)
     types = operand_types(schema, element_type, count)
-    for name, each in zip("abc", types, strict=False):
+    for name, each in zip("abcde", types, strict=False):
         ir.parameter(name, element_type=each.ir)
     precision = schema.expression().result_type(element_type).ir
     precision = PRECISIONS.get(precision, precision.upper())
     for index, attributes in enumerate(choices(schema)):
         data = {name: str(value).lower() for name, value in attributes.items()}
         opset = f"opset{schema.version}"
-        inputs = [*"abc"[:count], *ir.stated(schema, f"s{index}", element_type, data)]
+        inputs = [*"abcde"[:count], *ir.stated(schema, f"s{index}", element_type, data)]
         ir.layer(schema.name, f"s{index}", inputs, opset=opset, precision=precision, **data)
         ir.result(f"s{index}")
     graph = read(ir)
