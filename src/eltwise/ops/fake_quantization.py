@@ -6,7 +6,7 @@ nearly all elements of narrower types; the rest, and all of float64, is computed
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -36,27 +36,26 @@ def _fake_quantized(*operands: np.ndarray, levels: int) -> np.ndarray:
 
 
 def _of_block(*operands: np.ndarray, levels: int) -> np.ndarray:
-    element_type = of_numpy(operands[0].dtype)
+    element_type, last = of_numpy(operands[0].dtype), levels - 1
     with np.errstate(all="ignore"):
-        rows = np.stack([double(operand) for operand in operands])
-        x, low, high, lowest, highest = rows
-        # Halves do not overflow; what they lose of float64 is not used.
-        share = (x / 2 - low / 2) / (high / 2 - low / 2) * (levels - 1)
-        level = np.rint(share)
-        part = level / (levels - 1) * 2 * (highest / 2 - lowest / 2)
-        results, error = part + lowest, (np.abs(part) + np.abs(part + lowest)) * _ERROR
+        x, low, high, lowest, highest = map(double, operands)
         is_below, is_above = x <= np.minimum(low, high), x > np.maximum(low, high)
-        is_unclear = np.abs(np.abs(share - level) - 0.5) <= share * _ERROR
-        is_unclear |= (_bits(results - error, element_type) != _bits(results + error, element_type)) & (error != 0)
-        is_unclear |= element_type is FLOAT64
-        is_unclear &= np.isfinite(rows[:3]).all(axis=0) & ~is_below & ~is_above
-        if is_unclear.any():
-            unclear, indices = np.unique(rows[:, is_unclear], axis=1, return_inverse=True)
-            nearest, lost = np.array([_exact(levels - 1, *row) for row in unclear.T.tolist()]).T
-            exact = nearest if element_type is FLOAT64 else odd(nearest, lost)
-            results[is_unclear] = exact[indices.reshape(-1)]
-        results = np.where(is_above, highest, np.where(is_below, lowest, results))
-        return cast(results, FLOAT64, element_type, saturate=False)
+        is_inside = np.isfinite([x, low, high]).all(axis=0) & ~is_below & ~is_above
+        # Halves do not overflow; what they lose of float64 is computed again.
+        share = (x / 2 - low / 2) / (high / 2 - low / 2) * last
+        level = np.rint(share)
+        is_near_half = np.abs(np.abs(share - level) - 0.5) <= share * _ERROR
+        unclear = is_inside & (is_near_half | (element_type is FLOAT64))
+        level[unclear] = np.copysign(_each(_level, last, x, low, high, where=unclear)[0], share[unclear])
+        part = level / last * 2 * (highest / 2 - lowest / 2)
+        result, error = part + lowest, (np.abs(part) + np.abs(part + lowest)) * _ERROR
+        is_near_tie = _bits(result - error, element_type) != _bits(result + error, element_type)
+        unclear = is_inside & (level != 0) & np.isfinite([lowest, highest]).all(axis=0)
+        unclear &= is_near_tie | ~np.isfinite(part) | (element_type is FLOAT64)
+        nearest, lost = _each(_value, last, level, lowest, highest, where=unclear)
+        result[unclear] = nearest if element_type is FLOAT64 else odd(nearest, lost)
+        result = np.where(is_above, highest, np.where(is_below, lowest, result))
+        return cast(result, FLOAT64, element_type, saturate=False)
 
 
 def _bits(values: Doubles, element_type: ElementType) -> np.ndarray:
@@ -64,19 +63,20 @@ def _bits(values: Doubles, element_type: ElementType) -> np.ndarray:
     return np.asarray(rounded.view(f"u{rounded.itemsize}"))
 
 
-def _exact(last: int, x: float, low: float, high: float, lowest: float, highest: float) -> tuple[float, float]:
-    """The result for a number within the input range: the nearest float64, and what that loses."""
-    start = Fraction(low)
-    level = round((Fraction(x) - start) * last / (Fraction(high) - start))
-    share = math.copysign(level / last, (x - low) * math.copysign(1.0, high - low))
-    if not (math.isfinite(highest) and math.isfinite(lowest)):
-        return share * (highest - lowest) + lowest, 0.0
-    if not level:
-        return share * math.copysign(1.0, highest - lowest) + lowest, 0.0  # The sum says which zero it is.
-    first = Fraction(lowest)
-    value = Fraction(level, last) * (Fraction(highest) - first) + first
-    nearest = float(value)
-    return nearest, float(value - Fraction(nearest))
+def _each(function: Callable[..., Fraction], last: int, *columns: Doubles, where: np.ndarray) -> Doubles:
+    """The nearest float64 to a function of numbers, which is computed once for equal ones, and what that loses."""
+    rows, indices = np.unique(np.stack([column[where] for column in columns]), axis=1, return_inverse=True)
+    values = [function(last, *map(Fraction, row)) for row in rows.T.tolist()]
+    pairs = [(float(value), float(value - Fraction(float(value)))) for value in values]
+    return np.array(pairs, np.float64).reshape(-1, 2).T[:, indices.reshape(-1)]
+
+
+def _level(last: int, x: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    return Fraction(round((x - low) * last / (high - low)))
+
+
+def _value(last: int, level: Fraction, lowest: Fraction, highest: Fraction) -> Fraction:
+    return level / last * (highest - lowest) + lowest
 
 
 FAKE_QUANTIZATION = (
