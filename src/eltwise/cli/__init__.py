@@ -164,5 +164,5 @@ def _leave(message: str, code: int) -> NoReturn:
     try:
         printing.flush()
     except (OSError, ValueError):
-        printing.drop_output(sys.stdout)
+        printing.drop_output()
     sys.exit(code)

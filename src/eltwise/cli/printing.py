@@ -132,9 +132,9 @@ def flush() -> None:
     sys.stdout.flush()
 
 
-def drop_output(stream: TextIO) -> None:
-    """Drop what is left for a stream that cannot be written, or Python would fail on it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+def drop_output(stream: TextIO | None = None) -> None:
+    """Drop what is left for a stream, stdout by default, that cannot be written, or Python would fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def json_text(kind: str, fields: Mapping[str, object]) -> None:
