@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,9 @@ SEED = int(os.environ.get("ELTWISE_SEED", "20261121"))
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache")
 os.environ.setdefault("ELTWISE_CACHE", str(_CACHES / "eltwise-tests"))
 
+# A shell lets what it starts in the background ignore interrupts, and so would all processes that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("eltwise", deadline=None, derandomize=True)
 settings.load_profile("eltwise")
@@ -27,6 +31,25 @@ settings.load_profile("eltwise")
 
 def pytest_report_header() -> str:
     return f"eltwise: random data is drawn with ELTWISE_SEED={SEED}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        config.pluginmanager.register(_Failures(reporter))
+
+
+class _Failures:
+    """Says what failed at once: what a machine keeps of a long output may end before the summary."""
+
+    def __init__(self, reporter: Any) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._reporter.ensure_newline()
+            self._reporter.write_line(f"FAILED {report.nodeid} ({report.when}): {report.longreprtext[-400:]}")
 
 
 @pytest.fixture

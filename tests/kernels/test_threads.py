@@ -271,9 +271,9 @@ for turn in range(40):
         end = time.monotonic() + 0.3
         while time.monotonic() < end:
             eltwise.subtract(a, b)
+        timer.join()
     except KeyboardInterrupt:
         pass
-    timer.join()
     assert (eltwise.subtract(b, a) == 2).all()
 """,
     "a fork": """
