@@ -115,6 +115,9 @@ def test_show_knows_every_operator_version(cli: Cli) -> None:
         assert (code, err) == (0, "")
         assert str(schema.expression()) in out
         assert ("bool" in out.partition("result")[2].partition("\n")[0]) == schema.expression().gives_booleans
+        rules = [each.choices for each in schema.attributes if each.name == "auto_broadcast"]
+        if rules:  # The pdpd rule is not every operator's.
+            assert ("pdpd" in out.partition("broadcasting")[2].partition("\n")[0]) == ("pdpd" in rules[0])
 
 
 def test_infer(cli: Cli) -> None:

@@ -17,7 +17,6 @@ _BROADCASTING = {
     "legacy": "B onto A, with broadcast=1 (legacy)",
     "numpy": "both ways (numpy)",
     "none": "none: all operands have one shape",
-    "auto_broadcast": "none, numpy or pdpd, as auto_broadcast says",
     "channel": "B onto A: one dimension onto A's second one where the sizes are equal, else as in NumPy",
     "axis": "of the others onto the first: one element, one for each index of the axis, or one for each block of them",
 }
@@ -42,7 +41,7 @@ def show(op: str, json: bool) -> None:
             f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
         ),
         ("expression", str(schema.expression())),
-        ("broadcasting", _BROADCASTING[schema.broadcasting]),
+        ("broadcasting", _broadcasting(schema)),
         ("operands", _operands(schema)),
         ("their type", ", ".join(element_type.name for element_type in schema.types)),
         ("result", _result(schema)),
@@ -52,6 +51,13 @@ def show(op: str, json: bool) -> None:
         (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
     ]
     printing.pairs(lines)
+
+
+def _broadcasting(schema: ElementwiseSchema) -> str:
+    if schema.broadcasting != "auto_broadcast":
+        return _BROADCASTING[schema.broadcasting]
+    (rules,) = (attribute.choices for attribute in schema.attributes if attribute.name == "auto_broadcast")
+    return f"{', '.join(map(str, rules[:-1]))} or {rules[-1]}, as auto_broadcast says"
 
 
 def _operands(schema: ElementwiseSchema) -> str:
