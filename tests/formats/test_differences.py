@@ -146,6 +146,23 @@ def test_files_that_differ_in_one_thing_are_not_equal_without_a_word(name: str, 
                 assert [each for each in report.notes if "beside tensors differs" in each], what
 
 
+@pytest.mark.parametrize("name", ["m.npz", "m.zarr", "m-2.zarr", "m.h5", "m.nc"])
+def test_arrays_of_texts_that_differ_are_named(name: str, tmp_path: Path) -> None:
+    """They made the file unreadable."""
+    texts: Any = np.array([[b"a", b""], [b"bc", b"d"]])
+    others = {"another": np.array([[b"a", b""], [b"bc", b"e"]]), "moved": np.array([[b"", b"a"], [b"bc", b"d"]])}
+    others["joined"], others["shape"] = np.array([[b"ab", b""], [b"c", b"d"]]), texts.T.copy()[:1]
+    for folder, stored in {"a": texts, "same": texts, **others}.items():
+        path = tmp_path / folder / name
+        path.parent.mkdir()
+        WRITERS[name](path, {"w": W, "names": stored}, "a")
+    same = eltwise.compare(tmp_path / "a" / name, tmp_path / "same" / name)
+    assert (same.is_good, same.notes, len(same.tensors)) == (True, (), 1)
+    for folder in others:
+        report = eltwise.compare(tmp_path / "a" / name, tmp_path / folder / name)
+        assert [note for note in report.notes if "names" in note], folder
+
+
 def test_of_two_formats_only_texts_of_one_name_are_compared(tmp_path: Path) -> None:
     """What one of them cannot hold is no difference."""
     save_file({"w": W}, tmp_path / "a.safetensors", metadata={"format": "pt"})

@@ -19,7 +19,7 @@ from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.files import unreadable
-from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, native
+from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, digest_of_texts, native
 
 _SAFE_TORCH = (2, 6)
 """Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
@@ -222,8 +222,8 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
 
 
-def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor:
-    """A dataset, if all of what it maps from other files is present: HDF5 fills in what is missing."""
+def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | str:
+    """A dataset, or a digest of texts, if all that it maps from other files is present: HDF5 fills in what is not."""
     where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
     for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
         expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
@@ -242,14 +242,18 @@ def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor:
         if not is_complete:
             got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
             raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
-    return _sliced(name, stored, str(where), tuple(dict.fromkeys(paths)))
+    is_text = h5py.check_string_dtype(stored.dtype) is not None
+    return _sliced(name, stored, str(where), is_text, tuple(dict.fromkeys(paths)))
 
 
-def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor:
+def _sliced(name: str, stored: Any, where: str, is_text: bool, paths: tuple[str, ...] = ()) -> Tensor | str:
+    shape = None if stored.shape is None else tuple(map(int, stored.shape))
+    if is_text:
+        rows, longest = Rows(shape or (), lambda box: stored[box], where), stored.dtype.itemsize
+        return "" if shape is None else digest_of_texts(rows, 0 if stored.dtype.kind == "O" else longest)
     element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
-    if stored.shape is None:  # A dataset of HDF5 may have a type only.
+    if shape is None:  # A dataset of HDF5 may have a type only.
         return Tensor(np.empty(0, element_type.storage), element_type, name, where)
-    shape = tuple(map(int, stored.shape))
     return Tensor(Rows(shape, lambda box: stored[box], where, paths), element_type, name, where)
 
 
@@ -264,7 +268,7 @@ def _open_netcdf(path: Path) -> TensorSet:
     tensors = TensorSet(where, metadata=_texts_of("", stored.attrs))
     for name, variable in stored.variables.items():
         tensors.metadata.update(_texts_of(str(name), variable.attrs))
-        tensors.add(str(name), _sliced, str(name), variable, where)
+        tensors.add(str(name), _sliced, str(name), variable, where, variable.dtype.kind == "S")
     return tensors
 
 

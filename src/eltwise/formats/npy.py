@@ -66,6 +66,13 @@ class NpyLayout:
     fortran: bool
 
 
+def header_of_texts(file: BinaryIO, where: str) -> bytes:
+    """The header of an array of texts, which leaves the file at the data; nothing of another one."""
+    fields = _read_header(file, where)
+    is_text = re.fullmatch(r"[<>|=]?[SU][0-9]+", str(fields["descr"]), re.ASCII)
+    return repr(sorted(fields.items())).encode() if is_text else b""
+
+
 def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | None) -> NpyLayout:
     """Read the header of an .npy file of this size, and leave the file at the data.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import FileFormatError, unknown_name
+from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import open_tensors
@@ -63,7 +63,7 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
     """
     files.check_regular(file.path)
     tensors = open_tensors(file.path, raw_type)
-    names = [*tensors, *tensors.unreadable]
+    names = [*tensors, *tensors.unreadable, *tensors.metadata]
     if not names and not file.key:
         raise FileFormatError("the file holds no array", where=tensors.where)
     if not file.key and len(names) > 1:
@@ -72,6 +72,9 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
     name = file.key or names[0]
     if name in tensors.unreadable:
         raise tensors.unreadable[name]
+    if name in tensors.metadata:
+        problem, operand = "unsupported element type", f"tensor {name!r}"
+        raise ElementTypeError(problem, where=tensors.where, operand=operand, got="texts", allowed="numbers")
     if name not in tensors:
         raise unknown_name("array", name, names, where=tensors.where)
     array = tensors[name].array

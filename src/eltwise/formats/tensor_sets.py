@@ -15,6 +15,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,13 +232,20 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
 
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
-) -> Tensor:
-    """A tensor of an .npz file; a member that is no .npy file is its bytes, as NumPy gives them."""
+) -> Tensor | str:
+    """A tensor of an .npz file, or a digest of texts; a member that is no .npy file is its bytes, as for NumPy."""
     where = str(file.path)
     npy.check_member(member, where)
     layout, begin = npy.NpyLayout(UINT8, "<", (member.file_size,), fortran=False), 0
     if member.filename.endswith(".npy"):
         with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
+            texts = member.file_size and npy.header_of_texts(stream, where)  # type: ignore[arg-type]
+            if texts:
+                digest = blake2b(texts)
+                while piece := stream.read(_PIECE):
+                    digest.update(piece)
+                return digest.hexdigest()
+            stream.seek(0)
             layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
             begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:

@@ -19,7 +19,7 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
-from eltwise.ir.tensors import Source, Tensor, TensorSet, native
+from eltwise.ir.tensors import Source, Tensor, TensorSet, digest_of_texts, native
 
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
+
+_TEXTS = "OSTU"
+"""The kinds of NumPy's types of texts, and of the objects that older versions of zarr give for them."""
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
@@ -81,8 +84,8 @@ def open_store(path: Path | str) -> TensorSet:
             for name in {**copies, **described} if copies else ():
                 if copies.get(name) != described.get(name) and name not in tensors.unreadable:
                     tensors.tensors.pop(name, None)
-                    problem, hint = "the consolidated metadata is not that of the array", "zarr.consolidate_metadata"
-                    operand = f"tensor {name!r}"
+                    problem, operand = "the consolidated metadata is not that of the array", f"tensor {name!r}"
+                    hint = "zarr.consolidate_metadata(path) writes it anew, from the arrays"
                     tensors.unreadable[name] = FileFormatError(problem, where=str(path), operand=operand, hint=hint)
     return tensors
 
@@ -149,7 +152,8 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
     return names
 
 
-def _opened(name: str, array: Any, path: Path | str) -> Tensor:
+def _opened(name: str, array: Any, path: Path | str) -> Tensor | str:
+    """An array, or a digest of one of texts."""
     from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
     try:
@@ -157,7 +161,7 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor:
         shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
         raise unreadable(path, error, "zarr store") from None
-    element_type, itemsize = of_numpy(stored), stored.itemsize
+    element_type, itemsize = None if stored.kind in _TEXTS else of_numpy(stored), stored.itemsize
     check_sizes(shape, itemsize)
     if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
         raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
@@ -167,7 +171,10 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor:
         reader = guarded(array, itemsize)
     except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
         raise unreadable(path, error, "zarr store") from None
-    return Tensor(ZarrArray(array, shape, chunk, path, deque([reader])), element_type, name, str(path))
+    elements = ZarrArray(array, shape, chunk, path, deque([reader]))
+    return (
+        digest_of_texts(elements, itemsize) if element_type is None else Tensor(elements, element_type, name, str(path))
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.shapes import of_sizes
 from eltwise.ir.structure import Structure
 from eltwise.ir.types import TensorType
+
+_USUAL_TEXT, _TEXT_AT_A_TIME, _MOST_TEXT = 1 << 10, 1 << 24, 1 << 34
+"""In bytes: what a text of its own length is taken to have, what is read at a time, and the most that is read."""
 
 _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 """Types that are not run, of which ml_dtypes can still tell the values."""
@@ -228,18 +232,43 @@ class TensorSet(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self.tensors)
 
-    def add(self, name: str, make: Callable[..., Tensor], *arguments: Any) -> None:
-        """Add the tensor that a function gives for some arguments, or the reason why it cannot be read.
+    def add(self, name: str, make: Callable[..., Tensor | str], *arguments: Any) -> None:
+        """Add what a function gives for some arguments, or the reason why it cannot be read.
 
-        Of two tensors with one name neither can be read.
+        A tensor, or a digest of texts, which is metadata. Of two tensors with one name neither can be read.
         """
         try:
             if name in self.tensors or name in self.unreadable:
                 self.tensors.pop(name, None)
                 raise FileFormatError(f"two tensors are called {name!r}")
-            self.tensors[name] = make(*arguments)
+            content = make(*arguments)
+            if isinstance(content, Tensor):
+                self.tensors[name] = content
+            else:
+                self.metadata[name] = content
         except EltwiseError as error:
             self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
+
+
+def digest_of_texts(texts: Source, longest: int) -> str:
+    """A digest of the shape and the elements of texts, however they are encoded.
+
+    Args:
+        texts: what gives them.
+        longest: the bytes of each, or 0 where each has its own length.
+
+    Raises:
+        FileFormatError: for more of them than are read.
+    """
+    size, each = math.prod(texts.shape), longest or _USUAL_TEXT
+    if size * each > _MOST_TEXT:
+        raise FileFormatError("the texts are too many", got=f"{size} of {each} bytes", allowed=f"{_MOST_TEXT} bytes")
+    digest, step = blake2b(repr(texts.shape).encode()), max(min(texts.grain, _TEXT_AT_A_TIME // each), 1)
+    for start in range(0, size, step):
+        for text in texts.read(start, min(start + step, size)).tolist():
+            encoded = text if isinstance(text, bytes) else str(text).encode(errors="surrogatepass")
+            digest.update(b"%d " % len(encoded) + encoded)
+    return digest.hexdigest()
 
 
 def storage_of(element_type: ElementType) -> np.dtype[np.generic]:
