@@ -28,8 +28,8 @@ _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
 
-_TEXTS = "OSTU"
-"""The kinds of NumPy's types of texts, and of the objects that older versions of zarr give for them."""
+_TEXTS = "STU"
+"""The kinds of NumPy's types of texts."""
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
