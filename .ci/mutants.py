@@ -50,9 +50,10 @@ def main() -> int:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, copy / name)
         os.chdir(copy)
-        if failing := [package for package in options.packages if not passes(package, copy, options.workers)]:
-            print(f"without any mutant the tests of {', '.join(failing)} fail")
-            return 2
+        for package in options.packages:
+            if failure := failure_of(package, copy, options.workers):
+                print(f"without any mutant the tests of {package} fail:\n{failure}")
+                return 2
         for package, mutation in sampled(options.packages, options.count, draw):
             is_killed, change = tested(package, mutation, copy, options.workers)
             survivors += not is_killed
@@ -95,14 +96,14 @@ def tested(package: str, mutation: MutationSpec, copy: Path, workers: str) -> tu
     """Whether a test of the package fails with a mutant, and the line before and after."""
     operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
     with use_mutation(mutation.module_path, operator, mutation.occurrence) as (before, after):
-        is_killed = not passes(package, copy, workers)
+        is_killed = failure_of(package, copy, workers) is not None
     old, new = (text.splitlines() for text in (before, after))
     line = next((index for index, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
     return is_killed, f"{mutation.module_path}:{line + 1}\n    - {old[line].strip()}\n    + {new[line].strip()}"
 
 
-def passes(package: str, copy: Path, workers: str) -> bool:
-    """Whether the fast tests of a package pass in time."""
+def failure_of(package: str, copy: Path, workers: str) -> str | None:
+    """The last lines of the fast tests of a package, where they fail or take too long; None where they pass."""
     python = os.environ.get("PYTHON", sys.executable)
     command = [python, "-m", "pytest", "-x", "-q", "-n", workers, "-m", "not slow", "-p", "no:cacheprovider"]
     with tempfile.TemporaryDirectory() as cache:
@@ -111,8 +112,8 @@ def passes(package: str, copy: Path, workers: str) -> bool:
             command.append(f"tests/{package}")
             done = subprocess.run(command, env=environment, cwd=copy, timeout=SECONDS, capture_output=True, check=False)
         except subprocess.TimeoutExpired:
-            return False
-    return done.returncode == 0
+            return f"they took more than {SECONDS} seconds"
+    return None if done.returncode == 0 else "\n".join(done.stdout.decode(errors="replace").splitlines()[-20:])
 
 
 if __name__ == "__main__":
