@@ -16,7 +16,7 @@ Box = tuple[slice, ...]
 """A part of an array: for each axis a slice with a start and a stop, without a step."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # What these would be takes long to make at every start.
 class Grid:
     """The blocks of a shape, numbered in C order; the last ones of an axis may be shorter.
 

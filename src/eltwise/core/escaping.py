@@ -2,7 +2,6 @@ r"""Texts without control characters, bidirectional overrides and lone surrogate
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 
@@ -41,6 +40,8 @@ def to_json(value: object, indent: int | None = None) -> str:
     >>> to_json("é\x9b")
     '"é\\u009b"'
     """
+    import json  # Few errors and calls write any.
+
     lines = json.dumps(value, indent=indent, ensure_ascii=False).split("\n")
     return "\n".join(
         line if line.isprintable() else "".join(s if s.isprintable() else json.dumps(s)[1:-1] for s in line)

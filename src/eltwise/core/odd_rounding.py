@@ -5,19 +5,21 @@ So it lies on the right side of every number with fewer digits, and a later roun
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-Doubles = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Doubles: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 
 N = TypeVar("N", bound=Any)
 """Float64 that Python's operators compute with: arrays, or values of LLVM."""
 
 
-def double(array: npt.ArrayLike) -> Doubles:
+def double(array: ArrayLike) -> Doubles:
     """Numbers as float64, which must hold them."""
     return np.asarray(array, np.float64)
 

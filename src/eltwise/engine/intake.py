@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isnan
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -216,8 +215,7 @@ def _check_jax(value: Any) -> None:
     _check_device(value)
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(NamedTuple):
     """A library whose arrays are given back as what they were.
 
     Attributes:

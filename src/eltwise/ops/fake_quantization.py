@@ -7,15 +7,17 @@ nearly all elements of narrower types; the rest, and all of float64, is computed
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eltwise.core.blocks import flat_grid
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import Doubles, double, odd
 from eltwise.ops.primitive import Interval, Primitive, with_out
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _ERROR = 2.0**-50
 """The relative error that neither a share of a range nor a sum of two numbers reaches in float64."""
@@ -27,6 +29,8 @@ _BLOCK = 1 << 15
 
 def _fake_quantized(*operands: np.ndarray, levels: int) -> np.ndarray:
     """Of X, input_low, input_high, output_low and output_high, which broadcast onto X."""
+    from eltwise.core.blocks import flat_grid
+
     result = np.empty(operands[0].shape, operands[0].dtype)
     views = [np.broadcast_to(operand, result.shape) for operand in operands]
     for box in flat_grid(result.shape, _BLOCK):
@@ -63,16 +67,18 @@ def _bits(values: Doubles, element_type: ElementType) -> np.ndarray:
     return np.asarray(rounded.view(f"u{rounded.itemsize}"))
 
 
-def _each(function: Callable[..., Fraction], last: int, *columns: Doubles, where: np.ndarray) -> Doubles:
+def _each(function: Callable[..., Fraction | int], last: int, *columns: Doubles, where: np.ndarray) -> Doubles:
     """The nearest float64 to a function of numbers, which is computed once for equal ones, and what that loses."""
+    from fractions import Fraction  # It takes long to load.
+
     rows, indices = np.unique(np.stack([column[where] for column in columns]), axis=1, return_inverse=True)
     values = [function(last, *map(Fraction, row)) for row in rows.T.tolist()]
     pairs = [(float(value), float(value - Fraction(float(value)))) for value in values]
     return np.array(pairs, np.float64).reshape(-1, 2).T[:, indices.reshape(-1)]
 
 
-def _level(last: int, x: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    return Fraction(round((x - low) * last / (high - low)))
+def _level(last: int, x: Fraction, low: Fraction, high: Fraction) -> int:
+    return round((x - low) * last / (high - low))
 
 
 def _value(last: int, level: Fraction, lowest: Fraction, highest: Fraction) -> Fraction:

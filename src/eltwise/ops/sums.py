@@ -6,18 +6,19 @@ Sources: ONNX's Sum, Mean and Shrink; what they leave open is decided in docs/se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import reduce
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, of_numpy
 from eltwise.core.odd_rounding import Doubles, double, odd, quotient, total, two_sum
 from eltwise.ops.primitive import FLOATING, NUMERIC, Interval, Primitive, of_kinds, with_out
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def _summed(*arrays: np.ndarray) -> np.ndarray:
@@ -41,6 +42,8 @@ def _of_sum(
             np.copyto(value, array)
         is_finite = reduce(np.logical_and, map(np.isfinite, values))
         if element_type is FLOAT64:
+            from fractions import Fraction  # Few sums need it, and it takes long to load.
+
             result = _rounded(lambda *each: exactly(sum(map(Fraction, each), Fraction(0))), values, is_finite, plain)
         else:
             result = np.where(is_finite, in_doubles(_odd_sum(values)), plain)
@@ -63,7 +66,7 @@ def _odd_sum(values: Sequence[Doubles]) -> Doubles:
 
 
 def _rounded(
-    function: Callable[..., Fraction], values: Sequence[Doubles], chosen: npt.NDArray[np.bool_], others: Doubles
+    function: Callable[..., Fraction], values: Sequence[Doubles], chosen: np.ndarray, others: Doubles
 ) -> Doubles:
     """The nearest float64 of exact numbers where they are chosen."""
 
@@ -84,6 +87,8 @@ def _shrunk(x: np.ndarray, *, bias: float, lambd: float) -> np.ndarray:
     """X - bias above lambd, x + bias below -lambd, else 0; of integers it is truncated and saturates."""
     element_type = of_numpy(x.dtype)
     if element_type.is_integer and element_type.bits == 64:
+        from fractions import Fraction
+
         low, high = element_type.limits
 
         def exact(value: int) -> int:
