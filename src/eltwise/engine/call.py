@@ -21,7 +21,6 @@ from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import Records
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Divisors, TypedCall, make_plan
-from eltwise.ops import registry
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
@@ -233,6 +232,8 @@ def calls_of(source: Computation | Operation | str, *attributes: object) -> Call
         return Calls(source)
     if isinstance(source, Operation):
         return calls_of(source.computation(len(source.schema.operands)))
+    from eltwise.ops import registry  # The common functions are bound without a search.
+
     return calls_of(registry.find(source).bind(dict(zip(attributes[::2], attributes[1::2], strict=True))))  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from eltwise.engine.array_libraries import apply
 from eltwise.engine.call import Calls, calls_of
-from eltwise.ops import registry
+from eltwise.ops.openvino_operators import BY_VERSIONED_NAME
 from eltwise.ops.schema import ElementwiseSchema
 
 FUNCTIONS: dict[str, str] = {}
@@ -32,8 +32,13 @@ def _is_default(auto_broadcast: object, axis: object) -> bool:
     return type(auto_broadcast) is str and auto_broadcast == "numpy" and type(axis) is int and axis == -1
 
 
+def _schema_and_calls(version: str) -> tuple[ElementwiseSchema, Calls]:
+    schema = BY_VERSIONED_NAME[version]
+    return schema, calls_of(schema.bind({}))
+
+
 def _unary(name: str, version: str, example: str) -> Callable[..., Any]:
-    schema, calls = registry.find(version), calls_of(version)
+    schema, calls = _schema_and_calls(version)
 
     def function(x: object, out: np.ndarray | None = None) -> Any:
         return apply(calls, (x,), out)
@@ -42,7 +47,7 @@ def _unary(name: str, version: str, example: str) -> Callable[..., Any]:
 
 
 def _binary(name: str, version: str, example: str) -> Callable[..., Any]:
-    schema, calls = registry.find(version), calls_of(version)
+    schema, calls = _schema_and_calls(version)
 
     def function(
         a: object, b: object, out: np.ndarray | None = None, *, auto_broadcast: str = "numpy", axis: int = -1
@@ -55,7 +60,7 @@ def _binary(name: str, version: str, example: str) -> Callable[..., Any]:
 
 
 def _quotient(name: str, version: str, example: str) -> Callable[..., Any]:
-    schema, calls = registry.find(version), calls_of(version)
+    schema, calls = _schema_and_calls(version)
 
     def function(
         a: object,

@@ -14,7 +14,7 @@ from eltwise.engine.intake import kind_of
 from eltwise.ir.graph import Node
 from eltwise.ir.infer import check_inference, constant_tensor, located, node_result
 from eltwise.ir.types import TensorType
-from eltwise.ops.schema import DataMovementSchema
+from eltwise.ops.data_movement import DataMovementSchema
 
 
 def run_node(node: Node, inputs: Sequence[Any]) -> Any:

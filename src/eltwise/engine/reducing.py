@@ -20,12 +20,12 @@ from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.partials import reduced
 from eltwise.kernels.plan import TypedCall
 from eltwise.kernels.reduction import Elements, Partial, Reduction
-from eltwise.ops import registry
 from eltwise.ops.computation import Computation
 from eltwise.ops.expression import COMPOSITES
+from eltwise.ops.openvino_operators import BY_VERSIONED_NAME
 from eltwise.ops.schema import Computable
 
-_SUBTRACT = registry.find("Subtract-1")
+_SUBTRACT = BY_VERSIONED_NAME["Subtract-1"]
 ABSOLUTE_DIFFERENCE = Computation(
     COMPOSITES["absolute_difference"], Rule("numpy"), _SUBTRACT.types, "absolute difference", _SUBTRACT.operands
 )

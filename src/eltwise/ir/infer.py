@@ -24,7 +24,8 @@ from eltwise.core.reshaping import of_rank, reshaped, squeezed, unsqueezed
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.types import TensorType, elementwise
-from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema, Operation, OpSchema
+from eltwise.ops.data_movement import DataMovementSchema
+from eltwise.ops.schema import ElementwiseSchema, Operation, OpSchema
 
 _MOST_NAMED = 4
 """So many operands an error names."""

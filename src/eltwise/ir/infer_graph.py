@@ -11,7 +11,7 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
 from eltwise.ir.graph import Graph, Node, Port, Tensor, computed_once
 from eltwise.ir.infer import constant_tensor, node_result
 from eltwise.ir.types import TensorType
-from eltwise.ops.schema import DataMovementSchema
+from eltwise.ops.data_movement import DataMovementSchema
 
 
 @dataclass

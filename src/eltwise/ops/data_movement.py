@@ -6,6 +6,8 @@ Sources: ONNX's operator schemas of opsets 1 to 28; OpenVINO's operation sets 1 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from eltwise.core.dtypes import (
     BFLOAT16,
     BOOL,
@@ -20,7 +22,19 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.ops.attribute import Attribute
-from eltwise.ops.schema import Behaviour, DataMovementSchema, Domain, lasts
+from eltwise.ops.schema import Behaviour, Domain, OpSchema, lasts
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataMovementSchema(OpSchema):
+    """One version of an operator that moves or converts the values of element-wise ones.
+
+    Attributes:
+        index_types: the types of an operand that holds a shape or axes; empty where there is none.
+    """
+
+    index_types: tuple[ElementType, ...] = ()
+
 
 _CLASSIC = (*FLOATS, *INTEGERS, BOOL)
 _WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)

@@ -211,3 +211,4 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     _real("Gelu", since=2, last=6),
     _real("Gelu", since=7, attributes=(_FORMULA,), variants=(("approximation_mode", "TANH", "gelu_tanh"),)),
 )
+BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in SCHEMAS}

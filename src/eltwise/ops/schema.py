@@ -197,17 +197,6 @@ class ElementwiseSchema(OpSchema):
         return operation
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataMovementSchema(OpSchema):
-    """One version of an operator that moves or converts the values of element-wise ones.
-
-    Attributes:
-        index_types: the types of an operand that holds a shape or axes; empty where there is none.
-    """
-
-    index_types: tuple[ElementType, ...] = ()
-
-
 def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
     """Whether an operator version is arithmetic or a comparison: what conformance tests and targets have rules of."""
     if not isinstance(schema, ElementwiseSchema) or schema.absent:
