@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eltwise.core.dtypes import ElementType
-from eltwise.kernels import real_steps
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
-from eltwise.kernels.invariant_divisor import InvariantDivisor, invariant_divisor, quotient
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import Step
+
+if TYPE_CHECKING:
+    from eltwise.kernels.invariant_divisor import InvariantDivisor
 
 _CONSTANTS = {"zero": 0, "one": 1, "minus_one": -1}
 _FLOAT_CONSTANTS = {"half": 0.5, "infinity": math.inf}
@@ -83,6 +84,8 @@ class Builder(Instructions):
 
     def divisor(self, array: int, pointer: str, lanes: int) -> str:
         """Load an integer that many are divided by into every lane."""
+        from eltwise.kernels.invariant_divisor import invariant_divisor  # Few kernels divide by one.
+
         element_type = self.structure.types[array - 1]
         bits, is_signed = element_type.bits, element_type.kind == "signed"
         value = self.load(array, pointer, 1)
@@ -141,9 +144,11 @@ class Builder(Instructions):
                 values.append(wide[value])
             result_type = types[len(bits)]
             if step.definition.is_real:
+                from eltwise.kernels import real_steps  # Arithmetic must not pay for it.
+
                 result = real_steps.write(self, step, types, lanes, values)
             elif step.definition.result == "to":
-                from eltwise.kernels.conversions import write_conversion  # Arithmetic must not pay for it.
+                from eltwise.kernels.conversions import write_conversion
 
                 result = write_conversion(self, lanes, step, types, values)
             else:
@@ -174,6 +179,8 @@ class Builder(Instructions):
 
     def _by_invariant(self, lanes: int, name: str, element_type: ElementType, operands: list[str]) -> str:
         """A quotient, or what is left of one, by a divisor that is the same for all elements."""
+        from eltwise.kernels.invariant_divisor import quotient
+
         a, b = operands
         divisor, is_signed = self._invariants[b], element_type.kind == "signed"
         whole = quotient(self, lanes, element_type.bits, a, divisor, is_signed=is_signed, is_floored=_QUOTIENTS[name])

@@ -20,8 +20,6 @@ import zlib
 from functools import cache
 from itertools import accumulate
 
-from eltwise.core.staging import Staging
-
 COMPILER = "16801ed7a49ad277"
 """A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
 
@@ -143,6 +141,8 @@ def _without_links(path: str, flags: int) -> int:
 
 def store(key: bytes, code: bytes) -> None:
     """Keep object code, and now and then let go of what was used longest ago where the folder got too large."""
+    from eltwise.core.staging import Staging  # What is only read needs it not.
+
     path = folder()
     if path is None:
         return

@@ -8,7 +8,6 @@ from itertools import count
 from eltwise.kernels.builder import Builder, Loop
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.structure import CACHE_LINE, TILE_BLOCK, Structure
-from eltwise.kernels.tiles import write_block
 
 
 def kernel_text(structure: Structure) -> str:
@@ -31,6 +30,8 @@ def kernel_text(structure: Structure) -> str:
         if second is None:
             _write_row(code, places, inner)
         else:
+            from eltwise.kernels.tiles import write_block  # Other kernels must not pay for it.
+
             write_block(code, places, inner, second, number)
 
     def compute() -> None:

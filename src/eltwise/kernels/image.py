@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from functools import cache
 
 _READ, _WRITE, _EXECUTE = 1, 2, 4
 
@@ -26,11 +27,15 @@ def map_image(image: bytes) -> int:
     memory = mmap.mmap(-1, len(image), prot=_READ | _WRITE)
     memory.write(image)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(len(image)), _READ | _EXECUTE):
+    if _library().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(len(image)), _READ | _EXECUTE):
         raise OSError(ctypes.get_errno(), "this system does not run machine code that a program makes")
     keep_for_ever(memory)
     return address
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def keep_for_ever(owner: object) -> None:

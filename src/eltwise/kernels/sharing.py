@@ -141,7 +141,6 @@ def sharing_text(pause: str, ticks: str) -> str:
     names["pause"] = f"call {pause}" if pause else ""
     names["ticks"] = f"call i64 {ticks}" if ticks else "add i64 0, 0"
     with open(os.path.splitext(__file__)[0] + ".ll", encoding="utf-8") as file:  # noqa: PTH122, PTH123 - fast to load
-        text = file.read()
-    for name, value in names.items():
-        text = text.replace(f"${name}$", value)
-    return text
+        parts = file.read().split("$")
+    parts[1::2] = [names[name] for name in parts[1::2]]
+    return "".join(parts)

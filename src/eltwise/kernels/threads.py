@@ -34,7 +34,7 @@ from eltwise.kernels.sharing import (
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-_TRIED_SPINS = 1000
+_TRIED_SPINS = 250
 _MOST = 9999
 _POOL_MEMORY = (ctypes.c_char * (ctypes.sizeof(ThreadPool) + CACHE_LINE))()
 _start = ctypes.addressof(_POOL_MEMORY)
