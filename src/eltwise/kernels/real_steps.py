@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,11 @@ _KERNEL_TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     """Why no kernel can compute a step, in words; empty where one can."""
     base = types[step.operands[0]]
-    return "" if base in _KERNEL_TYPES else f"{step.primitive} of {base} is computed by NumPy's loops"
+    if base not in _KERNEL_TYPES:
+        return f"{step.primitive} of {base} is computed by NumPy's loops"
+    from eltwise.kernels import fake_quantization  # Few kernels need it.
+
+    return fake_quantization.why_no_kernel(base, _levels(step)) if step.primitive == "fake_quantize" else ""
 
 
 def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: int, operands: Sequence[str]) -> str:
@@ -34,9 +39,11 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    from eltwise.kernels import functions, powers  # Few kernels need them.
+    from eltwise.kernels import fake_quantization, functions, powers  # Few kernels need them.
 
     element_type = step.type_of(types)
+    if step.primitive == "fake_quantize":
+        return fake_quantization.write_fake_quantize(code, element_type, _levels(step), lanes, operands)
     if step.primitive != "power":
         return functions.write_function(code, step.primitive, _numbers(step), element_type, lanes, operands[0])
     return powers.write_power(code, element_type, types[step.operands[1]], lanes, *operands)
@@ -44,15 +51,17 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
 
 def array_function(step: Step) -> ArrayFunction:
     """A step as a function of arrays."""
-    from eltwise.kernels import function_values, powers
+    from eltwise.kernels import fake_quantization, function_values, powers
 
     def of_flat(*arrays: np.ndarray) -> np.ndarray:
         if step.primitive == "power":
             return powers.evaluate(*arrays)
+        if step.primitive == "fake_quantize":
+            return fake_quantization.evaluate(_levels(step), *arrays)
         return function_values.evaluate(step.primitive, _numbers(step), *arrays)
 
     def compute(*arrays: np.ndarray) -> Any:
-        shape = arrays[0].shape if len(arrays) == 1 else (arrays[0] != arrays[1]).shape
+        shape = reduce(np.logical_or, (np.zeros(array.shape, np.bool_) for array in arrays)).shape
         flat = []
         for array in arrays:  # Some of NumPy's functions take no high ranks.
             flat.append(np.empty(shape, array.dtype))
@@ -65,3 +74,10 @@ def array_function(step: Step) -> ArrayFunction:
 def _numbers(step: Step) -> dict[str, float]:
     """The parameters of a step."""
     return {name: value for name, value in step.parameters if isinstance(value, float)}
+
+
+def _levels(step: Step) -> int:
+    """How many levels a step has."""
+    levels = dict(step.parameters)["levels"]
+    assert isinstance(levels, int)
+    return levels

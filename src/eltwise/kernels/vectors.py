@@ -282,3 +282,11 @@ def widened(value: Vector) -> Vector:
     """Float32 as float64."""
     name = value.code.let(f"fpext {value.type} {value.name} to {of(value.lanes, 'double')}")
     return Vector(value.code, value.lanes, name)
+
+
+def in_single(value: F) -> F:
+    """Float64 rounded to float32, as float64 again."""
+    if isinstance(value, Array):
+        with np.errstate(over="ignore"):
+            return Array(value.values.astype(np.float32).astype(np.float64))
+    return widened(narrowed(value))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from eltwise.ops.arithmetic import ARITHMETIC, COMPARISONS
 from eltwise.ops.choices import CHOICES
 from eltwise.ops.conversions import CONVERSIONS
-from eltwise.ops.fake_quantization import FAKE_QUANTIZATION
 from eltwise.ops.integers import INTEGERS
 from eltwise.ops.logic import LOGIC
 from eltwise.ops.primitive import Primitive
@@ -22,7 +21,6 @@ PRIMITIVES: dict[str, Primitive] = {
     primitive.name: primitive
     for primitive in (
         *(*ARITHMETIC, *COMPARISONS, *ROUNDINGS, *CHOICES, *INTEGERS, *LOGIC, *REAL, *CONVERSIONS, *SUMS),
-        *FAKE_QUANTIZATION,
     )
 }
 """Every primitive by its name."""

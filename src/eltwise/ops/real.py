@@ -66,4 +66,9 @@ REAL = (
         numpy=of_kinds(with_out(_whole_power), INTEGRAL),
         value_range=lambda _base, _exponent: Interval(-(1 << 64), 1 << 64),
     ),
+    replace(
+        _real("fake_quantize", "levels"),
+        operands=("T",) * 5,
+        value_range=lambda _x, *limits: Interval(min(each.low for each in limits), max(each.high for each in limits)),
+    ),
 )

@@ -206,9 +206,7 @@ def is_arithmetic(schema: object) -> TypeGuard[ElementwiseSchema]:
 
 def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
     """The types T of which texts and IEEE 754 state every bit of a result, as they do not for real functions."""
-    if schema.function in ("shrink", "fake_quantize") or any(
-        step.definition.is_variadic for step in schema.expression().steps
-    ):
+    if schema.function == "shrink" or any(step.definition.is_variadic for step in schema.expression().steps):
         return ()
     return tuple(each for each in schema.types if each.is_integer or not schema.expression().is_real)
 
