@@ -12,7 +12,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import BY_NAME, FLOAT32, INT32, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Graph, Origin
-from eltwise.passes import elementwise
+from eltwise.passes import align_broadcast
 from eltwise.passes.align_broadcast import Alignment, align
 from support.conversions import (
     ALL_RUNS,
@@ -30,6 +30,7 @@ from support.conversions import (
     written,
     wrong_outputs,
 )
+from support.openvino_models import Ir
 from support.random_graphs import OPSETS, graphs
 
 SOME_RUNS = ALL_RUNS[::9]
@@ -100,6 +101,40 @@ def test_there_and_back_and_there_again(type_name: str, seed: int) -> None:
     assert third.graph == first.graph
 
 
+SELECTED = [
+    (condition, other)
+    for other in [run for run in ALL_RUNS if len(run.a) == 4 and run.axis is not None][::3]
+    for condition in ALL_RUNS
+    if (condition.a, condition.axis) == (other.a, other.axis)
+][::7]
+"""Two operands of different shapes that start at one axis of a third."""
+
+
+def test_operands_that_broadcast_onto_the_second_one(seed: int) -> None:
+    """Select's condition and last operand lie in the second one; each is aligned by itself, in a repair, too."""
+    ir = Ir()
+    generator, given, right = np.random.default_rng(seed), dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for index, (condition, run) in enumerate(SELECTED):
+        shapes = {"c": condition.b, "t": run.a, "e": run.b}
+        values = {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        operands = [np.asarray(values["c"] > 0), values["t"], values["e"]]
+        assert run.axis is not None
+        right[f"z{index}"] = oracle.evaluate("where", *operands, rule="pdpd", axis=run.axis)
+        names = [f"{name}{index}" for name in shapes]
+        given |= dict(zip(names, operands, strict=True))
+        for name, shape, type_name in zip(names, shapes.values(), ("boolean", "f32", "f32"), strict=True):
+            ir.parameter(name, ",".join(map(str, shape)), type_name)
+        axis = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": run.axis}
+        ir.layer("Select", f"n{index}", names, names=f"z{index}", **axis)  # type: ignore[arg-type]
+        ir.result(f"n{index}", f"r{index}")
+    before = eltwise.load(ir.xml())
+    after, _report = converted(before, onnx_of(17))
+    aligned, _report = align_broadcast.align_broadcast(before.graph, lambda _node: True)
+    assert {node.bound.rule.name for node in aligned.nodes if node.schema.name == "Select"} == {"numpy"}
+    for outputs in (before.run(given), after.run(given), eltwise.load(*written(aligned)).run(given)):
+        assert wrong_outputs(outputs, right) == []
+
+
 @pytest.mark.parametrize(("inner", "given_as", "casts"), [("float16", "float32", 3), ("int64", "int64", 1)])
 def test_ir_10_casts_at_its_ports_become_nodes(inner: str, given_as: str, casts: int, seed: int) -> None:
     cases = SOME_RUNS
@@ -139,7 +174,7 @@ def aligning_at_the_start(rule: object, a: object, b: object, *rest: object) -> 
 
 @pytest.mark.parametrize("wrong", [ignoring_axis, aligning_at_the_start])
 def test_a_wrong_adapter_is_found(wrong: object, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(elementwise, "align", wrong)
+    monkeypatch.setattr(align_broadcast, "align", wrong)
     cases = [run for run in ALL_RUNS if run.a == (3, 3, 3) and len(run.b) == 1]
     operands = arrays(cases, FLOAT32, seed)
     for rule, before, target in (

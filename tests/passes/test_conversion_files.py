@@ -18,7 +18,7 @@ from eltwise import verification
 from eltwise.cli import main
 from eltwise.conversion import convert, convert_file
 from eltwise.core.errors import EltwiseError, FileFormatError, VerificationError
-from eltwise.passes import elementwise
+from eltwise.passes import align_broadcast
 from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.report import Comparison
 from support.onnx_models import NEWEST, model, node, sub_model, value
@@ -237,7 +237,7 @@ def test_no_model_is_no_model() -> None:
 def test_verification_finds_an_adapter_that_ignores_the_axis(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elementwise, "align", lambda *_rest: Alignment())
+    monkeypatch.setattr(align_broadcast, "align", lambda *_rest: Alignment())
     nodes = [node("Sub", ["x", "y"], ["z"], broadcast=1, axis=0)]
     square = model(nodes, [value("x", [3, 3, 3]), value("y", [3])], [value("z", None)], 6)
     source, target = placed(tmp_path, "square.onnx", square.SerializeToString()), tmp_path / "new.xml"

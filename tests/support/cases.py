@@ -11,12 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from eltwise import oracle
-from eltwise.conformance.shape_pairs import NUMPY_PAIRS, one_directional
+from eltwise.conformance.shape_pairs import FEW_ONTO, NUMPY_PAIRS, one_directional
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import hard_values
+from eltwise.oracle.evaluation import FUNCTIONS
 from support.operands import choices, operand_types, with_parameters
 
 Attributes = tuple[tuple[str, object], ...]
@@ -160,6 +161,8 @@ def layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes
                 rules += ((("auto_broadcast", "none"),),)
             count = len(schema.operands)
             yield from ((chosen + rule, ((a, b) * 3)[:count]) for rule in rules for a, b in NUMPY_PAIRS)
+            if schema.broadcasting == "auto_broadcast":
+                yield from ((chosen + rule, shapes) for rule, shapes in _onto_base(schema))
             yield from ((chosen, shapes) for shapes in _VARIADIC if len(shapes) == count)
 
 
@@ -180,6 +183,16 @@ _VARIADIC: tuple[tuple[Sizes, ...], ...] = (
     ((1,) * 63 + (3,),) * 2,
 )
 """One operand, several that are equal or broadcast, more than a kernel reads at once."""
+
+
+def _onto_base(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
+    """Operands of which all but one broadcast onto that one: all alike, or a scalar between others of its shape."""
+    base, count = FUNCTIONS[schema.function].base, len(schema.operands)
+    for a, b, axis in FEW_ONTO:
+        rule: Attributes = (("auto_broadcast", "pdpd"), *((("axis", axis),) if axis is not None else ()))
+        yield rule, tuple(a if index == base else b for index in range(count))
+        if axis is None:
+            yield rule, tuple(a if index == base else (b, ())[index % 2] for index in range(count))
 
 
 def _binary_layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:

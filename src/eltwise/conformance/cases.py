@@ -13,6 +13,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.faults.alignments import placed
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema, Operation
+from eltwise.oracle.evaluation import FUNCTIONS
 
 Attributes = tuple[tuple[str, object], ...]
 Sizes = tuple[int, ...]
@@ -161,7 +162,8 @@ class Case:
     def _placement(self) -> tuple[Sizes, tuple[int, ...]] | str:
         """The placement, or why there is none."""
         try:
-            return oracle.place_all(self.rule, [operand.shape for operand in self.operands], *self._axis())
+            base = FUNCTIONS[self.function].base
+            return oracle.place_all(self.rule, [operand.shape for operand in self.operands], *self._axis(), base)
         except oracle.OracleRefusal as refusal:
             return str(refusal)
 

@@ -29,12 +29,14 @@ class Rule(NamedTuple):
             B lies on, counted from the end where it is below 0; for ``channel`` the one that it is matched with first.
         enabled: for ``legacy``, whether ``broadcast=1`` was given; without it the shapes must be equal.
         block: for ``axis``, for how many elements of A on that dimension B has one; 0 for all or one each.
+        base: which operand is A, where the others broadcast onto it.
     """
 
     name: RuleName
     axis: int = -1
     enabled: bool = True
     block: int = 0
+    base: int = 0
 
 
 class Broadcast(NamedTuple):
@@ -68,9 +70,10 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
         ShapeError: where the shapes cannot broadcast, naming the dimension and both sizes.
         AttributeValueError: where ``axis`` is out of range.
     """
-    first, *others = shapes
-    result = Broadcast(first, (0,))
-    for index, other in enumerate(others, 1):
+    order = [rule.base, *(index for index in range(len(shapes)) if index != rule.base)]
+    result = Broadcast(shapes[rule.base], (0,))
+    for index in order[1:]:
+        other = shapes[index]
         try:
             joined = _RULES[rule.name](rule, result.shape, other)
         except ShapeError as error:
@@ -82,7 +85,7 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
         shift, start = joined.starts
         starts = tuple(None if shift is None or before is None else shift + before for before in result.starts)
         result = Broadcast(joined.shape, (*starts, start), (*result.assumptions, *joined.assumptions))
-    return result
+    return result._replace(starts=tuple(start for _index, start in sorted(zip(order, result.starts, strict=True))))
 
 
 def _none(_rule: Rule, a: Shape, b: Shape) -> Broadcast:

@@ -31,7 +31,7 @@ _PDPD_AXIS = Attribute(
     "axis",
     "int",
     -1,
-    meaning="With pdpd, the dimension of A where B's shape starts; -1 aligns the ends. "
+    meaning="With pdpd, the dimension of A, of Select's then, where other shapes start; -1 aligns the ends. "
     "IR files call it auto_broadcast.auto_broadcast_axis, and there its absence means 0.",
 )
 
@@ -62,17 +62,12 @@ def _openvino(
         types=types,
         operands=names,
         required_operands=len(names),
-        attributes=attributes if is_unary or "broadcasting" in fields else (*_BROADCASTS[len(names)], *attributes),
+        attributes=attributes if is_unary or "broadcasting" in fields else (_AUTO_BROADCAST, _PDPD_AXIS, *attributes),
         changes=FIRST,
         qualified=f"{name}-{since}" in _ONNX_NAMES,
         function=function,
         **{"broadcasting": "none" if is_unary else "auto_broadcast", **fields},
     )
-
-
-_OF_MANY = (_AUTO_BROADCAST._replace(choices=("none", "numpy")),)
-_BROADCASTS = {2: (_AUTO_BROADCAST, _PDPD_AXIS), 3: _OF_MANY, 5: _OF_MANY}
-"""The attributes of the broadcast rule, by the number of operands; of more than two, pdpd is unsupported."""
 
 
 def _real(name: str, function: str = "", since: int = 1, **fields: Any) -> ElementwiseSchema:
@@ -136,6 +131,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         (BOOL, *_ANY_NUMERIC),
         operands=("condition", "then", "else"),
         other_types=((BOOL,), None, None),
+        base=1,
     ),
     _openvino("Power", "power"),
     _openvino("FloorMod", "modulo"),

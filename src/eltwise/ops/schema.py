@@ -143,6 +143,7 @@ class ElementwiseSchema(OpSchema):
         constants: the parameters that no attribute states, and their values.
         like: the operand whose type the result has where no attribute states one, and the type where that is absent.
         axis: the dimension that operands lie on where no attribute states it.
+        base: the operand that the others broadcast onto by the rule ``pdpd``.
         absent: what is computed where optional operands are left out: which are there, and the function of those.
         keeps_shape: whether the result must have the shape of the first operand.
         of_integers: the functions that this version has for integers only.
@@ -158,6 +159,7 @@ class ElementwiseSchema(OpSchema):
     constants: tuple[tuple[str, Hashable], ...] = ()
     like: tuple[int, ElementType] | None = None
     axis: int = -1
+    base: int = 0
     absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
     keeps_shape: bool = False
     of_integers: tuple[str, ...] = ()
@@ -264,7 +266,7 @@ class Operation:
             case "auto_broadcast":
                 name = self.value("auto_broadcast")
                 assert name in ("none", "numpy", "pdpd")
-                return Rule(name, self._axis)
+                return Rule(name, self._axis, base=self._elementwise.base if name == "pdpd" else 0)
 
     @cached_property
     def function(self) -> str:

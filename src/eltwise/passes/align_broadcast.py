@@ -8,6 +8,7 @@ versions 1, 6 and 7; OpenVINO's broadcast rules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eltwise.core.broadcasting import Rule, broadcast
@@ -64,6 +65,28 @@ def align(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignment:
     if target == "channel":
         _check_channel(a, b, aligned)
     return _to_axis(rule, a, b, aligned) if target == "axis" else aligned
+
+
+def align_all(rule: Rule, shapes: Sequence[Shape], target: Broadcasting) -> list[Alignment]:
+    """The same for each operand; the one that the others broadcast onto stays as it is.
+
+    Raises:
+        EltwiseError: as ``align`` does, and where the operands need different attributes.
+    """
+    of_two, base = rule._replace(base=0), shapes[rule.base]
+    alignments = [
+        Alignment() if index == rule.base else align(of_two, base, shape, target) for index, shape in enumerate(shapes)
+    ]
+    if len({each.attributes for index, each in enumerate(alignments) if index != rule.base}) > 1:
+        raise UnsupportedError("the other version cannot broadcast all operands by one rule")
+    return alignments
+
+
+def joined_reasons(alignments: Sequence[Alignment]) -> tuple[str, tuple[str, ...]]:
+    """Why operands or attributes are changed, and all that must hold at run time."""
+    reasons = dict.fromkeys(each.reason for each in alignments if each.reason)
+    assumptions = dict.fromkeys(assumption for each in alignments for assumption in each.assumptions)
+    return "; ".join(reasons), tuple(assumptions)
 
 
 def _to_axis(rule: Rule, a: Shape, b: Shape, aligned: Alignment) -> Alignment:
@@ -187,12 +210,12 @@ def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if node.bound.rule.name != "pdpd" or not chosen(node):
         return False
     first = len(builder.nodes)
-    a, b = node.inputs
-    alignment = align(node.bound.rule, builder.type_of(a).shape, builder.type_of(b).shape, "numpy")
-    operand = builder.with_ones(b, alignment.leading, alignment.trailing)
+    alignments = align_all(node.bound.rule, [builder.type_of(value).shape for value in node.inputs], "numpy")
+    pairs = zip(node.inputs, alignments, strict=True)
+    operands = [builder.with_ones(value, each.leading, each.trailing) for value, each in pairs]
     attributes = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
     operation = node.schema.bind({**attributes, "auto_broadcast": "numpy"})
-    builder.nodes.append(Node(node.name, operation, (a, operand), node.outputs))
-    reason = alignment.reason or "the ends are aligned already, as in auto_broadcast='numpy'"
-    builder.changed(node, first, reason, alignment.assumptions)
+    builder.nodes.append(Node(node.name, operation, tuple(operands), node.outputs))
+    reason, assumptions = joined_reasons(alignments)
+    builder.changed(node, first, reason or "the ends are aligned already, as in auto_broadcast='numpy'", assumptions)
     return True

@@ -7,7 +7,6 @@ type at hand. Nothing here names an operator.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from eltwise.ops import registry
 from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.ops.schema import Domain, ElementwiseSchema
-from eltwise.passes.align_broadcast import Alignment, align
+from eltwise.passes.align_broadcast import Alignment, align_all, joined_reasons
 from eltwise.passes.builder import GraphBuilder
 
 Parameters = tuple[tuple[str, Hashable], ...]
@@ -52,14 +51,16 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     types = expression.types(element_type) if element_type else ()
     parts = _parts(builder, node.bound.function, expression, element_type)
     _check_types(builder, node, operands, parts[0][0])
-    alignment = _alignment(builder, node, operands, parts[0][0])
-    first, values, count = len(builder.nodes), [builder.name(value) for value in operands], len(operands)
-    if alignment != Alignment():
-        values[1] = builder.with_ones(operands[1], alignment.leading, alignment.trailing)
+    alignments = _alignments(builder, node, operands, parts[0][0])
+    first, count = len(builder.nodes), len(operands)
+    values = [
+        builder.with_ones(value, each.leading, each.trailing) for value, each in zip(operands, alignments, strict=True)
+    ]
+    chosen_rule = next((each.attributes for each in alignments if each.attributes), ())
     for operator, attributes, reads, function in parts:
         # Only operands need an attribute to broadcast: the results of parts have one shape.
         reads_operand = [value < count for value in reads]
-        aligned = dict(alignment.attributes) if any(reads_operand) else {}
+        aligned = dict(chosen_rule) if any(reads_operand) else {}
         if "broadcast" in aligned and not all(reads_operand):
             raise UnsupportedError(f"{operator} cannot broadcast an operand and the result of another node")
         is_last = len(values) == count + len(parts) - 1
@@ -73,9 +74,10 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
         _check_held(builder, operator, chosen, of_step)
         builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
         values.append(result)
-    reasons = [alignment.reason] if alignment.reason else []
+    reason, assumptions = joined_reasons(alignments)
+    reasons = [reason] if reason else []
     reasons += [f"{expression}, a node for each step"] if len(parts) > 1 else []
-    builder.changed(node, first, "; ".join(reasons), alignment.assumptions)
+    builder.changed(node, first, "; ".join(reasons), assumptions)
 
 
 def _check_types(builder: GraphBuilder, node: Node, operands: Sequence[str], operator: str) -> None:
@@ -216,16 +218,12 @@ def _is_same(function: str, other: str, element_type: ElementType | None) -> boo
     return mine is not None and mine == others
 
 
-def _alignment(builder: GraphBuilder, node: Node, operands: Sequence[str], operator: str) -> Alignment:
-    """How the target's operator aligns the operands."""
+def _alignments(builder: GraphBuilder, node: Node, operands: Sequence[str], operator: str) -> list[Alignment]:
+    """How the target's operator aligns each operand."""
     schema = builder.schema(operator)
     if not isinstance(schema, ElementwiseSchema):
         raise UnsupportedError(f"{builder.target} has no operator {operator}")
     if len(set(operands)) == 1:
-        return Alignment()
-    first, *others = (builder.type_of(value).shape for value in operands)
-    alignments = [align(node.bound.rule, first, other, schema.broadcasting) for other in others]
-    if len({(alignment.attributes, alignment.leading, alignment.trailing) for alignment in alignments}) > 1:
-        raise UnsupportedError(f"{schema} cannot broadcast all operands by one rule")
-    assumptions = [assumption for alignment in alignments for assumption in alignment.assumptions]
-    return replace(alignments[0], assumptions=tuple(dict.fromkeys(assumptions)))
+        return [Alignment()] * len(operands)
+    shapes = [builder.type_of(value).shape for value in operands]
+    return align_all(node.bound.rule, shapes, schema.broadcasting)
