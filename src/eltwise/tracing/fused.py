@@ -6,7 +6,7 @@ values that must be given out to make the outputs right shows which nodes these 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +14,9 @@ import numpy as np
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.model import TracedModel
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.search import smallest
-from eltwise.tracing.segments import next_segment
+from eltwise.tracing.segments import numbers_of, segments
 
 _LARGEST_GROUP = 32
 """So many nodes around a value are run as a model of their own."""
@@ -84,39 +83,30 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
     Returns:
         None if giving out values does not make the outputs right.
     """
-    model, segments = runner.model, list(_segments(runner.model, most_bytes))
-    low, high = 0, len(segments)
+    model, parts = runner.model, list(map(numbers_of, segments(runner.model, most_bytes)))
+    low, high = 0, len(parts)
     tail = _Tail(runner, 0, feeds, outputs, tolerances)
     if tail.is_right():  # As where it is wrong only with sizes that its file leaves open.
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        later = _tail_from(tail, segments[:middle])
+        later = _tail_from(tail, parts[:middle])
         if later is None:
             return None
         if later.is_right():
             high = middle
         else:
             low = middle
-    last = _tail_from(tail, segments[:low])
+    last = _tail_from(tail, parts[:low])
     if last is None:
         return None
     candidates = [
         value
-        for value in model.made_by(segments[low])
+        for value in model.made_by(parts[low])
         if model.is_tensor(value) and model.last_reader[value] < len(model.nodes)
     ]
     values = smallest(candidates, last.is_right)
     return _group(last, values) if values else None
-
-
-def _segments(model: TracedModel, most_bytes: int) -> Iterator[list[int]]:
-    """The nodes of a model in segments of so many bytes of values."""
-    start = 0
-    while start < len(model.nodes):
-        units = next_segment(model, start, most_bytes)
-        yield [number for unit in units for number in unit]
-        start = units[-1].stop
 
 
 def _tail_from(whole: _Tail, before: Sequence[Sequence[int]]) -> _Tail | None:

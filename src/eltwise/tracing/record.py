@@ -17,7 +17,7 @@ from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.runner import Runner, Values, copied
-from eltwise.tracing.segments import next_segment
+from eltwise.tracing.segments import numbers_of, segments
 from eltwise.tracing.trace import LIMIT, SEGMENT
 
 if TYPE_CHECKING:
@@ -89,16 +89,12 @@ def record(
 
 def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Progress) -> Values:
     """The values of all nodes, segment by segment; none where these lead to other outputs."""
-    model, values, start = runner.model, dict(feeds), 0
-    while start < len(model.nodes):
-        progress(start, len(model.nodes), model.nodes[start].label)
-        units = next_segment(model, start, SEGMENT)
-        outcome = runner.run([number for unit in units for number in unit], values)
+    model, values = runner.model, dict(feeds)
+    for units in segments(model, SEGMENT, progress):
+        outcome = runner.run(numbers_of(units), values)
         if outcome.message:
             raise UnsupportedError(f"{runner.name} does not run a part of the model: {outcome.message}")
         values |= copied(outcome.values)
-        start = units[-1].stop
-    progress(len(model.nodes), len(model.nodes), "")
     worst = worst_value(outputs, values, outputs, ())
     if worst is not None and worst[0].is_beyond:
         return {}

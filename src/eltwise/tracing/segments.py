@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from eltwise.core.progress import Progress, no_progress
 from eltwise.tracing.model import TracedModel, size_of
 
 _MOST_NODES = 250
 """The most nodes of a segment: OpenVINO takes more than twice the time for twice as many that it gives out."""
 
 
-def next_segment(model: TracedModel, start: int, most_bytes: int) -> list[range]:
-    """The first units from a node on whose values and weights take about so many bytes at most; at least one.
+def segments(model: TracedModel, most_bytes: int, progress: Progress = no_progress) -> Iterator[list[range]]:
+    """The units of a model in segments whose values and weights take about so many bytes at most; each at least one.
 
-    A value of unknown size is taken to be as large as the largest that its node reads.
+    A segment is made when it is asked for, of the units as they are then. ``progress`` receives the number of nodes
+    before each, and at the end.
     """
+    start, count = 0, len(model.nodes)
+    while start < count:
+        progress(start, count, model.nodes[start].label)
+        segment = _next_segment(model, start, most_bytes)
+        yield segment
+        start = segment[-1].stop
+    progress(count, count, "")
+
+
+def numbers_of(units: Sequence[range]) -> list[int]:
+    """The numbers of the nodes of some units."""
+    return [number for unit in units for number in unit]
+
+
+def _next_segment(model: TracedModel, start: int, most_bytes: int) -> list[range]:
+    """The first units from a node on; a value of unknown size counts as the largest that its node reads."""
     sizes: dict[str, int] = {}
     segment: list[range] = []
     filled = count = 0
-    for unit in _units_from(model, start):
+    for unit in model.units():
+        if unit.start < start:
+            continue
         needed = 0
         for number in unit:
             largest = max((sizes.get(value, 0) for value in model.reads[number]), default=0)
@@ -32,7 +52,3 @@ def next_segment(model: TracedModel, start: int, most_bytes: int) -> list[range]
         segment.append(unit)
         filled, count = filled + needed, count + len(unit)
     return segment
-
-
-def _units_from(model: TracedModel, start: int) -> Sequence[range]:
-    return [unit for unit in model.units() if unit.start >= start]

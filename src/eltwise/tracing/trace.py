@@ -35,7 +35,7 @@ from eltwise.tracing.references import EXACT, FLOAT64, REFERENCES, SLOW, referen
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import Runs
-from eltwise.tracing.segments import next_segment
+from eltwise.tracing.segments import segments
 from eltwise.tracing.switches import Switches, find_switches
 from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.trials import judge_of
@@ -220,11 +220,7 @@ def _started(specification: str, *, domain: Domain, limit: float, progress: Prog
 
 def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:
     """Run all nodes of the tested model and what the reference has in their place."""
-    tracer, model, start = Tracer(runs), runs.model, 0
-    while start < len(model.nodes):
-        units = next_segment(model, start, most_bytes)
-        progress(start, len(model.nodes), model.nodes[start].label)
+    tracer = Tracer(runs)
+    for units in segments(runs.model, most_bytes, progress):
         tracer.run(units)
-        start = units[-1].stop
-    progress(len(model.nodes), len(model.nodes), "")
     return tracer

@@ -14,7 +14,7 @@ from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
-from eltwise.tracing.segments import next_segment
+from eltwise.tracing.segments import numbers_of, segments
 from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
@@ -66,7 +66,7 @@ class Tracer:
             for group in groups:
                 self.run(group)
             return
-        numbers = [number for unit in units for number in unit]
+        numbers = numbers_of(units)
         steps = self._steps_of(numbers)
         refusal = self._reference.refusal_of(steps)
         waiting = self._thread.submit(self._tested.run, numbers, self.values)
@@ -140,18 +140,16 @@ class Tracer:
             parts = [units[: len(units) // 2], units[len(units) // 2 :]]
         results, values = Outcome(), dict(values)
         for part in parts:
-            outcome = self._run_reference([number for unit in part for number in unit], values)
+            outcome = self._run_reference(numbers_of(part), values)
             values |= (new := copied(outcome.values))
             results = Outcome(results.values | new, results.message or outcome.message, results.lost + outcome.lost)
         return results
 
     def untied_outputs(self, most_bytes: int) -> Values:
         """The outputs of the reference that goes on with its own side of every tie."""
-        values, start = dict(self._runs.reference_feeds), 0
-        while start < len(self._model.nodes):
-            units = next_segment(self._model, start, most_bytes)
-            values |= self._run_reference([number for unit in units for number in unit], values).values
-            start = units[-1].stop
+        values = dict(self._runs.reference_feeds)
+        for units in segments(self._model, most_bytes):
+            values |= self._run_reference(numbers_of(units), values).values
         return {value: array for value, array in values.items() if value in self._ends}
 
     def _fallback_unit(self, unit: range) -> range | None:
