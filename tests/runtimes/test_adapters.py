@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 
+import eltwise
 from eltwise import runtimes
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
@@ -18,6 +20,7 @@ from eltwise.core.dtypes import TYPES
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime
 from eltwise.runtimes.worker import make_adapter
+from eltwise.tracing.model import program_of
 
 INSTALLED = [pytest.param(runtime, id=runtime.name) for runtime in runtimes.installed()]
 
@@ -40,6 +43,21 @@ def test_it_runs_a_case_in_a_process_of_its_own(runtime: Runtime) -> None:
             model = build([case_of(runtime, np.float32)])
             assert host.run(Model(model.data, model.weights), [], only_load=True).kind == "result"
             assert host.run(Model(b"no model"), [], only_load=True).kind == "refused"
+
+
+@pytest.mark.parametrize("runtime", [one for one in INSTALLED if one.values[0].loads_models])
+def test_inputs_go_by_position_also_where_their_names_are_other_positions(runtime: Runtime) -> None:
+    """PyTorch and others name values by numbers."""
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (int32[2] a, int32[2] b) => (int32[2] c) { c = Sub(a, b) }'
+    )
+    for name, port in zip(("1", "0"), made.graph.input, strict=True):
+        port.name = name
+    made.graph.node[0].input[:] = ["1", "0"]
+    model = eltwise.load(made) if "ai.onnx" in runtime.domains else eltwise.convert(made, "openvino")[0]
+    with Host(runtime) as host:
+        answer = host.run(program_of(model.graph), [np.int32([5, 7]), np.int32([1, 2])])
+    assert np.array_equal(answer.arrays[0], [4, 5]), answer
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino", "numpy", "torch", "numexpr"])

@@ -151,6 +151,17 @@ def test_integers_of_floats_that_no_text_defines_are_no_special_values() -> None
     assert "2 kinds of element-wise nodes tried alone, 0 different" in str(report)
 
 
+def test_the_exact_results_of_a_node_do_not_depend_on_the_names_of_its_inputs() -> None:
+    """PyTorch and others name values by numbers, which are positions of inputs as well."""
+    made = parsed("g (float[4] a, float[4] b) => (float[4] z) { d = Sub(a, b)  z = Softmax(d) }")
+    for name, port in zip(("1", "0"), made.graph.input, strict=True):
+        port.name = name
+    made.graph.node[0].input[:] = ["1", "0"]
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, report.findings) == ("agree", ())
+    assert "1 kind of element-wise nodes tried alone, 0 different" in report.special
+
+
 @pytest.mark.parametrize(
     ("made", "target"), [(bytes_model, "openvino"), (legacy_model, "onnxruntime"), (bfloat16_model, "onnxruntime")]
 )

@@ -28,12 +28,12 @@ class Eltwise:
     def load(self, data: bytes, weights: bytes = b"") -> _Loaded:
         """Load a model of either format."""
         model = load(data, weights if data.lstrip().startswith(b"<") else None)
+        names = [port.name for port in model.inputs]
 
         def run(inputs: Arrays, outputs: Arrays | None) -> list[np.ndarray]:
             if outputs is not None:
                 raise NotImplementedError("a model makes its own results")
-            # By position: an input of OpenVINO IR has no name.
-            return list(model.run({str(position): array for position, array in enumerate(inputs)}).values())
+            return list(model.run(dict(zip(names, inputs, strict=True))).values())
 
         return _Loaded(run)
 

@@ -14,18 +14,20 @@ import numpy as np
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError, counted, named
 from eltwise.core.shapes import Shape
-from eltwise.engine.undefined import as_stated, undefined_outputs
+from eltwise.engine.undefined import as_stated
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.scopes import all_graphs
-from eltwise.model import Model, load
+from eltwise.model import Model
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values, ordinary
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding
 from eltwise.targets.rules import Severity
 from eltwise.tracing.inputs import fitting_feeds
+from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.opened import opened
+from eltwise.tracing.runner import Runner
 
 _ELEMENTS = 1 << 11
 """So many elements of each operand are tried; of one whose size is the model's, in so many runs at most."""
@@ -126,23 +128,22 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
         EltwiseError: where the runtime or eltwise does not run it, or its operands are not known or too large.
     """
     node, generator, differences = traced.nodes[number], np.random.default_rng(seed), list[_Difference]()
-    types, exact_model = _types(traced, number), None
+    types, runner = _types(traced, number), Runner("", host, traced)
     smallest = min(prod(shape) for _type, shape in types.values())
     for _run in range(min(_MOST_RUNS, -(-_ELEMENTS // max(1, smallest)))):
         values = {value: _values(known, shape, generator) for value, (known, shape) in types.items()}
         submodel = traced.submodel([number], values)
-        exact_model = exact_model or load(submodel.program.data, submodel.program.weights or None)
         try:
-            exact = _run_exactly(exact_model, submodel.inputs)
+            computed = exact_results(submodel)
         except ValueRangeError:  # Integers that are divided by, or exponents.
             values = {value: _positive(array) if value == node.inputs[-1] else array for value, array in values.items()}
             submodel = traced.submodel([number], values)
-            exact = _run_exactly(exact_model, submodel.inputs)
-        answer = host.run(submodel.program, tuple(submodel.inputs.values()))
-        if answer.kind != "result" or answer.arrays[0] is None:
-            raise UnsupportedError(answer.words or "it gives no result")
-        unstated = undefined_outputs(exact_model.graph, exact_model.outputs, _feeds(submodel.inputs))
-        actual = as_stated(answer.arrays[0], exact, next(iter(unstated.values()), None))
+            computed = exact_results(submodel)
+        outcome, (output,) = runner.run([number], values), submodel.outputs
+        if output not in outcome.values:
+            raise UnsupportedError(outcome.message or "it gives no result")
+        exact = computed.results[output]
+        actual = as_stated(outcome.values[output], exact, computed.unstated.get(output))
         differences += _differences(actual, exact, list(submodel.inputs.values()))
     if not differences:
         return None
@@ -171,14 +172,6 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
     if max(prod(shape) for _type, shape in shapes.values()) > _LARGEST:
         raise UnsupportedError("an operand is too large")
     return shapes
-
-
-def _run_exactly(model: Model, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    return next(iter(model.run(_feeds(inputs)).values()))
-
-
-def _feeds(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {str(index): array for index, array in enumerate(inputs.values())}
 
 
 def _positive(array: np.ndarray) -> np.ndarray:

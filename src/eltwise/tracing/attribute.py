@@ -11,10 +11,7 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, named
-from eltwise.engine.undefined import undefined_outputs
 from eltwise.faults.record import Operation
-from eltwise.formats.registry import of_bytes
-from eltwise.model import load
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.difference import (
     OVERFLOW,
@@ -26,8 +23,8 @@ from eltwise.tracing.difference import (
     with_unstated,
     worst_value,
 )
-from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.model import Submodel, TracedModel
+from eltwise.tracing.isolated import Isolated, exact_results
+from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
@@ -224,9 +221,11 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     """The same with the exact result, if eltwise computes the node."""
     if runs.model.nodes[isolated.numbers[-1]].is_foreign:
         return isolated
-    exact, unstated = _exact_result(isolated.submodel, isolated.position)
-    if exact is None:
+    try:
+        computed = exact_results(isolated.submodel)
+    except EltwiseError:
         return isolated
+    exact, unstated = computed.results[isolated.value], computed.unstated.get(isolated.value)
     results = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
     right = tuple(name for name, array in results if oracle.same_bits(array, exact))
     return replace(isolated, right=right, exact=exact, unstated=unstated)
@@ -255,19 +254,6 @@ def _of_rounding(
         return difference
     numbers, inputs, other = isolated.numbers, dict(isolated.submodel.inputs), runs.reference.name
     return of_rounded_operands(difference, tested, numbers, inputs, isolated.value, isolated.expected, other, types)
-
-
-def _exact_result(submodel: Submodel, position: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """What a model of operators of eltwise's gives, None if it cannot be run; and which elements no text states."""
-    program, inputs = submodel.program, submodel.inputs
-    try:
-        model = load(program.data, program.weights if of_bytes(program.data).domain == "openvino" else None)
-        feeds = {str(number): array for number, array in enumerate(inputs.values())}
-        results, unstated = model.run(feeds), undefined_outputs(model.graph, model.outputs, feeds)
-    except EltwiseError:
-        return None, None
-    name = list(results)[position]
-    return results[name], unstated.get(name)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

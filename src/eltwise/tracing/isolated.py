@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from eltwise.engine.undefined import undefined_outputs
+from eltwise.model import load
 from eltwise.tracing.difference import Difference
 from eltwise.tracing.model import Submodel
 
@@ -40,3 +43,29 @@ class Isolated:
     def position(self) -> int:
         """Which output of the submodel the value is."""
         return self.submodel.outputs.index(self.value)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What eltwise gives for nodes as a model, by value.
+
+    Attributes:
+        results: the exact results.
+        unstated: which elements of them no specification states; values of which all are stated are left out.
+    """
+
+    results: Mapping[str, np.ndarray]
+    unstated: Mapping[str, np.ndarray]
+
+
+def exact_results(submodel: Submodel) -> Exact:
+    """Run nodes as a model in eltwise.
+
+    Raises:
+        EltwiseError: where it does not compute them, or not on these inputs.
+    """
+    model = load(submodel.program.data, submodel.program.weights or None)
+    feeds = dict(zip((port.name for port in model.inputs), submodel.inputs.values(), strict=True))
+    names = dict(zip((port.name for port in model.outputs), submodel.outputs, strict=True))
+    results, unstated = model.run(feeds), undefined_outputs(model.graph, model.outputs, feeds)
+    return Exact(*({names[name]: array for name, array in one.items()} for one in (results, unstated)))
