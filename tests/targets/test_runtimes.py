@@ -20,7 +20,8 @@ from eltwise.runtimes import Host
 from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, requested
 from eltwise.targets.plan import TARGETS
 from eltwise.targets.rules import MEASURED_FACTS, level, shipped_rules
-from eltwise.targets.run import program_of, severity_of
+from eltwise.targets.run import severity_of
+from eltwise.tracing.model import program_of
 from support.openvino_models import binary
 from support.random_chains import random_chain
 

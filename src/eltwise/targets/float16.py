@@ -20,8 +20,8 @@ from eltwise.model import Model
 from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.runtimes import Host
 from eltwise.targets.deployed import Inputs
-from eltwise.targets.run import program_of
 from eltwise.tracing.difference import measure
+from eltwise.tracing.model import program_of
 from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.search import smallest
@@ -59,14 +59,16 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
     traces = [_reference(model, target, arrays, inputs) for arrays in (inputs.sets or {"": {}}).values()]
     runtime = runtimes.find(target, only_models=True, domain=model.graph.origin.domain)
     with ExitStack() as stack:
-        host = stack.enter_context(Host(runtime, LIMIT))
+        host = stack.enter_context(Host(runtime, LIMIT, shares_memory=True))
         search = _Search(narrowing, host, traces, parse_tolerances(inputs.tolerance), progress)
         candidates = list(narrowing.ports)
         retained = [] if search.is_right([]) else smallest(candidates, search.is_right)
         if len(retained) == len(candidates) or not search.is_right(retained):
             raise VerificationError(f"no node can be float16 on {target}: the outputs leave the tolerance then")
     graph = narrowing.graph_with(retained)
-    with Host(runtime, LIMIT) as host:  # What is given back runs in a process that has run nothing else.
+    with Host(
+        runtime, LIMIT, shares_memory=True
+    ) as host:  # What is given back runs in a process that has run nothing else.
         if not _Search(narrowing, host, traces, search.tolerances, progress).is_right(retained):
             raise VerificationError(f"{target} gives other outputs when the model is run again")
     elements = sum(array.size for one in traces for array in one.right_outputs.values())

@@ -12,7 +12,7 @@ import numpy as np
 
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError, ManyProblemsError, UnsupportedError, counted, named, raise_all
+from eltwise.core.errors import EltwiseError, ManyProblemsError, counted, named, raise_all
 from eltwise.engine.undefined import as_stated, undefined_outputs
 from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import all_graphs
@@ -24,11 +24,8 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import feeds_for
-from eltwise.tracing.model import program_of as as_program
+from eltwise.tracing.model import program_of
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
-
-LARGEST = 1 << 28
-"""The most bytes of a model that is run."""
 
 _LIMIT = 120.0
 """How many seconds one run may take."""
@@ -83,7 +80,7 @@ def observe(
         program = program_of(graph)  # First, since it refuses what is too large.
     except EltwiseError as error:
         return _not_compared(report, str(error))
-    with Host(runtime, _LIMIT) as host:
+    with Host(runtime, _LIMIT, shares_memory=True) as host:
         try:
             report = replace(report, version=host.version())
             answer = host.run(program, (), only_load=True)
@@ -105,18 +102,6 @@ def observe(
         is_whole = not sets or report.comparison.runs == len(sets)
         comparison = replace(report.comparison, inputs=source)
         return replace(report, comparison=comparison, is_compared=report.is_compared and is_whole)
-
-
-def program_of(graph: Graph) -> Program:
-    """The model as a runtime is given it: the bytes of its file, with external data inside.
-
-    Raises:
-        UnsupportedError: if it is too large.
-    """
-    size = sum(_sizes_of(graph))
-    if size > LARGEST:
-        raise UnsupportedError("the model is too large to be run", got=f"{size} bytes", allowed=f"{LARGEST} bytes")
-    return as_program(graph)
 
 
 def severity_of(
@@ -155,16 +140,6 @@ def _has_other_specials(got: np.ndarray | None, exact: np.ndarray) -> bool:
         return False
     is_special = ~(np.isfinite(exact) & np.isfinite(got))
     return bool((is_special & ~((got == exact) | (np.isnan(got) & np.isnan(exact)))).any())
-
-
-def _sizes_of(graph: Graph) -> Iterator[int]:
-    """About how many bytes each constant has, of which none is read."""
-    for body in all_graphs(graph):
-        for _name, tensor in body.constants:
-            shape, element_type = tensor.type.shape, tensor.type.element_type
-            if shape.is_known:
-                bits = element_type.bits if element_type is not None else 8
-                yield int(np.prod(shape.sizes(), dtype=object)) * bits // 8
 
 
 def _without_bits(graph: Graph) -> str:

@@ -17,6 +17,7 @@ from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats.submodels import value_types, write_submodel
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
+from eltwise.ir.scopes import all_graphs
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.unintended import random_nodes
@@ -275,11 +276,18 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
 
 def has_large_weights(graph: Graph) -> bool:
     """Whether a model is not run as a whole, since that would take several times the memory of its weights."""
-    return sum(size_of(tensor.type) or 0 for _name, tensor in graph.constants) > LARGEST_WEIGHTS
+    return _bytes_of_weights(graph) > LARGEST_WEIGHTS
 
 
 def program_of(graph: Graph) -> Program:
-    """A whole model as its file has it, with external data inside."""
+    """A whole model as its file has it, with external data inside.
+
+    Raises:
+        UnsupportedError: for a model that is not run as a whole, of which no weights are read.
+    """
+    if has_large_weights(graph):
+        got, allowed = f"{_bytes_of_weights(graph)} bytes of weights", f"{LARGEST_WEIGHTS} bytes"
+        raise UnsupportedError("the model is too large to be run as a whole", got=got, allowed=allowed)
     if graph.origin.domain == "ai.onnx":
         from eltwise.formats.onnx.writer import write_onnx
 
@@ -287,6 +295,11 @@ def program_of(graph: Graph) -> Program:
     from eltwise.formats.openvino.writer import write_openvino
 
     return Program(*write_openvino(graph))
+
+
+def _bytes_of_weights(graph: Graph) -> int:
+    """About how many bytes the constants of a model and of the graphs in it have."""
+    return sum(size_of(tensor.type) or 0 for body in all_graphs(graph) for _name, tensor in body.constants)
 
 
 def size_of(value_type: TensorType | None) -> int | None:
