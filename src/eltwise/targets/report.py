@@ -99,7 +99,7 @@ class TargetReport(BaseReport[Finding]):
         right: how many of them run as they are.
         beside_others: how many of them are beside operators that they were not measured with.
         not_checked: the operators of the other nodes, with how many there are and why.
-        comparison: what was compared there and here, bit for bit; None if it was not run, or differs.
+        comparison: what was compared there and here, bit for bit; None if it was not run.
         is_compared: whether the runtime refused the model, or its results were compared with the exact ones.
         trace: the whole model there against float64, where eltwise does not compute all of it; against the exact
             results where outputs differ from these, on the inputs of that run.
@@ -152,6 +152,12 @@ class TargetReport(BaseReport[Finding]):
         return self.trace.verdict if self.trace is not None else "not_established"
 
     @property
+    def _verification(self) -> Comparison | None:
+        """What was compared, or why nothing was; None where that found something that counts."""
+        is_proof = self.comparison is not None and self.comparison.is_proof
+        return None if is_proof and self.severe else self.comparison
+
+    @property
     def is_refused(self) -> bool:
         """Whether the runtime was found not to run the model, or what it reads."""
         refused = any(finding.kind not in ("differs", "unintended", SPECIAL) for finding in self.severe)
@@ -197,7 +203,7 @@ class TargetReport(BaseReport[Finding]):
         if self.note:
             lines.append(f"note: {self.note}")
         if self.trace is None:
-            lines += verification_lines(self.comparison)
+            lines += verification_lines(self._verification)
         if self.version:
             wrong = len({finding.node for finding in self.severe if finding.node and finding.kind != SPECIAL})
             standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
@@ -278,7 +284,7 @@ class TargetReport(BaseReport[Finding]):
             "not_checked": dict(self.not_checked),
             "findings": findings,
         }
-        return {**plain, **lists, **verification_fields(self.comparison)}
+        return {**plain, **lists, **verification_fields(self._verification)}
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:

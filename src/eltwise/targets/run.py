@@ -36,6 +36,13 @@ _MOST_ROUNDS = 6
 _MOST_SENT = 1 << 30
 """How many bytes of models are sent to a runtime's process, beside the first one."""
 
+_DIFFERENCES: dict[Severity, str] = {
+    "wrong values": "those that are wrong",
+    "precision": "what is less precise",
+    "sign of zero or NaN": "the sign of zero or NaN",
+}
+"""What differs at most, by its severity."""
+
 _KINDS = {"crashed": "crashes", "hung": "hangs"}
 _CLOSE_FLOAT64 = 2.0**-30
 """Ordinary float64 numbers that differ by more than this part of the largest were computed in float32."""
@@ -206,14 +213,15 @@ def _compared(
         comparison = compare_runs(islice(runs, most_runs), compute, check)
     except _RefusedError as error:
         return replace(report, findings=(*different.values(), _refused(error.answer)), is_compared=True)
+    if worst:
+        comparison = replace(comparison, outcome=f"{comparison.outcome}, but for {_DIFFERENCES[worst[-1][0]]}")
     if any(left_out):
         outcome = f"{comparison.outcome}; {sum(left_out)} more, which no specification states, were left out"
         comparison = replace(comparison, elements=comparison.elements - sum(left_out), outcome=outcome)
     is_compared = bool(different) or comparison.is_proof
-    result = None if different else comparison
     worst_run = worst[-1][1] if worst else None
     findings = tuple(different.values())
-    return replace(report, findings=findings, comparison=result, is_compared=is_compared, worst_run=worst_run)
+    return replace(report, findings=findings, comparison=comparison, is_compared=is_compared, worst_run=worst_run)
 
 
 def _different(name: str, message: str, severity: Severity) -> Finding:
