@@ -142,6 +142,18 @@ def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:
         assert "1 kind of element-wise nodes tried alone, 0 different; not tried: " + other in report.special
 
 
+@pytest.mark.parametrize("rounds", [3, 40])
+def test_special_values_reach_the_nodes_in_loops_of_any_number_of_rounds(
+    rounds: int, plant: Callable[[str], None]
+) -> None:
+    body = "b (int64 i, bool c, float[4] s) => (bool d, float[4] t) { d = Identity(c) r = Relu(s) t = Round(r) }"
+    text = f'g (float[4] x) => (float[4] z) <int64 n = {{{rounds}}}> {{ z = Loop <body = {body}> (n, "", x) }}'
+    plant("WrongOnSpecialValues")
+    report = eltwise.check(parsed(text), "onnxruntime")
+    assert "2 kinds of element-wise nodes tried alone, 1 different" in report.special, report.special
+    assert [(finding.kind, finding.subject) for finding in report.findings] == [("special_values", "Relu-14")]
+
+
 def test_integers_of_floats_that_no_text_defines_are_no_special_values() -> None:
     """NaN, and in a Cast what the integer cannot hold: runtimes give anything."""
     steps = "a = Softmax(x)  q = QuantizeLinear(a, s, k)  i = Cast <to: int = 2> (a)"

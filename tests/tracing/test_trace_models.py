@@ -425,7 +425,8 @@ def test_nodes_of_loops_are_traced_round_by_round(monkeypatch: pytest.MonkeyPatc
     assert [node.name for node in report.nodes if node.blame == "own"] == ["z/3/t", "z/4/t"], str(report)
     assert "opened: 1 loop, round by round" in str(report)
     many = eltwise.trace(parsed(LOOP), runtime="Planted", against="Planted", inputs={**inputs, "n": np.array(99)})
-    assert "compared as a whole, without the nodes inside: Loop" in str(many)
+    message = "compared as a whole, without the nodes inside: Loop 'z' (99 rounds, and up to 16 are followed)"
+    assert message in str(many)
 
 
 UNTIL = """g (float[4] x) => (float[4] z, float[k, 4] rows) {

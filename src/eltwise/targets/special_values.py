@@ -73,11 +73,17 @@ def try_special_values(
     with Host(runtime, _LIMIT) as host:
         try:
             feeds = fitting_feeds(host, model.graph, arrays, seed)[0]
-            traced = read_model(opened(model.graph, host, feeds).graph, feeds)
+            result = opened(model.graph, host, feeds)
+            graphs = [result.graph]
+            if result.longer:  # Of loops that are not followed the nodes of one round are tried, too.
+                graphs.append(opened(model.graph, host, feeds, shortens=True).graph)
+            models = [read_model(graph, feeds) for graph in graphs]
         except EltwiseError as error:
             return SpecialValues(summary=f"special values were not tried: {error}")
-        kinds = _kinds(traced)
-        for number in list(kinds.values())[:_MOST_KINDS]:
+        kinds: dict[object, tuple[TracedModel, int]] = {}
+        for traced in models:
+            kinds = _kinds(traced) | kinds
+        for traced, number in list(kinds.values())[:_MOST_KINDS]:
             node = traced.nodes[number]
             try:
                 finding = _try(host, traced, number, seed)
@@ -86,8 +92,8 @@ def try_special_values(
                 continue
             tried += 1
             findings += [] if finding is None else [finding]
-    others += [traced.nodes[number].label for number in list(kinds.values())[_MOST_KINDS:]]
-    operators = {node.schema.name for node in traced.nodes}
+    others += [traced.nodes[number].label for traced, number in list(kinds.values())[_MOST_KINDS:]]
+    operators = {node.schema.name for traced in models for node in traced.nodes}
     others += [f"{one.schema.name} {one.label!r} (in a body)" for one in nodes if one.schema.name not in operators]
     if not kinds and not others:
         return SpecialValues()
@@ -102,13 +108,13 @@ def _is_tried(node: Node) -> bool:
     return isinstance(node.schema, ElementwiseSchema) or node.schema.name in _CONVERSIONS
 
 
-def _kinds(traced: TracedModel) -> dict[object, int]:
-    """The first node of each kind."""
-    kinds: dict[object, int] = {}
+def _kinds(traced: TracedModel) -> dict[object, tuple[TracedModel, int]]:
+    """The first node of each kind, by its number in the model."""
+    kinds: dict[object, tuple[TracedModel, int]] = {}
     for number, node in enumerate(traced.nodes):
         if _is_tried(node) and not node.is_foreign and traced.reads[number]:
             operands = tuple(_described(traced, value) for value in node.inputs)
-            kinds.setdefault((node.bound, operands), number)
+            kinds.setdefault((node.bound, operands), (traced, number))
     return kinds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from eltwise.passes.unintended import unintended_nodes
 from eltwise.tracing.conclude import Conclusion
 from eltwise.tracing.difference import DEFAULT
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.opened import Opened
+from eltwise.tracing.opened import MOST_ROUNDS, Opened
 from eltwise.tracing.program import source_line
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.references import FLOAT64
@@ -47,7 +47,7 @@ def report_of(
         "; ".join(map(str, runs.tolerances)) or DEFAULT,
         right=isolated.right if isolated else None,
         notes=(
-            *_notes(runs.model),
+            *_notes(runs.model, result.longer),
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),
             *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
             *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
@@ -105,13 +105,19 @@ def _notes_of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
 
 
-def _notes(model: TracedModel) -> Iterator[str]:
+def _notes(model: TracedModel, longer: Mapping[str, int]) -> Iterator[str]:
     """What is in training mode or random, and the nodes with bodies, which are compared as a whole."""
     yield from map(str, unintended_nodes(model.graph))
     called = {(function.domain, function.name) for function in model.graph.functions}
-    names = [f"{node.schema.name} {node.label!r}" for node in model.nodes if node.graphs or node.operator in called]
+    nodes = [node for node in model.nodes if node.graphs or node.operator in called]
+    names = [f"{node.schema.name} {node.label!r}{_rounds(longer.get(node.outputs[0], 0))}" for node in nodes]
     if names:
         yield f"compared as a whole, without the nodes inside: {named(names, 1)}"
+
+
+def _rounds(count: int) -> str:
+    """Why a loop is compared as a whole that has too many rounds, in parentheses; empty for others."""
+    return f" ({count:,} rounds, and up to {MOST_ROUNDS} are followed)" if count else ""
 
 
 def _traced_node(model: TracedModel, result: NodeResult) -> TracedNode:

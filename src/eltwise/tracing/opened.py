@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from eltwise.runtimes import Host
 from eltwise.tracing.model import read_model
 from eltwise.tracing.runner import Runner
 
-_MOST_ROUNDS = 8
+_DEEPEST = 8
 """So deep branches are opened in others."""
 
-_MOST_TURNS, _FIRST_WITH_AXES = 16, 13
+MOST_ROUNDS, _FIRST_WITH_AXES = 16, 13
 """A Loop or Scan of more rounds is compared as a whole, and one before the opset in which axes are operands."""
 
 
@@ -32,18 +32,26 @@ class Opened:
         branches: how many Ifs were opened.
         rounds: how many Loops and Scans were.
         deciding: the values that decide on a branch or end a loop, which the graph gives out, too.
+        longer: how many rounds each Loop and Scan has that was not opened for their number, by its first output.
     """
 
     graph: Graph
     branches: int = 0
     rounds: int = 0
     deciding: frozenset[str] = frozenset()
+    longer: Mapping[str, int] = field(default_factory=dict)
 
 
-def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> Opened:
+def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shortens: bool = False) -> Opened:
     """Open the functions of an ONNX model, of each If the branch that the tested runtime takes, and rounds of loops.
 
     What cannot be opened stays as it is, and is compared as a whole.
+
+    Args:
+        graph: the model.
+        host: the process of the tested runtime.
+        feeds: its inputs, by value.
+        shortens: whether loops of more rounds are opened with one, which shows their nodes and gives other results.
     """
     has_bodies = any(node.schema.name in ("If", *REPEATED) for node in graph.nodes)
     if graph.origin.domain != "ai.onnx" or not (graph.functions or has_bodies):
@@ -51,13 +59,18 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> Opened:
     result = Opened(graph)
     with suppress(EltwiseError):
         result = Opened(with_inlined(graph, {})[0])
-        for _round in range(_MOST_ROUNDS):
-            branches, rounds = _branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+        for _depth in range(_DEEPEST):
+            branches, counts = _branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+            longer = {output: count for output, count in counts.items() if count > MOST_ROUNDS}
+            rounds = {output: 1 if output in longer else count for output, count in counts.items()}
+            if not shortens:
+                rounds = {output: count for output, count in rounds.items() if output not in longer}
+            result = replace(result, longer=longer)
             if not branches and not rounds:
                 break
             graph, deciding = with_inlined(result.graph, branches, rounds)
-            counts = result.branches + len(branches), result.rounds + len(rounds)
-            result = Opened(graph, *counts, result.deciding.union(deciding))
+            opened_so_far = result.branches + len(branches), result.rounds + len(rounds)
+            result = Opened(graph, *opened_so_far, result.deciding.union(deciding), longer)
     return result
 
 
@@ -70,14 +83,14 @@ def _branches_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> d
 
 
 def _rounds_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """How many rounds each Loop and Scan has that can be opened, by its first output."""
+    """How many rounds each Loop and Scan has, at least one, by its first output."""
     if graph.origin.opset < _FIRST_WITH_AXES or not any(_is(node, REPEATED) for node in graph.nodes):
         return {}
     counted, counters = with_counted_rounds(graph)
     runner = Runner("", host, read_model(counted, feeds))
     used = {node.outputs[0] for node in runner.model.nodes if _is(node, REPEATED)}
     arrays = _arrays_of(runner, {output: name for output, name in counters.items() if output in used}, feeds)
-    return {output: array.size for output, array in arrays.items() if 0 < array.size <= _MOST_TURNS}
+    return {output: array.size for output, array in arrays.items() if array.size}
 
 
 def _is(node: Node, operators: Sequence[str]) -> bool:
