@@ -84,10 +84,18 @@ def test_tensors_are_matched_by_name_then_by_content() -> None:
 
 
 def test_the_other_arrays_are_compared_where_one_is_none() -> None:
-    report = eltwise.compare({"w": W, "words": np.array(["a"])}, {"w": W, "words": V})
+    report = eltwise.compare({"w": W, "words": np.array([None])}, {"w": W, "words": V})
     assert [each.name for each in report.tensors] == ["w"]
     assert "A: tensor 'words'" in report.unreadable[0]
     assert not report.is_good
+
+
+def test_texts_and_numbers_of_one_name_differ() -> None:
+    sides = {"w": W, "words": np.array(["a"])}, {"w": W, "words": V}
+    for (one, other), side in ((sides, "B"), (sides[::-1], "A")):
+        report = eltwise.compare(one, other)
+        assert [str(each) for each in report.others] == [f"words: different (texts): {side} has numbers instead of it"]
+        assert (report.missing, report.extra, report.unreadable, report.is_good) == ((), (), (), False)
 
 
 @pytest.mark.parametrize("to", ["onnx", "openvino", "proto"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,11 @@ from onnx import TensorProto, helper
 from safetensors.numpy import save_file
 
 import eltwise
+from eltwise.testing import assert_same
 
 W = np.random.default_rng(9).standard_normal((4, 8)).astype(np.float32)
 Content = dict[str, np.ndarray]
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def written_npz(path: Path, content: Content, _text: str) -> None:
@@ -122,8 +125,15 @@ OTHERS: dict[str, tuple[Content, str]] = {
 }
 
 
+DECIDES = ("m.gguf", "m.h5", "m.nc", "m.pt")
+"""Of these the text is content: a field, an attribute by which elements are decoded, a value with a key."""
+
+
 @pytest.mark.parametrize(("name", "around"), [*((name, "") for name in WRITERS), *((each, "f") for each in IN_FOLDERS)])
-def test_files_that_differ_in_one_thing_are_not_equal_without_a_word(name: str, around: str, tmp_path: Path) -> None:
+def test_files_that_differ_in_one_thing_are_not_equal_without_a_word(
+    name: str, around: str, tmp_path: Path, cli: Cli
+) -> None:
+    """A text that describes the file is a note, and any other difference decides: in all that tells the result."""
     write = WRITERS[name]
 
     def made(folder: str, content: Content, text: str) -> Path:
@@ -140,30 +150,78 @@ def test_files_that_differ_in_one_thing_are_not_equal_without_a_word(name: str, 
         if "text" in what and name == "m.npz":  # It holds nothing beside arrays.
             continue
         b = made(what, content, text)
-        for report in (eltwise.compare(a, b), eltwise.compare(b, a)):
-            assert report.is_good == ("text" in what), (what, str(report))
-            if "text" in what:
-                assert [each for each in report.notes if "beside tensors differs" in each], what
+        is_note = "text" in what and name not in DECIDES
+        for one, other in ((a, b), (b, a)):
+            report = eltwise.compare(one, other)
+            assert verdicts(one, other, cli) == {is_note}, (what, str(report))
+            assert bool(report.notes) == is_note, (what, str(report))
+            assert not is_note or "metadata that differs" in report.notes[0]
+
+
+def verdicts(a: Path, b: Path, cli: Cli) -> set[bool]:
+    """Whether two files are equal, as the report, its JSON, its headline, assertions and the exit code say it."""
+    report = eltwise.compare(a, b)
+    exit_code, output, _errors = cli("compare", str(a), str(b), "--json", "-")
+    content = json.loads(output)
+    differing = [each for each in (*content["tensors"], *content["others"]) if each["status"] == "differs"]
+    is_equal = [report.is_good, exit_code == 0, not (differing or content["missing"] or content["extra"])]
+    is_equal.append(not any(word in report.headline[0] for word in ("different", "missing", "extra")))
+    for check in (report.assert_within, lambda: assert_same(b, a)):
+        try:
+            check()
+            is_equal.append(True)
+        except AssertionError:
+            is_equal.append(False)
+    return set(is_equal)
+
+
+TEXTS: Any = np.array([["a", ""], ["bc", "d"]])
+OTHER_TEXTS = {
+    "another": (np.array([["a", ""], ["bc", "e"]]), "1 of 4 differs; first [1, 1]: 'd' and 'e'"),
+    "moved": (np.array([["", "a"], ["bc", "d"]]), "2 of 4 differ; first [0, 0]: 'a' and ''"),
+    "joined": (np.array([["ab", ""], ["c", "d"]]), "2 of 4 differ; first [0, 0]: 'a' and 'ab'"),
+    "shape": (TEXTS.T[:1].copy(), "the shape is [1, 2] instead of [2, 2]"),
+}
 
 
 @pytest.mark.parametrize("name", ["m.npz", "m.zarr", "m-2.zarr", "m.h5", "m.nc"])
-def test_arrays_of_texts_that_differ_are_named(name: str, tmp_path: Path) -> None:
-    """They made the file unreadable."""
-    texts: Any = np.array([[b"a", b""], [b"bc", b"d"]])
-    others = {"another": np.array([[b"a", b""], [b"bc", b"e"]]), "moved": np.array([[b"", b"a"], [b"bc", b"d"]])}
-    others["joined"], others["shape"] = np.array([[b"ab", b""], [b"c", b"d"]]), texts.T.copy()[:1]
-    for folder, stored in {"a": texts, "same": texts, **others}.items():
+def test_arrays_of_texts_are_compared(name: str, tmp_path: Path, cli: Cli) -> None:
+    """How they are encoded is no difference: equal ones have one length in two files, and another type."""
+
+    def made(folder: str, texts: Any, content: Content) -> Path:
         path = tmp_path / folder / name
         path.parent.mkdir()
-        WRITERS[name](path, {"w": W, "names": stored}, "a")
-    same = eltwise.compare(tmp_path / "a" / name, tmp_path / "same" / name)
-    assert (same.is_good, same.notes, len(same.tensors)) == (True, (), 1)
-    for folder in others:
-        report = eltwise.compare(tmp_path / "a" / name, tmp_path / folder / name)
-        assert [note for note in report.notes if "names" in note], folder
+        texts = texts if name in ("m.npz", "m.zarr", "m-2.zarr") else np.char.encode(texts)
+        WRITERS[name](path, content | {"names": texts}, "a")
+        return path
+
+    a = made("a", TEXTS, {"w": W})
+    for same in (made("same", TEXTS, {"w": W}), made("wider", TEXTS.astype("U7"), {"w": W})):
+        report = eltwise.compare(a, same)
+        assert verdicts(a, same, cli) == {True}, str(report)
+        assert len(report.tensors) == 1
+    for folder, (texts, difference) in OTHER_TEXTS.items():
+        b = made(folder, texts, {"w": W})
+        assert verdicts(a, b, cli) == verdicts(b, a, cli) == {False}
+        phrase = "" if name == "m.nc" else difference  # It has an axis for the signs.
+        assert f"names: different (texts): {phrase}" in str(eltwise.compare(a, b)), folder
+    only, other = made("only", TEXTS, {}), made("other", OTHER_TEXTS["another"][0], {})
+    assert verdicts(only, only, cli) == {True}
+    assert verdicts(only, other, cli) == {False}
+    report = eltwise.compare(a, {"w": W})
+    assert "names" in report.missing[-1]
+    assert not report.is_good
 
 
-def test_of_two_formats_only_texts_of_one_name_are_compared(tmp_path: Path) -> None:
+def test_texts_in_files_of_one_array_are_compared(tmp_path: Path, cli: Cli) -> None:
+    paths = [tmp_path / f"{name}.npy" for name in "abc"]
+    for path, texts in zip(paths, (TEXTS, TEXTS.astype("U9"), OTHER_TEXTS["moved"][0]), strict=True):
+        np.save(path, texts)
+    assert verdicts(paths[0], paths[1], cli) == {True}
+    assert verdicts(paths[0], paths[2], cli) == {False}
+
+
+def test_of_two_formats_only_metadata_of_one_name_is_compared(tmp_path: Path) -> None:
     """What one of them cannot hold is no difference."""
     save_file({"w": W}, tmp_path / "a.safetensors", metadata={"format": "pt"})
     np.savez(tmp_path / "b.npz", w=W)

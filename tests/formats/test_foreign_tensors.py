@@ -145,16 +145,15 @@ def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monk
 
 
 def test_numbers_beside_the_tensors_of_torch_are_compared(tmp_path: Path) -> None:
-    """Other objects are texts, which a note names where they differ; of two values with one name neither is read."""
+    """Other objects are texts; where keys with dots give two values one name, brackets tell them apart."""
     torch: Any = pytest.importorskip("torch")
     content = {"w": torch.ones(3), "lr": 0.1, "step": 3, "on": True, "name": "a", "x.y": 1, "x": {"y": 2}}
     torch.save(content, tmp_path / "a.pt")
     torch.save(content | {"lr": 0.2, "name": "b"}, tmp_path / "b.pt")
     report = eltwise.compare(tmp_path / "a.pt", tmp_path / "b.pt")
     assert [each.name for each in report.tensors if each.status == "differs"] == ["lr"]
-    assert {each.name for each in report.tensors} == {"w", "lr", "step", "on"}
-    assert report.notes == ("what the files hold beside tensors differs, and is not compared: name",)
-    assert "two tensors are called 'x.y'" in report.unreadable[0]
+    assert {each.name for each in report.tensors} == {"w", "lr", "step", "on", "['x.y']", "['x']['y']"}
+    assert [str(each) for each in report.others] == ["name: different (texts): 'a' and 'b'"]
 
 
 @pytest.mark.parametrize("name", [*WRITERS, "m.pt", "m.bin"])

@@ -61,8 +61,6 @@ DESCRS = [
     *(
         "'|O'",
         "'<c8'",
-        "'<U3'",
-        "'|S3'",
         "'<M8[s]'",
         "'<f16'",
         "'x'",
@@ -100,6 +98,9 @@ SHAPES = [
         (NPY[:40], "the file is truncated in its header"),
         (npy(" " * 10_001), "the header is too long, got 10001 bytes; allowed: 10000"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "the header is too long, got 4294967295 bytes; allowed: 10000"),
+        (npy(header("'<U3'"), bytes(23)), "shape (2,) of <U3 needs 24 bytes of data, got 23; the file is truncated"),
+        (npy(header("'|S3'"), bytes(7)), "shape (2,) of |S3 needs 6 bytes of data, got 7; the file holds more"),
+        (npy(header("'|S3'"), bytes(6)), "unsupported element type, got texts; allowed: numbers"),
         (NPY[:-1], "shape (2, 3) of float32 needs 24 bytes of data, got 23; the file is truncated"),
         (NPY[:-24], "shape (2, 3) of float32 needs 24 bytes of data, got 0; the file is truncated"),
         (NPY + b"\x00", "shape (2, 3) of float32 needs 24 bytes of data, got 25; the file holds more than one array"),

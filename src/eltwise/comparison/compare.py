@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+
+import numpy as np
 
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
+from eltwise.comparison.others import compare_parameters, compare_texts, missing_texts, notes
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, named
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
@@ -28,8 +31,9 @@ from eltwise.formats import registry
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
-from eltwise.ir.structure import changes
-from eltwise.ir.tensors import Tensor, TensorSet, of_array
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import InMemory, Tensor, of_array
+from eltwise.ir.texts import Texts, shown_as_text
 
 
 @public
@@ -100,7 +104,7 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     tensors = TensorSet(side, is_one=not isinstance(source, Mapping))
     for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
         tensors.add(str(name), partial(_in_memory, str(name), value, side))
-    if tensors.unreadable and not tensors.tensors:
+    if tensors.unreadable and not (tensors.tensors or tensors.texts):
         raise next(iter(tensors.unreadable.values()))
     return tensors
 
@@ -122,7 +126,11 @@ def _positions(a: TensorSet, graph: Graph) -> dict[str, int]:
     return {one.name: position[other.name] for one, other in pairs if other.name in position}
 
 
-def _in_memory(name: str, value: object, side: str) -> Tensor:
+def _in_memory(name: str, value: object, side: str) -> Tensor | Texts:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SU":
+        return Texts(InMemory(value), name, "", value.dtype.itemsize)
+    if isinstance(value, str | bytes):
+        return shown_as_text(name, value, "")
     array, _element_type = as_array(value, f"tensor {name!r}")
     return of_array(name, array, side)
 
@@ -140,15 +148,17 @@ def compare_sets(
     What cannot be read on the way is said in ``unreadable``, and the other tensors are compared.
     """
     for side in (a, b):
-        if not side and not side.unreadable:
+        if not (side or side.texts or side.unreadable):
             raise FileFormatError("there are no tensors to compare", where=side.where)
     states = states_of([a, b])
     pairs, missing, extra, unread = match(a, b)
     names = Counter(name for one, other in pairs for name in {(one.name, ""), ("", other.name)})
+    errors = [*a.unreadable.values(), *b.unreadable.values(), *unread]
+    texts = list(compare_texts(a, b, errors))
+    replaced = {each.name for each in texts}
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     meter, copies = Meter(sum(_bytes(one) + _bytes(other) for one, other in pairs), progress), Copies(a)
     settings_of = cache(lambda tolerance: ComparisonSettings(tolerance, causes, meter, copies))
-    errors = [*a.unreadable.values(), *b.unreadable.values(), *unread]
     reports, compared = _compared(pairs, lambda *names: settings_of(tolerance_of(tolerances, *names)), meter, errors)
     if causes:
         explain_alike(compared, reports)
@@ -162,32 +172,15 @@ def compare_sets(
         reports.sort(key=lambda each: positions.get(each.name, math.inf))
     return ComparisonReport(
         tensors=tuple(reports),
-        missing=missing,
-        extra=extra,
+        missing=(*(name for name in missing if name not in replaced), *missing_texts(a, b)),
+        extra=(*(name for name in extra if name not in replaced), *missing_texts(b, a)),
         unreadable=tuple(dict.fromkeys(map(str, errors))),
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
-        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *_structures(a, b), *_other_texts(a, b)])),
+        notes=tuple(dict.fromkeys([*a.notes, *b.notes, *notes(a, b)])),
+        others=(*texts, *compare_parameters(a, b)),
     )
-
-
-def _structures(a: TensorSet, b: TensorSet) -> Iterator[str]:
-    """A sentence on each model that has other nodes in B, which no comparison of constants sees."""
-    for path in sorted(a.models.keys() & b.models):
-        difference = changes(a.models[path], b.models[path])
-        if difference:
-            name = f"the models {path!r}" if path else "the models"
-            hint = "`eltwise trace A B` compares what they compute"
-            yield f"{name} differ in their nodes, too, which are not compared: {difference}; {hint}"
-
-
-def _other_texts(a: TensorSet, b: TensorSet) -> list[str]:
-    """A sentence on what the sides hold beside tensors that differs; of two formats, what has one name in both."""
-    one, other = a.metadata, b.metadata
-    names = list({**one, **other} if Path(a.where).suffix == Path(b.where).suffix else one.keys() & other.keys())
-    names = [name for name in names if one.get(name) != other.get(name)]
-    return [f"what the files hold beside tensors differs, and is not compared: {named(names)}"] if names else []
 
 
 def _compared(

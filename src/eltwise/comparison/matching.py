@@ -12,7 +12,8 @@ import numpy as np
 from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.errors import EltwiseError
-from eltwise.ir.tensors import Tensor, TensorSet
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Tensor
 
 _SAMPLED = 64
 _LEAST_DISTINCT = 8

@@ -31,7 +31,7 @@ def content(
         facts: what was compared, and how.
         patterns: the tensors of all layers as one, in order.
         tensors: the pairs of tensors, the worst first.
-        names: lists of what was not compared, each with its title; the first one is shown open.
+        names: lists of what else there is to say, each with its title; the first two are shown open.
     """
     different = [each for each in tensors if each.status != "equal"]
     equal = [
@@ -50,7 +50,7 @@ def content(
         parts.append(more(len(different)))
     for title, listed in (*names, ("Equal", equal)):
         if listed:
-            is_open = title == names[0][0]
+            is_open = title in [first for first, _listed in names[:2]]
             parts.append(fold(f"<b>{title}</b> {len(listed):,}", items(listed), is_open=is_open))
     return "\n".join(parts)
 

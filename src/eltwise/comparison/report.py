@@ -10,6 +10,7 @@ from typing import Literal
 
 from eltwise.comparison import page
 from eltwise.comparison.naming import pattern_of
+from eltwise.comparison.others import OtherReport
 from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
 from eltwise.comparison.tolerance import Tolerances
@@ -38,7 +39,8 @@ class ComparisonReport(Written[TensorReport]):
         tolerances: what was forgiven.
         sources: what A and B are called.
         renamings: the rules by which names differ, with how many tensors follow each.
-        notes: sentences on what A and B hold beside tensors, which is not compared.
+        notes: sentences on metadata that differs, and on what is not compared.
+        others: a record for each array of texts, each parameter and the nodes of each model that both sides can hold.
     """
 
     json_kind = "comparison"
@@ -53,13 +55,13 @@ class ComparisonReport(Written[TensorReport]):
     sources: tuple[str, str] = ("A", "B")
     renamings: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
+    others: tuple[OtherReport, ...] = ()
 
     @property
     def is_good(self) -> bool:
         """Whether nothing is beyond the tolerance, missing, extra or unreadable."""
-        return not (self.missing or self.extra or self.unreadable) and all(
-            each.status != "differs" for each in self.tensors
-        )
+        differing = any(each.status == "differs" for each in self.tensors) or bool(self.others_shown())
+        return not (differing or self.missing or self.extra or self.unreadable)
 
     @property
     def by_badness(self) -> tuple[TensorReport, ...]:
@@ -79,6 +81,9 @@ class ComparisonReport(Written[TensorReport]):
         parts += [f"{len(self.missing)} missing"] if self.missing else []
         parts += [f"{len(self.extra)} extra"] if self.extra else []
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
+        differing = sum(each.status == "differs" for each in self.others)
+        parts += [f"{differing} different beside the tensors"] if differing else []
+        parts += ["all texts equal"] if not parts and self.others else []
         return f"{counted(len(self.tensors), 'tensor')} compared: {', '.join(parts) or 'nothing to compare'}"
 
     @property
@@ -108,7 +113,7 @@ class ComparisonReport(Written[TensorReport]):
         cards = [each for each in self.by_badness if each.status != "equal"]
         if detail == "summary":
             only = [f"{each.label}: {each.figures}" for each in cards if each.differing and len(cards) == 1]
-            return as_lines([*self.headline, *only, *self._notes()])
+            return as_lines([*self.headline, *only, *self.others_shown(), *self._notes()])
         is_short = detail == "worst"
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
@@ -121,7 +126,7 @@ class ComparisonReport(Written[TensorReport]):
             lines += [*self._table_of_patterns(), *self._cards(cards, _WORST)]
         else:
             lines += self._cards(cards, len(cards))
-        return as_lines(lines + self._not_compared())
+        return as_lines(lines + self.others_shown() + self._not_compared())
 
     def __str__(self) -> str:
         return self.to_text()
@@ -149,6 +154,11 @@ class ComparisonReport(Written[TensorReport]):
         lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
         return lines + self._notes()
 
+    def others_shown(self) -> list[str]:
+        """The first differences beside the tensors, and how many more there are."""
+        lines = [str(each) for each in self.others if each.status == "differs"]
+        return lines[:_MOST_SHOWN] + _more(len(lines) - _MOST_SHOWN)
+
     def _notes(self) -> list[str]:
         return [f"note: {sentence}" for sentence in self.notes]
 
@@ -162,6 +172,7 @@ class ComparisonReport(Written[TensorReport]):
             "extra": list(self.extra),
             "unreadable": list(self.unreadable),
             "notes": list(self.notes),
+            "others": [each.to_dict() for each in self.others],
             "sources": list(self.sources),
         }
 
@@ -178,6 +189,7 @@ class ComparisonReport(Written[TensorReport]):
         facts += [("tolerance", str(one)) for one in self.tolerances] or [("tolerance", "none: every bit counts")]
         names = [
             ("Could not be read", self.unreadable_shown()),
+            ("Different beside the tensors", self.others_shown()),
             ("Notes", list(self.notes)),
             ("Renamed", self._renamings_shown()),
         ]
@@ -194,7 +206,7 @@ class ComparisonReport(Written[TensorReport]):
         if self.is_good:
             return
         bad = [each for each in self.by_badness if each.status == "differs"]
-        rest = self._not_compared()
+        rest = [*self.others_shown(), *self._not_compared()]
         rest = rest[:_MOST_UNREAD_IN_MESSAGE] + _more(len(rest) - _MOST_UNREAD_IN_MESSAGE)
         raise AssertionError(as_lines([*self.headline, *self._cards(bad, _WORST), *rest]))
 

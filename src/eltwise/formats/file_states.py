@@ -13,7 +13,9 @@ from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.zarr_stores import ZarrArray, is_url
-from eltwise.ir.tensors import Tensor, TensorSet, Transposed
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Tensor, Transposed
+from eltwise.ir.texts import Texts
 
 States = dict[str, str]
 """For each path or URL what changes when its content does."""
@@ -46,10 +48,10 @@ def states_of(sets: Iterable[TensorSet]) -> States:
     states: States = {}
     seen = set[str]()  # Names of arrays in memory are no files; each is looked for once.
     for tensors in sets:
-        if Path(tensors.where).is_file() and any(tensor.where for tensor in tensors.values()):
+        if Path(tensors.where).is_file() and any(each.where for each in tensors.arrays):
             states[tensors.where] = state(tensors.where)  # An index, which names the files of its tensors.
-        for tensor in tensors.values():
-            opened, paths = _source(tensor)
+        for each in tensors.arrays:
+            opened, paths = _source(each)
             states |= opened
             for path in paths:
                 if path and path not in states and path not in seen and (is_url(path) or Path(path).exists()):
@@ -73,8 +75,8 @@ def check_unchanged(before: States) -> None:
             )
 
 
-def _source(tensor: Tensor) -> tuple[States, tuple[str, ...]]:
-    """The state that the file of a tensor had when it was opened, and other paths or URLs in which it lies."""
+def _source(tensor: Tensor | Texts) -> tuple[States, tuple[str, ...]]:
+    """The state that the file of elements had when it was opened, and other paths or URLs in which they lie."""
     source: Any = tensor.source
     while isinstance(source, Transposed):
         source = source.inner

@@ -6,6 +6,7 @@ Each library is optional and imported when such a file is opened. Nothing here p
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import pairwise
@@ -18,8 +19,11 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library, reason_of
+from eltwise.formats.attributes import add_attributes
 from eltwise.formats.files import unreadable
-from eltwise.ir.tensors import InMemory, Source, Tensor, TensorSet, digest_of_texts, native
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import InMemory, Source, Tensor, native
+from eltwise.ir.texts import Texts, shown_as_text
 
 _SAFE_TORCH = (2, 6)
 """Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
@@ -29,9 +33,14 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _GGUF_COUNTS = "GGUF."
 """How gguf names what it counts of a file, beside its fields."""
 
+_GGUF_GENERAL = "general."
+"""How the names of its fields begin that describe the model, such as who made it."""
+
 _DEEPEST = 32
 _MOST_PATHS = 100_000
 _TILE = 1 << 16
+_NO_TEXTS = InMemory(np.empty(0, object))
+"""Of a dataset of HDF5 that has a type only."""
 
 
 class Rows(Source):
@@ -97,28 +106,35 @@ def open_torch(path: Path) -> TensorSet:
             got=type(error).__name__,
             hint=hint,
         ) from None
-    tensors = TensorSet(where)
-    for name, value in _named_leaves(content):
-        if isinstance(value, torch.Tensor | bool | int | float | complex):
-            tensors.add(name, _of_torch, name, value, torch, where)
-        else:
-            tensors.metadata[name] = repr(value)
+    tensors = TensorSet(where, format="torch")
+    leaves = list(_leaves(content))
+    names = Counter(_dotted(keys) for keys, _value in leaves)
+    for keys, value in leaves:
+        name = _dotted(keys)
+        name = name if names[name] == 1 else "".join(f"[{key!r}]" for key in keys)  # Keys may hold dots.
+        tensors.add(name, _of_torch, name, value, torch, where)
     return tensors
 
 
-def _named_leaves(content: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """What is no container, by its keys; empty containers, and those nested too deeply, are leaves."""
-    if not isinstance(content, Mapping | list | tuple) or not content or depth == _DEEPEST:
-        yield name or "tensor", content
+def _leaves(content: object, keys: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], Any]]:
+    """What is no container, with its keys; empty containers, and those nested too deeply, are leaves."""
+    if not isinstance(content, Mapping | list | tuple) or not content or len(keys) == _DEEPEST:
+        yield keys, content
         return
     for key, value in content.items() if isinstance(content, Mapping) else enumerate(content):
-        yield from _named_leaves(value, f"{name}.{key}" if name else str(key), depth + 1)
+        yield from _leaves(value, (*keys, key))
 
 
-def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor:
-    """A tensor; a Python number is one without axes, in the type that holds it."""
+def _dotted(keys: tuple[object, ...]) -> str:
+    return ".".join(map(str, keys)) or "tensor"
+
+
+def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Texts:
+    """A tensor; a Python number is one without axes, in the type that holds it; any other value is a text."""
     if not isinstance(value, torch.Tensor):
-        array = np.asarray(value)
+        array = np.asarray(value) if isinstance(value, bool | int | float) else np.empty((), object)
+        if array.dtype.kind == "O":
+            return shown_as_text(name, value, where)
         return Tensor(InMemory(array), of_numpy(array.dtype), name, where)
     element_type = by_name(str(value.dtype).removeprefix("torch."))
     try:
@@ -144,12 +160,21 @@ def open_gguf(path: Path) -> TensorSet:
         stored = gguf.GGUFReader(path)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
-    fields = {name: field for name, field in stored.fields.items() if not name.startswith(_GGUF_COUNTS)}
-    digests = {name: blake2b(b"".join(map(bytes, field.parts))).hexdigest() for name, field in fields.items()}
-    tensors = TensorSet(where, metadata=digests)
+    tensors = TensorSet(where, format="gguf")
+    for name, field in stored.fields.items():
+        if not name.startswith(_GGUF_COUNTS):
+            texts = tensors.metadata if name.startswith(_GGUF_GENERAL) else tensors.parameters
+            texts[name] = _shown_field(field)
     for one in stored.tensors:
         tensors.add(one.name, _of_gguf, one, gguf, where)
     return tensors
+
+
+def _shown_field(field: Any) -> str:
+    """The value of a field of GGUF, or a digest of one of several values."""
+    if len(field.types) == 1 and len(field.data) == 1 and field.parts[field.data[0]].size == 1:
+        return repr(field.parts[field.data[0]][0].item())
+    return blake2b(b"".join(map(bytes, field.parts))).hexdigest()
 
 
 def _of_gguf(one: Any, gguf: Any, where: str) -> Tensor:
@@ -182,10 +207,10 @@ def open_hdf5(path: Path) -> TensorSet:
     if path.suffix.lower() == ".nc" and not is_hdf5:
         return _open_netcdf(path)
     h5py = library("h5py", "an HDF5 file", where)
-    tensors = TensorSet(where)
+    tensors = TensorSet(where, format="hdf5")
     try:
         file = h5py.File(path, "r")
-        tensors.metadata.update(_texts_of("", file.attrs))
+        add_attributes(tensors, "", dict(file.attrs))
         for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
@@ -193,17 +218,12 @@ def open_hdf5(path: Path) -> TensorSet:
                 problem = f"what it links to cannot be read ({reason_of(stored)})"
                 tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
                 continue
-            tensors.metadata.update(_texts_of(name, stored.attrs))
+            add_attributes(tensors, name, dict(stored.attrs))
             if isinstance(stored, h5py.Dataset):
                 tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
-
-
-def _texts_of(name: str, attributes: Mapping[str, Any]) -> dict[str, str]:
-    """The attributes of what has a name, with all of their elements."""
-    return {f"{name}@{key}": repr(np.asarray(value).tolist()) for key, value in attributes.items()}
 
 
 def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -222,8 +242,8 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
 
 
-def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | str:
-    """A dataset, or a digest of texts, if all that it maps from other files is present: HDF5 fills in what is not."""
+def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Texts:
+    """A dataset of numbers or of texts, if all that it maps from other files is present: HDF5 fills in what is not."""
     where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
     for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
         expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
@@ -246,11 +266,11 @@ def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | str:
     return _sliced(name, stored, str(where), is_text, tuple(dict.fromkeys(paths)))
 
 
-def _sliced(name: str, stored: Any, where: str, is_text: bool, paths: tuple[str, ...] = ()) -> Tensor | str:
+def _sliced(name: str, stored: Any, where: str, is_text: bool, paths: tuple[str, ...] = ()) -> Tensor | Texts:
     shape = None if stored.shape is None else tuple(map(int, stored.shape))
     if is_text:
-        rows, longest = Rows(shape or (), lambda box: stored[box], where), stored.dtype.itemsize
-        return "" if shape is None else digest_of_texts(rows, 0 if stored.dtype.kind == "O" else longest)
+        rows = Rows(shape or (), lambda box: stored[box], where, paths) if shape is not None else _NO_TEXTS
+        return Texts(rows, name, where, 0 if stored.dtype.kind == "O" else stored.dtype.itemsize)
     element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
     if shape is None:  # A dataset of HDF5 may have a type only.
         return Tensor(np.empty(0, element_type.storage), element_type, name, where)
@@ -265,9 +285,10 @@ def _open_netcdf(path: Path) -> TensorSet:
         stored = xarray.open_dataset(path, engine="scipy", decode_cf=False)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
-    tensors = TensorSet(where, metadata=_texts_of("", stored.attrs))
+    tensors = TensorSet(where, format="netcdf")
+    add_attributes(tensors, "", stored.attrs)
     for name, variable in stored.variables.items():
-        tensors.metadata.update(_texts_of(str(name), variable.attrs))
+        add_attributes(tensors, str(name), variable.attrs)
         tensors.add(str(name), _sliced, str(name), variable, where, variable.dtype.kind == "S")
     return tensors
 

@@ -54,23 +54,16 @@ class NpyLayout:
     """What the header of an .npy file says, checked against the size of the file.
 
     Attributes:
-        element_type: the type of the elements.
+        element_type: the type of the elements; of texts NumPy's.
         order: the byte order as NumPy writes it.
         shape: the sizes.
         fortran: whether the first axis moves fastest.
     """
 
-    element_type: ElementType
+    element_type: ElementType | np.dtype[np.generic]
     order: str
     shape: tuple[int, ...]
     fortran: bool
-
-
-def header_of_texts(file: BinaryIO, where: str) -> bytes:
-    """The header of an array of texts, which leaves the file at the data; nothing of another one."""
-    fields = _read_header(file, where)
-    is_text = re.fullmatch(r"[<>|=]?[SU][0-9]+", str(fields["descr"]), re.ASCII)
-    return repr(sorted(fields.items())).encode() if is_text else b""
 
 
 def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | None) -> NpyLayout:
@@ -83,7 +76,8 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
         raise FileFormatError("the file is empty", where=where, allowed="an .npy file")
     fields = _read_header(file, where)
     shape, fortran = fields["shape"], fields["fortran_order"]
-    order, element_type, item_bytes = _type_of(fields["descr"], where)
+    texts = _type_of_texts(fields["descr"])
+    order, element_type, item_bytes = ("=", None, texts.itemsize) if texts else _type_of(fields["descr"], where)
     if not isinstance(fortran, bool):
         raise FileFormatError("the header's fortran_order is neither True nor False", where=where)
     if (
@@ -96,12 +90,12 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
     needed, present = element_count(shape) * item_bytes, size - file.tell()
     if needed != present:
         raise FileFormatError(
-            f"shape {shape} of {element_type or f'{item_bytes} raw bytes'} needs {needed} bytes of data",
+            f"shape {shape} of {element_type or texts or f'{item_bytes} raw bytes'} needs {needed} bytes of data",
             where=where,
             got=str(present),
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
-    stored_type = element_type or _type_of_raw_bytes(item_bytes, raw_type, where)
+    stored_type = texts or element_type or _type_of_raw_bytes(item_bytes, raw_type, where)
     return NpyLayout(stored_type, order, shape, fortran)
 
 
@@ -128,6 +122,12 @@ def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
         pass  # All that literal_eval raises for what is not a literal.
     allowed = "a dictionary of descr, fortran_order and shape"
     raise FileFormatError("the header cannot be read", where=where, allowed=allowed)
+
+
+def _type_of_texts(descr: object) -> np.dtype[np.generic] | None:
+    """The NumPy type of texts of one length; None of other elements, and of texts of no length."""
+    match = re.fullmatch(r"[<>|=]?[SU]([1-9][0-9]{0,7})", str(descr), re.ASCII)
+    return np.dtype(match[0]) if match else None
 
 
 def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:

@@ -15,7 +15,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,15 @@ from eltwise.core.dtypes import UINT8, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, named
 from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
-from eltwise.formats.file_tensors import OpenFile, UnpackedFile, range_of
+from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint, read_index
 from eltwise.formats.structure import structure_of
 from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import Names
-from eltwise.ir.tensors import Source, Tensor, TensorSet, Transposed, of_array
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Source, Tensor, Transposed, of_array
+from eltwise.ir.texts import Texts
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -88,7 +90,8 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     Those of functions and of graphs in nodes, as the branches of If, are named by a path: ``NODE/else_branch/NAME`` and
     ``FUNCTION/NAME``. What lies in other files is not read.
     """
-    constants = TensorSet(where, metadata=dict(graph.metadata), stores_once=True, models={"": structure_of(graph)})
+    constants = TensorSet(where, format=graph.origin.domain, metadata=dict(graph.metadata), stores_once=True)
+    constants.models[""] = structure_of(graph)
     names = Names()
     for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
         _add_constants(constants, body, names.fresh(path) + "/" if path else "", names)
@@ -141,7 +144,7 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
         others = [file.name for file in sorted(path.iterdir()) if file.suffix in ENDINGS and file.name not in shards]
         tensors.notes.extend([f"{path.name}: left out, as no shard of the index: {named(others)}"] if others else [])
         return tensors
-    tensors = TensorSet(str(path))
+    tensors = TensorSet(str(path), format="folder")
     paths, others = _files_of(path)
     if others:
         tensors.notes.append(f"{path.name}: left out by their endings: {named(others)}")
@@ -157,12 +160,16 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
                 tensors.add(full, tensor.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
             tensors.notes.extend(inner.notes)
+            for name, texts in inner.texts.items():
+                full = stem if inner.is_one else f"{stem}/{name}"
+                tensors.add(full, lambda texts=texts, full=full: replace(texts, name=full))
+            tensors.parameters.update({f"{stem}/{name}": text for name, text in inner.parameters.items()})
             tensors.metadata.update({f"{stem}/{name}": text for name, text in inner.metadata.items()})
             if "" in inner.models:
                 tensors.models[stem] = inner.models[""]
         except EltwiseError as error:
             tensors.unreadable[stem] = error.located(where=str(file))
-    if not tensors.tensors and not tensors.unreadable:
+    if not (tensors.tensors or tensors.texts or tensors.unreadable):
         allowed = ", ".join(ENDINGS)
         raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
     return tensors
@@ -197,17 +204,25 @@ def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
     with path.open("rb") as stream:
         layout = npy.read_layout(stream, file.size, str(path), raw_type)
         offset = stream.tell()
-    return TensorSet(str(path), {path.stem: _of_layout(path.stem, layout, file, offset, str(path))}, is_one=True)
+    tensors = TensorSet(str(path), is_one=True)
+    tensors.add(path.stem, _of_layout, path.stem, layout, file, offset, str(path))
+    return tensors
 
 
-def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor:
-    """A tensor behind an .npy header."""
-    shape = layout.shape
+def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor | Texts:
+    """The tensor or the texts behind an .npy header."""
+    shape, element_type = layout.shape, layout.element_type
     in_file = shape[::-1] if layout.fortran else shape
-    source: Source = range_of(layout.element_type, in_file, file, offset, layout.order, packs=False)
+    source: Source
+    if isinstance(element_type, ElementType):
+        source = range_of(element_type, in_file, file, offset, layout.order, packs=False)
+    else:
+        source = FileRange(file, offset, in_file, element_type)
     if layout.fortran and len(shape) > 1:
         source = Transposed(source, tuple(range(len(shape)))[::-1])
-    return Tensor(source, layout.element_type, name, where)
+    if isinstance(element_type, ElementType):
+        return Tensor(source, element_type, name, where)
+    return Texts(source, name, where, element_type.itemsize)
 
 
 def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
@@ -232,20 +247,13 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
 
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
-) -> Tensor | str:
-    """A tensor of an .npz file, or a digest of texts; a member that is no .npy file is its bytes, as for NumPy."""
+) -> Tensor | Texts:
+    """A tensor of an .npz file, or its texts; a member that is no .npy file is its bytes, as for NumPy."""
     where = str(file.path)
     npy.check_member(member, where)
     layout, begin = npy.NpyLayout(UINT8, "<", (member.file_size,), fortran=False), 0
     if member.filename.endswith(".npy"):
         with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
-            texts = member.file_size and npy.header_of_texts(stream, where)  # type: ignore[arg-type]
-            if texts:
-                digest = blake2b(texts)
-                while piece := stream.read(_PIECE):
-                    digest.update(piece)
-                return digest.hexdigest()
-            stream.seek(0)
             layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
             begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
@@ -304,7 +312,7 @@ def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
 
 def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
     """The tensors of a file, or of all shards that an index names."""
-    tensors = TensorSet(str(path))
+    tensors = TensorSet(str(path), format="safetensors")
     checkpoint = open_checkpoint(path, tensors.unreadable)
     tensors.metadata.update(checkpoint.metadata)
     for name, stored in checkpoint.tensors.items():

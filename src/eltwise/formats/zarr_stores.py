@@ -17,9 +17,12 @@ from eltwise.core import foreign
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError
+from eltwise.formats.attributes import add_attributes
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
-from eltwise.ir.tensors import Source, Tensor, TensorSet, digest_of_texts, native
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Source, Tensor, native
+from eltwise.ir.texts import Texts
 
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
@@ -75,7 +78,7 @@ def open_store(path: Path | str) -> TensorSet:
             copies = _consolidated(zarr.open(store, mode="r"))
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
-        tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array))
+        tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array), format="zarr")
         _add_metadata(tensors, root, "")
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
@@ -93,8 +96,7 @@ def open_store(path: Path | str) -> TensorSet:
 def _add_metadata(tensors: TensorSet, stored: Any, name: str) -> None:
     """Add the attributes of an array or a group, and the names of an array's dimensions."""
     attributes = {"dimension_names": getattr(stored.metadata, "dimension_names", None), **stored.metadata.attributes}
-    texts = {f"{name}@{key}": repr(value) for key, value in attributes.items() if value is not None}
-    tensors.metadata.update(texts)
+    add_attributes(tensors, name, {key: value for key, value in attributes.items() if value is not None})
 
 
 def _consolidated(root: Any) -> dict[str, str]:
@@ -152,8 +154,8 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
     return names
 
 
-def _opened(name: str, array: Any, path: Path | str) -> Tensor | str:
-    """An array, or a digest of one of texts."""
+def _opened(name: str, array: Any, path: Path | str) -> Tensor | Texts:
+    """An array of numbers or of texts."""
     from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
     try:
@@ -172,9 +174,9 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor | str:
     except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
         raise unreadable(path, error, "zarr store") from None
     elements = ZarrArray(array, shape, chunk, path, deque([reader]))
-    return (
-        digest_of_texts(elements, itemsize) if element_type is None else Tensor(elements, element_type, name, str(path))
-    )
+    if element_type is None:
+        return Texts(elements, name, str(path), itemsize)
+    return Tensor(elements, element_type, name, str(path))
 
 
 @dataclass(frozen=True, eq=False)

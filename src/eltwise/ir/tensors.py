@@ -6,23 +6,16 @@ A tensor is read as flat ranges in C order, as boxes, or at single positions. Me
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
 from eltwise.core.blocks import Box, boxes
 from eltwise.core.dtypes import ElementType, not_run, of_numpy
-from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
+from eltwise.core.errors import ElementTypeError, EltwiseError
 from eltwise.core.shapes import of_sizes
-from eltwise.ir.structure import Structure
 from eltwise.ir.types import TensorType
-
-_USUAL_TEXT, _TEXT_AT_A_TIME, _MOST_TEXT = 1 << 10, 1 << 24, 1 << 34
-"""In bytes: what a text of its own length is taken to have, what is read at a time, and the most that is read."""
 
 _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 """Types that are not run, of which ml_dtypes can still tell the values."""
@@ -194,81 +187,6 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.type})"
-
-
-@dataclass(frozen=True)
-class TensorSet(Mapping[str, Tensor]):
-    """Named tensors in the order of their file.
-
-    Attributes:
-        where: the file or folder.
-        tensors: the tensors by name.
-        unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
-        is_one: whether the format holds one tensor without a name.
-        metadata: what the files hold beside tensors, by name: a text, or a digest of it.
-        stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
-        notes: sentences on what else is there: what is no tensor, and what contradicts the tensors.
-        models: the structure of each model whose constants these are, by its path in a folder; "" for a single one.
-    """
-
-    where: str
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    unreadable: dict[str, EltwiseError] = field(default_factory=dict)
-    is_one: bool = False
-    metadata: dict[str, str] = field(default_factory=dict)
-    stores_once: bool = False
-    notes: list[str] = field(default_factory=list)
-    models: dict[str, Structure] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.tensors
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
-
-    def add(self, name: str, make: Callable[..., Tensor | str], *arguments: Any) -> None:
-        """Add what a function gives for some arguments, or the reason why it cannot be read.
-
-        A tensor, or a digest of texts, which is metadata. Of two tensors with one name neither can be read.
-        """
-        try:
-            if name in self.tensors or name in self.unreadable:
-                self.tensors.pop(name, None)
-                raise FileFormatError(f"two tensors are called {name!r}")
-            content = make(*arguments)
-            if isinstance(content, Tensor):
-                self.tensors[name] = content
-            else:
-                self.metadata[name] = content
-        except EltwiseError as error:
-            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
-
-
-def digest_of_texts(texts: Source, longest: int) -> str:
-    """A digest of the shape and the elements of texts, however they are encoded.
-
-    Args:
-        texts: what gives them.
-        longest: the bytes of each, or 0 where each has its own length.
-
-    Raises:
-        FileFormatError: for more of them than are read.
-    """
-    size, each = math.prod(texts.shape), longest or _USUAL_TEXT
-    if size * each > _MOST_TEXT:
-        raise FileFormatError("the texts are too many", got=f"{size} of {each} bytes", allowed=f"{_MOST_TEXT} bytes")
-    digest, step = blake2b(repr(texts.shape).encode()), max(min(texts.grain, _TEXT_AT_A_TIME // each), 1)
-    for start in range(0, size, step):
-        for text in texts.read(start, min(start + step, size)).tolist():
-            encoded = text if isinstance(text, bytes) else str(text).encode(errors="surrogatepass")
-            digest.update(b"%d " % len(encoded) + encoded)
-    return digest.hexdigest()
 
 
 def storage_of(element_type: ElementType) -> np.dtype[np.generic]:

@@ -10,7 +10,8 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.engine.io_binding import Symbols, bound_inputs, match, refuse_conversion
 from eltwise.formats.file_states import States, state
 from eltwise.formats.registry import files_of
-from eltwise.ir.tensors import Tensor, TensorSet, of_array
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Tensor, of_array
 from eltwise.model import Model, load
 from eltwise.scale.apply import check_target, compute_files
 from eltwise.scale.block_graphs import block_call

@@ -9,13 +9,20 @@ from pathlib import Path
 from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError, raise_all
+from eltwise.core.errors import (
+    AttributeValueError,
+    ElementTypeError,
+    EltwiseError,
+    FileFormatError,
+    NameUnknownError,
+    raise_all,
+)
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
 from eltwise.formats.safetensors_files import INDEX, index_in
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import is_store, is_url, open_store
-from eltwise.ir.tensors import TensorSet
+from eltwise.ir.tensor_sets import TensorSet
 from eltwise.scale.blocks import BlockCall, BlockComputation
 
 _MOST_NAMED = 8
@@ -138,6 +145,10 @@ def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) 
     sets = tuple(map(_opened, texts, raw_types))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
+        for name in each.texts:
+            raise ElementTypeError(
+                "unsupported element type", where=each.where, operand=f"tensor {name!r}", got="texts", allowed="numbers"
+            )
     kinds = {each.is_one for each in sets}
     if len(kinds) > 1:
         one = next(each for each in sets if each.is_one)

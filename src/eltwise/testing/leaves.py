@@ -13,9 +13,11 @@ from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseEr
 from eltwise.engine.arrays import as_array, exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS
-from eltwise.ir.tensors import Tensor, TensorSet, of_array
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Tensor, of_array
+from eltwise.ir.texts import Texts
 
-Leaf: TypeAlias = Tensor | str | bytes | bool | int | float | None
+Leaf: TypeAlias = Tensor | Texts | str | bytes | bool | int | float | None
 Leaves: TypeAlias = dict[str, Leaf]
 """What a side has, by name: tensors, and what stands between them, such as a text or None."""
 
@@ -28,19 +30,30 @@ def leaves_of(value: object, side: str) -> Leaves:
     Raises:
         EltwiseError: for what holds no tensors, and for a file that cannot be read.
     """
-    if _is_set(value):
-        from eltwise.comparison.compare import tensors_of
-
-        tensors = tensors_of(value, side)
-        for error in tensors.unreadable.values():
+    value = opened(value, side)
+    if isinstance(value, TensorSet):
+        for error in value.unreadable.values():
             raise error
-        return {"": next(iter(tensors.values()))} if tensors.is_one and len(tensors) == 1 else dict(tensors)
+        return {"": value.arrays[0]} if value.is_one and len(value.arrays) == 1 else {**value.tensors, **value.texts}
     leaves: Leaves = {}
     for name, leaf in _walked(value, side, "", 0):
         if name in leaves:
             raise AttributeValueError("two values have one name", operand=f"{side} {name!r}")
         leaves[name] = leaf
     return leaves
+
+
+def opened(value: object, side: str) -> object:
+    """A path, a model or a set of tensors as a set; anything else as it is.
+
+    Raises:
+        EltwiseError: for a file that cannot be read.
+    """
+    if not _is_set(value):
+        return value
+    from eltwise.comparison.compare import tensors_of
+
+    return tensors_of(value, side)
 
 
 def _is_set(value: object) -> bool:

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from eltwise.comparison.numbers import is_float
+from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
 from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.pandas_objects import check_labels
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.texts import Texts
 from eltwise.testing.differences import Failure, Rule, differing
-from eltwise.testing.leaves import Leaf, as_tensors, leaves_of
+from eltwise.testing.leaves import Leaf, as_tensors, leaves_of, opened
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
 
@@ -35,7 +38,8 @@ def check_sides(
         EltwiseError: for what cannot be compared.
     """
     rule = rule or Rule()
-    sides = leaves_of(actual, "actual"), leaves_of(expected, "expected")
+    sets = opened(actual, "actual"), opened(expected, "expected")
+    sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
     names = [name for name in sides[1] if name in sides[0]]
     check_patterns(tolerances, [*sides[1], *sides[0]])
     failures = _labels(actual, expected, rule)
@@ -45,6 +49,9 @@ def check_sides(
         of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
         failures += [failure] if failure is not None else []
+    if isinstance(sets[0], TensorSet) and isinstance(sets[1], TensorSet):
+        others = compare_parameters(sets[1], sets[0])  # A is the expected side, as in all messages.
+        failures += [Failure(each.label, rule, text=each.explanation) for each in others if each.status == "differs"]
     missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
     if failures or missing or extra:
         from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
@@ -54,6 +61,9 @@ def check_sides(
 
 def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
     tensors = as_tensors(actual, expected)
+    if isinstance(actual, Texts) and isinstance(expected, Texts):
+        difference = expected.difference(actual)
+        return Failure(name, rule, text=difference) if difference else None
     if tensors is None:
         is_same = type(actual) is type(expected) and actual == expected
         return None if is_same else Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")

@@ -45,7 +45,7 @@ from eltwise.formats.openvino.layers import (
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
-from eltwise.ir.tensors import TensorSet
+from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
 
@@ -109,7 +109,7 @@ def port_types(graph: Graph) -> dict[str, TensorType]:
 
 def read_constants(path: Path) -> TensorSet:
     """Find the constants of a model file; their elements are not read."""
-    file, constants = _ir_file(path), TensorSet(str(path), stores_once=True)
+    file, constants = _ir_file(path), TensorSet(str(path), format="openvino", stores_once=True)
     try:
         layers = [layer for layer in read_net(file.xml).layers if layer.kind == "const"]
     except EltwiseError as error:

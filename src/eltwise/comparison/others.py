@@ -1,0 +1,119 @@
+"""What two sets hold beside tensors, compared: texts, parameters, the nodes of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from eltwise.core.errors import EltwiseError, named
+from eltwise.ir.structure import changes
+from eltwise.ir.tensor_sets import TensorSet
+
+_LONGEST_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class OtherReport:
+    """What is known of something beside the tensors that both sides can hold.
+
+    Attributes:
+        name: its name, or its path in a folder; "" for the nodes of a single model.
+        kind: ``texts``, a ``parameter``, or the ``nodes`` of a model.
+        status: ``equal`` or ``differs``.
+        explanation: how it differs.
+    """
+
+    name: str
+    kind: Literal["texts", "parameter", "nodes"]
+    status: Literal["equal", "differs"]
+    explanation: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name, or what it is."""
+        return self.name or f"the {self.kind}"
+
+    def __str__(self) -> str:
+        return f"{self.label}: {'different' if self.explanation else 'equal'} ({self.kind}): {self.explanation}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values: the JSON."""
+        return asdict(self)
+
+
+def missing_texts(a: TensorSet, b: TensorSet) -> list[str]:
+    """The names of texts that A has and B has not."""
+    names = {*a.texts} if _are_single(a, b) else {*b.texts, *b.unreadable, *b}
+    return [name for name in a.texts if name not in names]
+
+
+def _are_single(a: TensorSet, b: TensorSet) -> bool:
+    """Whether each side has one array of texts and nothing else, and one has it without a name."""
+    return (a.is_one or b.is_one) and len(a.texts) == len(b.texts) == 1 and not (a or b or a.unreadable or b.unreadable)
+
+
+def compare_texts(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> Iterator[OtherReport]:
+    """Compare the texts that both sides have; the errors of those that cannot be read are added to a list."""
+    pairs = [(name, texts, b.texts.get(name)) for name, texts in a.texts.items()]
+    if _are_single(a, b):
+        pairs = [(name, texts, next(iter(b.texts.values()))) for name, texts, _other in pairs]
+    for name, one, other in pairs:
+        if other is not None:
+            try:
+                difference = one.difference(other)
+            except EltwiseError as error:
+                errors.append(error)
+                continue
+            yield OtherReport(name, "texts", "differs" if difference else "equal", difference)
+        elif name in b.tensors:
+            yield OtherReport(name, "texts", "differs", "B has numbers instead of it")
+    for name in b.texts:
+        if name in a.tensors:
+            yield OtherReport(name, "texts", "differs", "A has numbers instead of it")
+
+
+def compare_parameters(a: TensorSet, b: TensorSet) -> Iterator[OtherReport]:
+    """Compare the parameters, and the nodes of models."""
+    yield from _nodes(a, b)
+    for name in _comparable(a, b, a.parameters, b.parameters):
+        one, other = a.parameters.get(name), b.parameters.get(name)
+        if one == other:
+            yield OtherReport(name, "parameter", "equal")
+        elif one is None or other is None:
+            yield OtherReport(name, "parameter", "differs", f"only {'A' if other is None else 'B'} has it")
+        else:
+            is_short = max(len(one), len(other)) <= _LONGEST_SHOWN
+            yield OtherReport(name, "parameter", "differs", f"{one} and {other}" if is_short else "other values")
+
+
+def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """The names to compare; of two formats, of which one may have no place for it, those that both have.
+
+    Attributes of an array that only one side has are left out, as the array is missing or extra.
+    """
+    if a.format != b.format:
+        return [name for name in one if name in other]
+    arrays = {*a, *a.texts, *a.unreadable} ^ {*b, *b.texts, *b.unreadable}
+    return [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
+
+
+def _nodes(a: TensorSet, b: TensorSet) -> Iterator[OtherReport]:
+    for path in sorted(a.models.keys() ^ b.models.keys() if a.format == b.format == "folder" else ()):
+        yield OtherReport(path, "nodes", "differs", f"only {'A' if path in a.models else 'B'} has the model")
+    for path in sorted(a.models.keys() & b.models):
+        if a.models[path].domain == b.models[path].domain:
+            difference = changes(a.models[path], b.models[path])
+            hint = "; `eltwise trace A B` compares what they compute" if difference else ""
+            yield OtherReport(path, "nodes", "differs" if difference else "equal", difference + hint)
+
+
+def notes(a: TensorSet, b: TensorSet) -> Iterator[str]:
+    """A sentence on metadata that differs, and one on each model whose nodes cannot be compared with those of B."""
+    names = [name for name in _comparable(a, b, a.metadata, b.metadata) if a.metadata.get(name) != b.metadata.get(name)]
+    if names:
+        yield f"metadata that differs, which does not count: {named(names)}"
+    for path in sorted(a.models.keys() & b.models):
+        if a.models[path].domain != b.models[path].domain:
+            of_model = f" of {path!r}" if path else ""
+            yield f"the nodes{of_model} are those of two formats, and are not compared; `eltwise trace A B` runs both"

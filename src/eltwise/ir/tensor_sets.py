@@ -1,0 +1,79 @@
+"""Sets of named tensors, with what lies beside them in their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.ir.structure import Structure
+from eltwise.ir.tensors import Tensor
+from eltwise.ir.texts import Texts
+
+
+@dataclass(frozen=True)
+class TensorSet(Mapping[str, Tensor]):
+    """Named tensors in the order of their file.
+
+    Attributes:
+        where: the file or folder.
+        tensors: the tensors by name.
+        unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
+        is_one: whether the format holds one tensor without a name.
+        format: what the file is; "" for what is in memory.
+        texts: the arrays of texts by name, and other values that are no tensors, each as the text that shows it.
+        parameters: what decides on the meaning of the elements or on what is computed with them, by name: the
+            attributes by which elements are decoded, the fields of GGUF; a text, or a digest of it.
+        metadata: what describes the file, such as what wrote it and when; in the same form.
+        stores_once: whether equal tensors are stored once, as exporters store the constants of a model.
+        notes: sentences on what else is there: what is no tensor, and what contradicts the tensors.
+        models: the structure of each model whose constants these are, by its path in a folder; "" for a single one.
+    """
+
+    where: str
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    unreadable: dict[str, EltwiseError] = field(default_factory=dict)
+    is_one: bool = False
+    format: str = ""
+    texts: dict[str, Texts] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    stores_once: bool = False
+    notes: list[str] = field(default_factory=list)
+    models: dict[str, Structure] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    @property
+    def arrays(self) -> list[Tensor | Texts]:
+        """All that has elements: the tensors, and the texts."""
+        return [*self.tensors.values(), *self.texts.values()]
+
+    def add(self, name: str, make: Callable[..., Tensor | Texts], *arguments: Any) -> None:
+        """Add what a function gives for some arguments, or the reason why it cannot be read.
+
+        Of two with one name neither can be read.
+        """
+        try:
+            if name in self.tensors or name in self.texts or name in self.unreadable:
+                self.tensors.pop(name, None)
+                self.texts.pop(name, None)
+                raise FileFormatError(f"two tensors are called {name!r}")
+            content = make(*arguments)
+            if isinstance(content, Tensor):
+                self.tensors[name] = content
+            else:
+                self.texts[name] = content
+        except EltwiseError as error:
+            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
