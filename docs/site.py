@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 import eltwise
 from eltwise.cli import COMMANDS, app
 from eltwise.cli.ops import FORMATS, opset_range
+from eltwise.core.exit_codes import ExitCode
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.families import FAMILIES, OF_RUNS, OTHER_SHAPE, OTHER_TYPE, WRONG_ALIGNMENT
@@ -161,9 +162,15 @@ def command_line_page() -> str:
         "",
         str(app.help),
         "",
-        "Results go to stdout, messages to stderr. Exit codes: 0 success, 1 a check found something, 2 bad input,",
-        '130 after Ctrl-C. With `--json` an error is an object on stdout, too: `{"error": [...]}` with one entry a',
-        "problem, which has the known [fields of the error](errors.md) and the whole `sentence`.",
+        "Results go to stdout, messages to stderr. A command whose output nobody reads any more, as behind `| head`,",
+        "ends with the same exit code.",
+        "",
+        "| exit code | meaning |",
+        "|---|---|",
+        *(f"| {code} | {code.meaning} |" for code in ExitCode),
+        "",
+        'With `--json` an error is an object on stdout, too: `{"error": [...]}` with one entry a problem, which has',
+        "the known [fields of the error](errors.md) and the whole `sentence`.",
         "",
     ]
     for name in COMMANDS:

@@ -10,6 +10,7 @@ from eltwise.accuracy import page
 from eltwise.accuracy.results import BOUND, FunctionAccuracy
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines
+from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import plain
 from eltwise.report.base import Written
 
@@ -53,9 +54,11 @@ class AccuracyReport(Written[FunctionAccuracy]):
         return tuple(sorted(beyond, key=lambda each: -each.largest_error))
 
     @property
-    def is_good(self) -> bool:
-        """Whether something was measured, and all of it to the end and within the bound."""
-        return bool(self.measured) and not self.beyond and not self.interrupted
+    def exit_code(self) -> ExitCode:
+        """What is beyond the bound is found; where nothing was measured, nothing is established."""
+        return exit_code(
+            findings=bool(self.beyond), is_established=bool(self.measured), is_interrupted=self.interrupted
+        )
 
     @property
     def summary(self) -> str:

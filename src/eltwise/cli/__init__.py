@@ -1,7 +1,7 @@
 """The command line: one module a command. This module finds them and turns errors into exit codes.
 
-Exit codes: 0 success, 1 a check found something, 2 bad input, 3 not established. Results go to stdout, messages to
-stderr. With ``--json`` an error is also printed as JSON on stdout.
+A command returns an ``ExitCode``, or nothing where all that it can do is to succeed or to raise. Results go to stdout,
+messages to stderr. With ``--json`` an error is also printed as JSON on stdout.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.core.errors import EltwiseError, unknown_name
+from eltwise.core.exit_codes import ExitCode
 from eltwise.version import VERSION
 
 COMMANDS = (
@@ -61,6 +62,7 @@ class _Commands(click.Group):
 app = _Commands(
     name="eltwise",
     help="Run, check, repair and convert the element-wise operators of ONNX and OpenVINO models, bit for bit.",
+    epilog="Exit codes: " + "; ".join(f"{code} {code.meaning}" for code in ExitCode) + ".",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
@@ -86,14 +88,14 @@ def _main() -> NoReturn:
     try:
         try:
             with app.make_context("eltwise", sys.argv[1:], default_map=_defaults(sys.argv[1:])) as context:
-                app.invoke(context)
+                code = app.invoke(context)
         finally:
             printing.flush()
-        _leave("", 0)
-    except click.exceptions.Exit as ended:
+        _leave("", code or ExitCode.GOOD)
+    except click.exceptions.Exit as ended:  # Of an option such as --help.
         _leave("", ended.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        _leave(error.format_message(), 2)
+        _leave(error.format_message(), ExitCode.BAD_INPUT)
     except click.UsageError as error:
         sentence = error.format_message().rstrip(".")
         command = " ".join(filter(None, ("eltwise", _command(sys.argv[1:]))))
@@ -103,11 +105,9 @@ def _main() -> NoReturn:
     except MemoryError:
         _refuse(EltwiseError("not enough memory"))
     except KeyboardInterrupt as interrupt:
-        _leave("", interrupt.args[0] if interrupt.args else 130)
-    except BrokenPipeError:
-        _leave("", 0)
+        _leave("", interrupt.args[0] if interrupt.args else ExitCode.INTERRUPTED)
     except OSError as error:
-        _leave(f"eltwise: cannot write the output ({error.strerror or error})", 2)
+        _leave(f"eltwise: cannot write the output ({error.strerror or error})", ExitCode.BAD_INPUT)
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, object]]:

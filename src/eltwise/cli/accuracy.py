@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
+from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from eltwise.accuracy.report import AccuracyReport
@@ -39,7 +39,7 @@ def accuracy(
     json: Path | None,
     html: Path | None,
     document: Path | None,
-) -> None:
+) -> ExitCode:
     """Measure functions on runtimes: exit 1 if one is beyond the bound or wrong at a special value."""
     from eltwise.accuracy.document import document as document_of
     from eltwise.accuracy.measure import measure, select
@@ -54,7 +54,7 @@ def accuracy(
     if not printing.write_report(report, json, html):
         _show(report)
         printing.line(report.summary)
-    raise Exit(130 if report.interrupted else 3 if not report.measured else int(bool(report.beyond)))
+    return report.exit_code
 
 
 def _show(report: AccuracyReport) -> None:

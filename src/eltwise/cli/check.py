@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
 from eltwise.cli.run import read_input_sets
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from eltwise.model import Model
@@ -52,7 +52,7 @@ def check(
     json: bool,
     sarif: Path | None,
     markdown: Path | None,
-) -> None:
+) -> ExitCode:
     """Report every problem of a model, or whether it computes the same on a runtime.
 
     Exit 1 if there is a problem, and 3 if nothing was found and the outputs could not be compared.
@@ -68,9 +68,7 @@ def check(
         report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
         printing.report(report, as_json=json, is_summary=summary)
         printing.write_ci_files(report, model, f"eltwise check --target {target}", sarif, markdown)
-        if not report.is_good:
-            raise Exit(3 if report.verdict == "not_established" else 1)
-        return
+        return report.exit_code
     for option, is_given in options_of_runs.items():
         if is_given:
             raise AttributeValueError("nothing is run without a runtime", operand=option, hint="add --target RUNTIME")
@@ -79,8 +77,7 @@ def check(
     problems = replace(problems_of(model), name=model.name)
     printing.report(problems, as_json=json, is_summary=summary)
     printing.write_ci_files(problems, model, "eltwise check", sarif, markdown)
-    if not problems.is_good:
-        raise Exit(1)
+    return problems.exit_code
 
 
 def _check_target(

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_bytes
+from eltwise.core.exit_codes import ExitCode
 
 
 @click.command(cls=options.Command)
@@ -34,7 +34,7 @@ def compare(
     causes: bool,
     order: str | None,
     detail: Literal["summary", "all"] | None,
-) -> None:
+) -> ExitCode:
     """Compare two sets of tensors: exit 1 if bits differ, or something is beyond the tolerance."""
     from eltwise.comparison.compare import compare_sets, graph_of, tensors_of
     from eltwise.comparison.tolerance import parse_tolerances, tolerance_files
@@ -58,4 +58,4 @@ def compare(
         printing.lines(report.to_text(detail or "worst"))
     for sentence in report.unreadable_shown():
         printing.note(f"eltwise: {sentence}")
-    raise Exit(2 if report.unreadable else 0 if report.is_good else 1)
+    return report.exit_code

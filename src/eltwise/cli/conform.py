@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.exit_codes import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
@@ -68,7 +68,7 @@ def conform(
     write_expected: Path | None,
     export: Path | None,
     resume: Path | None,
-) -> None:
+) -> ExitCode:
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
@@ -83,7 +83,7 @@ def conform(
     selection = select(runtime, op, types, broadcast, sources)
     if export is not None:
         _export(export, selection, extent, seed)
-        return
+        return ExitCode.GOOD
     from eltwise.conformance.expected_failures import read_expected, surprises
     from eltwise.conformance.results import read_results
     from eltwise.conformance.run import RunSettings, run_tests
@@ -101,7 +101,13 @@ def conform(
         printing.note(surprise.text)
     is_listed = strict is not None or write_expected is not None
     is_wrong = bool(surprising) if is_listed else results.has_wrong
-    raise Exit(_exit_code(results, is_wrong=is_wrong, is_named=bool(runtime)))
+    if results.not_started and runtime and not results.interrupted:
+        return ExitCode.BAD_INPUT
+    return exit_code(
+        findings=is_wrong,
+        is_established=(results.has_right or results.has_wrong) and not results.not_started,
+        is_interrupted=results.interrupted,
+    )
 
 
 def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> None:
@@ -153,11 +159,3 @@ def _show(results: Results) -> None:
         rows.append((runtime, op, named, text))
     printing.table(("runtime", "operator", "tests", "what differs"), rows, folding="what differs")
     printing.line(results.summary)
-
-
-def _exit_code(results: Results, *, is_wrong: bool, is_named: bool) -> int:
-    if results.interrupted:
-        return 130
-    if results.not_started and is_named:
-        return 2
-    return 1 if is_wrong else 0 if results.has_right or results.has_wrong else 3

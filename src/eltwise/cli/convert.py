@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_bytes, waiting
+from eltwise.core.exit_codes import ExitCode
 
 
 @click.command(cls=options.Command)
@@ -23,7 +23,7 @@ from eltwise.cli.progress import progress_of_bytes, waiting
 @options.json
 def convert(
     source: Path, target: Path, opset: int | None, ir_version: int | None, verify: bool, in_place: bool, json: bool
-) -> None:
+) -> ExitCode:
     """Convert a model to another format, opset or IR version: exactly, or not at all.
 
     Exit 3 if the bits were to be compared and could not be; OUT is written then.
@@ -35,5 +35,4 @@ def convert(
             source, target, opset=opset, ir_version=ir_version, verify=verify, in_place=in_place, progress=progress
         )
     printing.report(report, as_json=json)
-    if verify and not report.is_verified:
-        raise Exit(3)
+    return report.exit_code

@@ -10,9 +10,9 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
+from eltwise.core.exit_codes import ExitCode, exit_code
 
 MODEL = """<ir_version: 8, opset_import: ["" : 14]>
 motion (uint8[4, 6] frame) => (float[4, 6] motion)
@@ -25,6 +25,7 @@ motion (uint8[4, 6] frame) => (float[4, 6] motion)
 
 TRACED = "--runtime runtime.py:load --against exact --input frame=frame.npy"
 TARGETS = ("openvino", "onnxruntime")
+EITHER = (ExitCode.GOOD, ExitCode.FINDINGS)
 
 
 class Step(NamedTuple):
@@ -32,7 +33,7 @@ class Step(NamedTuple):
 
     text: str  # What it is for.
     command: str  # As a user types it.
-    exit_codes: tuple[int, ...] = (0,)  # With which it may end.
+    exit_codes: tuple[ExitCode, ...] = (ExitCode.GOOD,)  # With which it may end.
 
 
 NEXT = (
@@ -46,7 +47,7 @@ WITHOUT_RUNTIMES = ("pip install onnxruntime openvino", "the runtimes that `chec
 
 @click.command(cls=options.Command)
 @click.option("--folder", type=options.PATH, help="A new folder for the files; a temporary one by default.")
-def demo(*, folder: Path | None) -> None:
+def demo(*, folder: Path | None) -> ExitCode:
     """Make a small model, find what a wrong runtime does to it, and repair it: every command with its output.
 
     Exit 1 if a command ends otherwise than it should, which tells that the installation is not sound.
@@ -68,8 +69,7 @@ def demo(*, folder: Path | None) -> None:
     printing.line(f"The files are in {folder}; open {folder / 'weights.html'} in a browser.")
     for command in wrong:
         printing.note(f"eltwise: this command did not end as it should: {command}")
-    if wrong:
-        raise Exit(1)
+    return exit_code(findings=bool(wrong))
 
 
 def steps(targets: list[str]) -> list[Step]:
@@ -79,7 +79,7 @@ def steps(targets: list[str]) -> list[Step]:
         Step(
             "The function `load` in runtime.py runs models, too, with one fault. Which node is wrong, and why?",
             f"eltwise trace motion.onnx {TRACED}",
-            (1,),
+            (ExitCode.FINDINGS,),
         ),
         Step(
             "OpenVINO is known for the same fault. Rewrite the node so that it gives the same bits in spite of it.",
@@ -87,18 +87,18 @@ def steps(targets: list[str]) -> list[Step]:
         ),
         Step("Does the repaired model compute the same?", f"eltwise trace repaired.onnx {TRACED} --summary"),
         *(
-            Step(f"And {target}, which is installed here?", f"eltwise check motion.onnx --target {target}", (0, 1))
+            Step(f"And {target}, which is installed here?", f"eltwise check motion.onnx --target {target}", EITHER)
             for target in targets
         ),
         Step(
             "Two checkpoints: what is different, and why? The same as a page.",
             "eltwise compare trained.npz deployed.npz --html weights.html",
-            (1,),
+            (ExitCode.FINDINGS,),
         ),
     ]
 
 
-def run(step: Step) -> int:
+def run(step: Step) -> ExitCode:
     """Print and run a command; returns its exit code."""
     from eltwise.cli import app
 
@@ -107,7 +107,7 @@ def run(step: Step) -> int:
     printing.flush()
     code = app.main(shlex.split(step.command)[1:], prog_name="eltwise", standalone_mode=False)
     printing.line("")
-    return code or 0
+    return code or ExitCode.GOOD
 
 
 def make_files() -> None:

@@ -12,9 +12,13 @@ from click.core import ParameterSource
 
 from eltwise.cli import printing
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError
+from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from eltwise.engine.api import Operator
+
+Callback = Callable[..., ExitCode | None]
+"""The function of a command."""
 
 PATH = click.Path(path_type=Path)
 
@@ -60,7 +64,7 @@ def complete_runtime(_context: click.Context, parameter: click.Parameter, incomp
     return [name for name in (*references, *(each.name for each in RUNTIMES)) if name.startswith(incomplete)]
 
 
-def runtime(text: str, name: str = "--runtime") -> Callable[[Callable[..., None]], Callable[..., None]]:
+def runtime(text: str, name: str = "--runtime") -> Callable[[Callback], Callback]:
     """The required option of a runtime, with its help."""
     return click.option(name, required=True, metavar="NAME", shell_complete=complete_runtime, help=text)
 
@@ -79,7 +83,7 @@ tolerance = click.option(
 )
 
 
-def _inputs(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _inputs(text: str) -> Callable[[Callback], Callback]:
     return click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE", help=text)
 
 
@@ -107,7 +111,7 @@ class Limits(NamedTuple):
     wait: int
 
 
-def limits(function: Callable[..., None]) -> Callable[..., None]:
+def limits(function: Callback) -> Callback:
     """Add the options of ``Limits``, and give a function all of them as ``limits``."""
 
     @click.option("--memory", metavar="SIZE", default="2GiB", help="How much memory may be used, such as 2GiB.")
@@ -116,8 +120,8 @@ def limits(function: Callable[..., None]) -> Callable[..., None]:
         "--wait", type=Integer(0), metavar="SECONDS", default=300, help="How long a cluster may be without workers."
     )
     @wraps(function)
-    def command(memory: str, scheduler: str | None, wait: int, **arguments: object) -> None:
-        function(limits=Limits(memory, scheduler, wait), **arguments)
+    def command(memory: str, scheduler: str | None, wait: int, **arguments: object) -> ExitCode | None:
+        return function(limits=Limits(memory, scheduler, wait), **arguments)
 
     return command
 

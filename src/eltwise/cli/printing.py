@@ -35,18 +35,24 @@ _WIDTH_IN_A_PIPE = 180
 _WIDE = 140
 
 
-class _Escaping(io.TextIOBase):
-    """A stream in which everything but line feeds is escaped that is not printable."""
+class _Plain(io.TextIOBase):
+    """A stream of which the rest is dropped once nobody reads it: a command then ends as it would otherwise."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        self.stream.write(escape_lines(text))
+        try:
+            self.stream.write(text)
+        except BrokenPipeError:
+            drop_output(self.stream)
         return len(text)
 
     def flush(self) -> None:
-        self.stream.flush()
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            drop_output(self.stream)
 
     def fileno(self) -> int:
         return self.stream.fileno()
@@ -57,6 +63,13 @@ class _Escaping(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         return self.stream.encoding
+
+
+class _Escaping(_Plain):
+    """A stream in which everything but line feeds is escaped that is not printable."""
+
+    def write(self, text: str) -> int:
+        return super().write(escape_lines(text))
 
 
 @contextmanager
@@ -123,8 +136,8 @@ def _print(escaped: str, stream: TextIO) -> None:
 
 
 def _plain(stream: TextIO) -> TextIO:
-    """The stream itself, for what is escaped before."""
-    return stream.stream if isinstance(stream, _Escaping) else stream
+    """The same stream, for what is escaped before."""
+    return cast("TextIO", _Plain(stream.stream)) if isinstance(stream, _Escaping) else stream
 
 
 def flush() -> None:
@@ -288,7 +301,10 @@ def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
     from eltwise.core.shapes import of_sizes
 
     if json:
-        json_text("arrays", {"arrays": {name: _fields(array) for name, array in arrays.items()}})
+        fields = {
+            name: {**array_fields(array, "first_values"), "elements": array.size} for name, array in arrays.items()
+        }
+        json_text("arrays", {"arrays": fields})
         return
     for name, array in arrays.items():
         shown = ", ".join(map(str, array.reshape(-1)[:_FIRST_VALUES]))
@@ -296,12 +312,9 @@ def results(arrays: Mapping[str, np.ndarray], *, json: bool) -> None:
         line(f"{name}: {of_numpy(array.dtype)}({of_sizes(array.shape)}) [{shown}{more}]")
 
 
-def _fields(array: np.ndarray) -> dict[str, object]:
+def array_fields(array: np.ndarray, values: Literal["first_values", "values"]) -> dict[str, object]:
+    """The element type and shape of an array, and its first or all values as texts that give the same numbers."""
     from eltwise.core.dtypes import of_numpy
 
-    return {
-        "type": of_numpy(array.dtype).name,
-        "shape": list(array.shape),
-        "first_values": [str(value) for value in array.reshape(-1)[:_FIRST_VALUES]],
-        "elements": array.size,
-    }
+    elements = array.reshape(-1)[: _FIRST_VALUES if values == "first_values" else None]
+    return {"type": of_numpy(array.dtype).name, "shape": list(array.shape), values: list(map(str, elements))}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.check import RUNNING
 from eltwise.cli.progress import progress_of_bytes, waiting
 from eltwise.cli.run import read_input_sets
 from eltwise.core.errors import AttributeValueError
+from eltwise.core.exit_codes import ExitCode
 
 
 @click.command(cls=options.Command)
@@ -55,7 +55,7 @@ def repair(
     seed: int,
     in_place: bool,
     json: bool,
-) -> None:
+) -> ExitCode:
     """Rewrite exactly the nodes that a runtime refuses or computes incorrectly, or refuse with every reason.
 
     Exit 3 if the bits were to be compared and could not be; OUT is written then.
@@ -88,5 +88,4 @@ def repair(
             progress=progress,
         )
     printing.report(report, as_json=json)
-    if verify and not report.is_verified:
-        raise Exit(3)
+    return report.exit_code

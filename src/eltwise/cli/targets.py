@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.core.exit_codes import ExitCode
+from eltwise.core.fields import plain
 
 if TYPE_CHECKING:
     from eltwise.runtimes import Runtime
@@ -37,17 +39,19 @@ def targets(
     missing: bool,
     table: Path | None,
     json: bool,
-) -> None:
+) -> ExitCode:
     """Show what was measured of each runtime, or measure it again and write the rules."""
     from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
 
     path = table or SHIPPED
     if refresh:
         for known in _chosen(runtime):
-            _refresh(path, known, op, types, only_missing=missing)
+            if not _refresh(path, known, op, types, only_missing=missing):
+                return ExitCode.INTERRUPTED
     elif runtime or op or types or missing:
         raise AttributeValueError("--runtime, --op, --type and --missing say what is measured", hint="add --refresh")
     _show([read_rules(path, name) for name in runtimes_in(path)], json=json)
+    return ExitCode.GOOD
 
 
 def _chosen(names: Sequence[str]) -> list[Runtime]:
@@ -62,8 +66,8 @@ def _chosen(names: Sequence[str]) -> list[Runtime]:
     return [runtimes.find(name) for name in names or known]
 
 
-def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[str], *, only_missing: bool) -> None:
-    """Measure a runtime; what was measured is written even if Ctrl-C ends it."""
+def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[str], *, only_missing: bool) -> bool:
+    """Measure a runtime, and tell whether that was done to its end; what was measured is written in any case."""
     from eltwise.core.dtypes import by_name
     from eltwise.formats import files
     from eltwise.ops import registry
@@ -84,7 +88,7 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
         became = f"what was measured of {runtime.name} is in {path}; {left} tests were not run"
         nothing = f"nothing was measured of {runtime.name}, and {path} is as it was"
         printing.note(f"interrupted: {became if rules.measured else nothing}")
-        raise Exit(130)
+    return not left
 
 
 def _show(known: list[RuleSet], *, json: bool) -> None:
@@ -101,7 +105,7 @@ def _show(known: list[RuleSet], *, json: bool) -> None:
 def _fields(rules: RuleSet) -> dict[str, object]:
     from eltwise.targets.rules import SEVERITIES
 
-    facts = {name: getattr(rules, name) for name in ("runtime", "version", "machine", "date")}
-    versions = {"opsets": list(rules.opsets), "file_versions": list(rules.file_versions)}
+    fields: dict[str, object] = plain(replace(rules, measured=frozenset(), rules=()))
+    del fields["measured"]
     counts = Counter(rule.severity for rule in rules.rules)
-    return facts | versions | {"subjects": len(rules.measured), "rules": {name: counts[name] for name in SEVERITIES}}
+    return {**fields, "subjects": len(rules.measured), "rules": {name: counts[name] for name in SEVERITIES}}

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.exceptions import Exit
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.cli.run import files_of_inputs, read_inputs
 from eltwise.core.escaping import on_one_line
+from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from eltwise.model import Model
@@ -72,7 +72,7 @@ def trace(
     sarif: Path | None,
     markdown: Path | None,
     model_explorer: Path | None,
-) -> None:
+) -> ExitCode:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.comparison.tolerance import tolerance_files
     from eltwise.conformance.reproduce import SCRIPT
@@ -109,8 +109,7 @@ def trace(
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
-    if not report.is_good:
-        raise Exit(3 if report.verdict == "not_established" else 1)
+    return report.exit_code
 
 
 def _models(

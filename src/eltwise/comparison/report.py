@@ -17,6 +17,7 @@ from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.border import public
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.report.base import Written
 
 _MOST_SHOWN, _MOST_LISTED = 40, 8
@@ -58,10 +59,12 @@ class ComparisonReport(Written[TensorReport]):
     others: tuple[OtherReport, ...] = ()
 
     @property
-    def is_good(self) -> bool:
-        """Whether nothing is beyond the tolerance, missing, extra or unreadable."""
-        differing = any(each.status == "differs" for each in self.tensors) or bool(self.others_shown())
-        return not (differing or self.missing or self.extra or self.unreadable)
+    def exit_code(self) -> ExitCode:
+        """What is beyond the tolerance, missing or extra is found; what cannot be read is bad input."""
+        if self.unreadable:
+            return ExitCode.BAD_INPUT
+        differs = any(each.status == "differs" for each in self.tensors) or bool(self.others_shown())
+        return exit_code(findings=bool(differs or self.missing or self.extra))
 
     @property
     def by_badness(self) -> tuple[TensorReport, ...]:

@@ -19,6 +19,7 @@ from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
 from eltwise.core.dtypes import TYPES, of_numpy
 from eltwise.core.errors import FileFormatError, counted, unknown_name
 from eltwise.core.escaping import as_lines, to_json
+from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import Check, Form, Natural, from_json, one_of, plain
 from eltwise.formats import files
 from eltwise.formats.reports import JSON_VERSION, BaseReport
@@ -193,9 +194,10 @@ class Results(BaseReport[TestResult]):
     version: Annotated[int, one_of([JSON_VERSION])] = JSON_VERSION  # Of its format.
 
     @property
-    def is_good(self) -> bool:
-        """Whether all tests were run, some were computed right, and all others were refused."""
-        return self.has_right and not (self.has_wrong or self.interrupted or self.not_started)
+    def exit_code(self) -> ExitCode:
+        """What was computed wrong is found; where nothing was right, or a runtime did not start, not all is known."""
+        is_established = self.has_right and not self.not_started
+        return exit_code(findings=self.has_wrong, is_established=is_established, is_interrupted=self.interrupted)
 
     @property
     def has_right(self) -> bool:

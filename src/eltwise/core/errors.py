@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.exit_codes import ExitCode
 
 _FIELDS = ("where", "operator", "node", "operand", "got", "allowed", "hint")
 
@@ -32,8 +33,8 @@ class EltwiseError(Exception):
     axis: not a shape, got 3; give another one
     """
 
-    exit_code = 2
-    """Of a command that ends with this error: bad input."""
+    exit_code = ExitCode.BAD_INPUT
+    """Of a command that ends with this error."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class UnsupportedError(EltwiseError, NotImplementedError):
 class VerificationError(EltwiseError, ArithmeticError):
     """A rewritten model that does not give the bits of the original: a defect of this package."""
 
-    exit_code = 1
+    exit_code = ExitCode.FINDINGS
 
 
 class ManyProblemsError(EltwiseError, ValueError):

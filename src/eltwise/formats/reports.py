@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, overlo
 from eltwise.core.border import public
 from eltwise.core.errors import NameUnknownError, UnsupportedError, shown, unknown_name
 from eltwise.core.escaping import to_json
+from eltwise.core.exit_codes import ExitCode
 from eltwise.core.foreign import library
 from eltwise.formats import files
 
@@ -50,9 +51,14 @@ class BaseReport(Generic[RecordT]):
     """The fields of a record that name it."""
 
     @property
-    def is_good(self) -> bool:
-        """Whether there is nothing to be done about it."""
+    def exit_code(self) -> ExitCode:
+        """Of a command that ends with this report."""
         raise NotImplementedError
+
+    @property
+    def is_good(self) -> bool:
+        """Whether what was to be checked was checked, and nothing was found that counts."""
+        return self.exit_code is ExitCode.GOOD
 
     @property
     def summary(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import plain
 from eltwise.formats.reports import BaseReport
 
@@ -106,7 +107,12 @@ class PassReport(BaseReport[Change]):
     @property
     def is_good(self) -> bool:
         """Whether the new model needs no assumption to mean the same, and was verified where that was asked for."""
-        return not self.assumptions and (self.comparison is None or self.is_verified)
+        return not self.assumptions and super().is_good
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Not established where the models were to be compared, and nothing could be."""
+        return exit_code(findings=False, is_established=self.comparison is None or self.is_verified)
 
     @property
     def is_verified(self) -> bool:

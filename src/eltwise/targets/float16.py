@@ -13,6 +13,7 @@ from eltwise import runtimes
 from eltwise.comparison.tolerance import Tolerances, parse_tolerances
 from eltwise.conversion import model_of
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, VerificationError, counted, named
+from eltwise.core.exit_codes import ExitCode
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.onnx.mixed_precision import Narrowing
 from eltwise.ir.graph import Graph
@@ -44,7 +45,7 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
 
     Raises:
         AttributeValueError: without a tolerance.
-        UnsupportedError: where the outputs in float64 could not be established; its exit code is 3.
+        UnsupportedError: where the outputs in float64 could not be established.
         VerificationError: where the model is beyond the tolerance in float32 already, or with every node in float16
             that may be.
     """
@@ -88,7 +89,7 @@ def _reference(model: Model, target: str, arrays: Mapping[str, np.ndarray], inpu
         raise VerificationError(f"in float32 already, {report.summary}", hint=hint)
     if report.verdict != "agree":
         error = UnsupportedError(f"the outputs in float64 are not established: {report.summary}")
-        error.exit_code = 3
+        error.exit_code = ExitCode.NOT_ESTABLISHED
         raise error
     return report
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines
+from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.formats.reports import BaseReport
 from eltwise.model import Model, read
 from eltwise.ops import registry
@@ -44,9 +45,9 @@ class ProblemsReport(BaseReport[EltwiseError]):
     name: str = ""
 
     @property
-    def is_good(self) -> bool:
-        """Whether no problem was found."""
-        return not self.problems
+    def exit_code(self) -> ExitCode:
+        """A problem is found."""
+        return exit_code(findings=bool(self.problems))
 
     @property
     def summary(self) -> str:

@@ -201,8 +201,9 @@ def _verified(model: Model, repaired: Model, target: str, report: PassReport, le
     if trace is not None and trace.verdict == "agree":
         elements = sum(output.total or 0 for output in trace.outputs)
         comparison = Comparison(1, elements, "", trace.inputs, f"are those of {trace.against}, within the tolerance")
-    elif deployed.reason:
-        seen.append(f"not run: {deployed.reason}")
+    elif comparison is None:
+        reason = deployed.reason or ("the outputs differ, less severely" if trace is None else trace.summary)
+        comparison = Comparison(0, 0, reason)
     return replace(report, comparison=comparison, assumptions=(*report.assumptions, *seen))
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.exit_codes import ExitCode
 from eltwise.faults.families import UNEXPLAINED
 from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation, Level
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
-from eltwise.tracing.records import VERDICTS, Verdict
+from eltwise.tracing.records import EXIT_CODES, VERDICTS, Verdict
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.switches import Switches, Trial
 from eltwise.verification import Run
@@ -164,9 +165,9 @@ class TargetReport(BaseReport[Finding]):
         return refused or (self.trace is not None and self.trace.is_refused)
 
     @property
-    def is_good(self) -> bool:
-        """Whether the model was run there, its outputs compared, and nothing found that counts."""
-        return self.verdict == "agree"
+    def exit_code(self) -> ExitCode:
+        """What the verdict comes to."""
+        return EXIT_CODES[self.verdict]
 
     @property
     def summary(self) -> str:

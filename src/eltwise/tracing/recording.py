@@ -18,6 +18,7 @@ import numpy as np
 from eltwise.core.border import public
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError, counted, named
+from eltwise.core.exit_codes import ExitCode
 from eltwise.core.shapes import of_sizes
 from eltwise.formats import files
 from eltwise.formats.safetensors_files import dtype_of, header_of
@@ -35,7 +36,7 @@ _INPUT, _VALUE = "input/", "value/"
 class RecordingError(FileFormatError):
     """A recorded run that is not one of this model on these inputs, so that nothing can be established by it."""
 
-    exit_code = 3
+    exit_code = ExitCode.NOT_ESTABLISHED
 
 
 @dataclass(frozen=True)

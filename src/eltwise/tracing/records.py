@@ -9,6 +9,7 @@ from typing import Literal
 from eltwise.comparison.tensor_report import number
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import on_one_line
+from eltwise.core.exit_codes import ExitCode
 
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 """What ``TracedNode.columns`` gives."""
@@ -149,6 +150,13 @@ VERDICTS: dict[Verdict, str] = {
     "not_established": "whether the model computes the same is not established",
 }
 """The verdicts in words."""
+
+EXIT_CODES: dict[Verdict, ExitCode] = {
+    "agree": ExitCode.GOOD,
+    "disagree": ExitCode.FINDINGS,
+    "not_established": ExitCode.NOT_ESTABLISHED,
+}
+"""What a verdict comes to."""
 
 
 @dataclass(frozen=True)

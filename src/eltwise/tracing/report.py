@@ -14,6 +14,7 @@ from eltwise.conformance.reproduce import files_of_case, write_case
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.exit_codes import ExitCode
 from eltwise.faults.families import REFUSED, UNEXPLAINED
 from eltwise.formats import files
 from eltwise.formats.registry import of_bytes
@@ -22,7 +23,16 @@ from eltwise.report.base import Written
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model_explorer import node_data
 from eltwise.tracing.page import content
-from eltwise.tracing.records import STATUSES, VERDICTS, CauseGroup, TracedNode, TracedOutput, Verdict, grouped
+from eltwise.tracing.records import (
+    EXIT_CODES,
+    STATUSES,
+    VERDICTS,
+    CauseGroup,
+    TracedNode,
+    TracedOutput,
+    Verdict,
+    grouped,
+)
 from eltwise.tracing.switches import Switches
 from eltwise.tracing.table import noisiest, table
 
@@ -94,9 +104,9 @@ class TraceReport(Written[TracedNode]):
         )
 
     @property
-    def is_good(self) -> bool:
-        """Whether every output of the whole model was compared and is within the tolerance."""
-        return self.verdict == "agree"
+    def exit_code(self) -> ExitCode:
+        """What the verdict comes to."""
+        return EXIT_CODES[self.verdict]
 
     @property
     def first_node(self) -> TracedNode | None:
