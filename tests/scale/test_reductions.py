@@ -18,6 +18,7 @@ from eltwise.engine.reduction_arguments import reducing_of
 from eltwise.ops import registry
 from eltwise.scale import blocks
 from eltwise.scale.reductions import reduce_files
+from eltwise.scale.sources import open_sources
 from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -50,13 +51,13 @@ def test_the_same_bits_as_in_memory(
     operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: Any, kind: str
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
-    paths = paths_of(tmp_path, operands, kind)
+    sources = open_sources(paths_of(tmp_path, operands, kind), [None, None])
     for name in ("mean_squared_difference", "mean_absolute_difference", "max_absolute_difference"):
-        found = reduce_files(reducing_of(name.replace("_", "-")), paths, axis)["result"]
-        expected = getattr(eltwise, name)(*operands, axis=axis)
-        assert (type(found), found.dtype, found.tobytes()) == (type(expected), expected.dtype, expected.tobytes())
+        found = reduce_files(reducing_of(name.replace("_", "-")), sources, axis)["result"]
+        expected = np.asarray(getattr(eltwise, name)(*operands, axis=axis))
+        assert (found.shape, found.dtype, found.tobytes()) == (expected.shape, expected.dtype, expected.tobytes())
     for reduction in ("sum", "min"):
-        found = reduce_files(reducing_of(reduction, eltwise.operator("Subtract-1")), paths, axis)["result"]
+        found = reduce_files(reducing_of(reduction, eltwise.operator("Subtract-1")), sources, axis)["result"]
         assert found.tobytes() == eltwise.reduce(reduction, "Subtract-1", *operands, axis=axis).tobytes()
 
 

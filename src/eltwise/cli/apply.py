@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from eltwise.cli import options, printing
-from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
+from eltwise.cli.blocks import is_in_blocks, resources_of, show_outcomes
 
 
 @click.command(cls=options.Command)
@@ -40,9 +40,7 @@ def apply(
 
         with resources_of(limits) as resources:
             outcome = apply_files(bound, operands, output or "", resources, raw_type)
-        if json:
-            printing.json_text("blocks", {"outputs": {"result": outcome.to_dict()}})
-        print_outcomes({output or "": outcome})
+        show_outcomes({"result": outcome}, {"result": output or ""}, json=json)
         if outcome.not_inverted and not json:
             printing.line(
                 f"b + (a - b) is not a for {outcome.not_inverted} of {outcome.elements} elements, since floats are"

@@ -46,9 +46,12 @@ def resources_of(limits: Limits) -> Iterator[Resources]:
         yield Resources(parse_bytes(limits.memory), limits.scheduler, progress, limits.wait, printing.note)
 
 
-def print_outcomes(outcomes: Mapping[str, JobOutcome]) -> None:
-    """Say for each output whether something was done before."""
-    for output, outcome in outcomes.items():
+def show_outcomes(outcomes: Mapping[str, JobOutcome], outputs: Mapping[str, str], *, json: bool) -> None:
+    """Say for each output, by its name, what was done, and in which file it was begun before."""
+    if json:
+        printing.json_text("blocks", {"outputs": {name: outcome.to_dict() for name, outcome in outcomes.items()}})
+    for name, outcome in outcomes.items():
+        output = outputs[name]
         if outcome.is_complete:
             printing.note(f"{output} is complete already")
         elif outcome.changed:

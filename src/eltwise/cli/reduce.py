@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.blocks import resources_of
 from eltwise.core.errors import AttributeValueError, unknown_name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @click.command(cls=options.Command)
@@ -37,8 +41,6 @@ def reduce(
     json: bool,
 ) -> None:
     """Reduce an operator's results on files of any size: exactly, rounded once, the same bits everywhere."""
-    import numpy as np
-
     from eltwise.core.dtypes import by_name
     from eltwise.engine.reduction_arguments import REDUCTIONS, SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
@@ -54,14 +56,13 @@ def reduce(
     reducing = reducing_of(reduction, chosen)
     files, raw_type = operands[has_operator:], by_name(element_type) if element_type else None
     targets = {"result": parse_tensor_file(output)} if output else {}
-    sources = open_sources(files, [raw_type] * len(files)) if targets else None
-    check_tensor_files(targets, (), sources.files() if sources else ())
-    if sources is not None and sources.is_named:
+    sources = open_sources(files, [raw_type] * len(files))
+    check_tensor_files(targets, (), sources.files())
+    if targets and sources.is_named:
         problem, hint = "the results of checkpoints are printed", "leave out --output"
         raise AttributeValueError(problem, operand="--output", hint=hint)
     with resources_of(limits) as resources:
-        outcome = reduce_files(reducing, files, _axes(axis), resources, raw_type)
-    results = {name: np.asarray(value) for name, value in outcome.items()}
+        results = reduce_files(reducing, sources, _axes(axis), resources)
     write_tensor_files(results if targets else {}, targets)
     if json:
         printing.json_text("reduction", {"results": {name: _fields(value) for name, value in results.items()}})
@@ -69,19 +70,13 @@ def reduce(
         printing.results(results, json=False)
 
 
-def _fields(value: object) -> dict[str, object]:
-    """A result in full; floats as the shortest text that gives the same number, and in hexadecimal."""
-    import numpy as np
-
+def _fields(array: np.ndarray) -> dict[str, object]:
+    """A result in full, floats also in hexadecimal."""
     from eltwise.core.dtypes import of_numpy
 
-    array = np.asarray(value)
-    fields: dict[str, object] = {"type": array.dtype.name, "shape": list(array.shape)}
-    texts = [str(each) for each in array.reshape(-1)]
-    fields["values"] = texts
-    if of_numpy(array.dtype).kind == "float":
-        fields["hexadecimal"] = [float(each).hex() for each in array.reshape(-1)]
-    return fields
+    is_float = of_numpy(array.dtype).kind == "float"
+    hexadecimal = {"hexadecimal": [float(each).hex() for each in array.reshape(-1)]} if is_float else {}
+    return {**printing.array_fields(array, "values"), **hexadecimal}
 
 
 def _axes(text: str | None) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eltwise.cli import options, printing
-from eltwise.cli.blocks import is_in_blocks, print_outcomes, resources_of
+from eltwise.cli.blocks import is_in_blocks, resources_of, show_outcomes
 from eltwise.core.errors import AttributeValueError, NameUnknownError, named
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def run(
 
         with resources_of(limits) as resources:
             outcomes = run_files(str(model), values, targets, resources, loaded)
-        if json:
-            printing.json_text("blocks", {"outputs": {name: one.to_dict() for name, one in outcomes.items()}})
-        print_outcomes({targets[name]: outcome for name, outcome in outcomes.items()})
+        show_outcomes(outcomes, targets, json=json)
         return
     sources = {name: parse_tensor_file(text) for name, text in values.items()}
     types = {name: loaded.graph.find_input(name).type.element_type for name in values}

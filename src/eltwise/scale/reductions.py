@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.jobs import JobPart, Resources, in_order, threads_for
-from eltwise.scale.sources import Sources, open_sources
+from eltwise.scale.sources import Sources
 from eltwise.scale.zarr_target import zarr_grid
 
 Found = tuple[int, Partial]
@@ -93,22 +92,17 @@ def _of_nothing(
 
 
 def reduce_files(
-    reducing: Reducing,
-    operands: Sequence[str],
-    axis: Axis = None,
-    resources: Resources | None = None,
-    raw_type: ElementType | None = None,
-) -> dict[str, Any]:
-    """Reduce an operator's results on .npy files, zarr stores or checkpoints, block by block.
+    reducing: Reducing, sources: Sources, axis: Axis = None, resources: Resources | None = None
+) -> dict[str, np.ndarray]:
+    """Reduce an operator's results on opened operands, block by block.
 
     The sum is exact and rounded once, so that the result has the same bits for any blocks, and on any cluster.
 
     Args:
         reducing: what is reduced, and how.
-        operands: paths, or URLs of zarr stores.
+        sources: the operands.
         axis: the axis of the result that is reduced, or several; by default all.
         resources: what may be used; the workers of a cluster read the same files.
-        raw_type: the element type of raw bytes in .npy files.
 
     Returns:
         The result, called ``result``; of checkpoints one for each tensor.
@@ -117,7 +111,6 @@ def reduce_files(
         EltwiseError: for operands that do not go together, and blocks that cannot be read.
     """
     resources = resources or Resources()
-    sources = open_sources(operands, [raw_type] * len(operands))
     jobs = _jobs(reducing, sources, axis)
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
     results, done, states, total = {}, 0, sources.states(), sum(sizes.values())
@@ -136,7 +129,7 @@ def reduce_files(
             done += sizes[name]
     for each in states:
         check_unchanged(each)
-    return {name: np.asarray(value)[()] for name, value in results.items()}
+    return results
 
 
 def _reported(partials: Iterator[Found], resources: Resources, done: int, count: int, part: JobPart) -> Iterator[Found]:
