@@ -131,6 +131,19 @@ def test_a_tensor_without_a_name_is_compared_with_the_only_other_one(other: obje
             assert (len(report.tensors), report.missing, report.extra) == (1, (), ())
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("has_name", [False, True])
+def test_tensors_of_other_names_and_contents_are_partners_only_where_no_other_is_possible(
+    has_name: bool, count: int
+) -> None:
+    one = {"old": W} if has_name else W
+    several = {f"new_{number}": np.random.default_rng(number).random((5, 3)) for number in range(count)}
+    for report in (eltwise.compare(one, several), eltwise.compare(several, one)):
+        is_paired = not has_name and count == 1
+        assert len(report.tensors) == is_paired
+        assert sorted((len(report.missing), len(report.extra))) == ([0, 0] if is_paired else [1, count])
+
+
 def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
     report = eltwise.compare({"old": W}, {"new": W.astype(ml_dtypes.bfloat16).astype(np.float32), "x": V})
     assert report["old"].other_name == "new"
