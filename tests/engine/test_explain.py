@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.helper import np_dtype_to_tensor_dtype as code_of
 
 import eltwise
 from eltwise.core.errors import NameUnknownError
+from eltwise.kernels import jit
 from support.onnx_models import model, node, value
 
 A, B = np.zeros((300, 1000), np.float32), np.zeros(1000, np.float32)
@@ -59,3 +61,31 @@ def test_an_operand_across_is_said_to_be_tiled() -> None:
     text = made.explain({"a": across, "b": np.zeros((600, 500), np.float32)})
     assert "tiles down 600 rows: result +2000, a +4, b +2000" in text
     assert "walks: result vector, a transposed, b vector" in text
+
+
+TYPED = {"Sub": ("float32", "float16", "int8", "uint64"), "Div": ("float64", "int32", "uint8"), "Mod": ("int16",)}
+TYPED |= {"Less": ("float32", "int64"), "And": ("bool",), "BitShift": ("uint32",), "Pow": ("float32",)}
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "across", "broadcast"])
+@pytest.mark.parametrize(("operator", "kind"), [(name, kind) for name, kinds in TYPED.items() for kind in kinds])
+def test_the_kernel_that_is_shown_is_the_one_that_ran(
+    operator: str, kind: str, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = (1100, 1000)
+    inputs = [np.full(shape, number, kind) for number in (7, 3)]
+    if layout == "across":
+        inputs[0] = np.asfortranarray(inputs[0])
+    if layout == "broadcast":
+        inputs[1] = inputs[1][:1]
+    attributes = {"direction": "LEFT"} if operator == "BitShift" else {}
+    operands = [value(name, one.shape, code_of(one.dtype)) for name, one in zip("ab", inputs, strict=True)]
+    result = value("z", shape, code_of(np.dtype("bool" if operator in ("Less", "And") else kind)))
+    loaded = eltwise.load(model([node(operator, ["a", "b"], ["z"], **attributes)], operands, [result], opset=14))
+    compile_text, texts = jit._compile, list[str]()
+    monkeypatch.setattr(jit, "_kernels", {})
+    monkeypatch.setattr(jit, "_compile", lambda text: texts.append(text) or compile_text(text))
+    loaded.run(dict(zip("ab", inputs, strict=True)))
+    ran = tuple(texts)
+    shown = loaded.explain(dict(zip("ab", inputs, strict=True)), "llvm")
+    assert "".join(line for line in shown.splitlines(True) if not line.startswith("; ")) in ran

@@ -8,6 +8,7 @@ import numpy as np
 
 from eltwise.core.errors import NameUnknownError, shown
 from eltwise.engine.fusion import Group
+from eltwise.engine.program import divisors_of
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
 from eltwise.kernels.dump import COMMENTS, Kind, describe
@@ -44,7 +45,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
             "nodes: " + ", ".join(f"{node.schema.versioned_name} {node.label!r}" for node in step.nodes),
             f"operands: {names}",
         ]
-        text = describe(kind, step.typed, [*operands, result])
+        text = describe(kind, step.typed, [*operands, result], divisors_of(step))
         sections.append("".join(f"{mark}{line}\n" for line in heading) + text)
 
     runner.run(feeds, observe)

@@ -185,8 +185,7 @@ def _group_run(
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
-    divisors = Divisors(tuple(number for number, _node in group.divisors), partial(_check_divisors, group))
-    function = dispatch.prepare(group.typed, is_swapped, divisors if group.divisors else None, records)
+    function = dispatch.prepare(group.typed, is_swapped, divisors_of(group), records)
 
     def run(values: list[Any]) -> np.ndarray:
         try:
@@ -195,6 +194,12 @@ def _group_run(
             raise located(error, group.nodes[-1]) from None
 
     return run
+
+
+def divisors_of(group: Group) -> Divisors | None:
+    """The operands of a group that must not hold a 0; None where there is none."""
+    numbers = tuple(number for number, _node in group.divisors)
+    return Divisors(numbers, partial(_check_divisors, group)) if numbers else None
 
 
 def _check_divisors(group: Group, operands: Sequence[np.ndarray]) -> None:

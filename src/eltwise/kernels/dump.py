@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from eltwise.kernels import dispatch
-from eltwise.kernels.plan import TypedCall
+from eltwise.kernels.plan import Divisors, TypedCall
 from eltwise.kernels.threads import num_threads
 from eltwise.ops.expression import operand_name
 
@@ -17,13 +17,14 @@ COMMENTS: dict[Kind, str] = {"plan": "", "llvm": "; ", "asm": "# "}
 """How a line begins that is a comment, for each kind of text."""
 
 
-def describe(kind: Kind, typed: TypedCall, arrays: Sequence[np.ndarray]) -> str:
+def describe(kind: Kind, typed: TypedCall, arrays: Sequence[np.ndarray], divisors: Divisors | None = None) -> str:
     """Describe how a call is computed.
 
     Args:
         kind: what to show.
         typed: what is computed.
         arrays: the operands of the call, then its result.
+        divisors: the operands that must not hold a 0, for integers.
 
     Returns:
         Lines of text; comments where there is no kernel, or where the call was too small for it.
@@ -37,7 +38,7 @@ def describe(kind: Kind, typed: TypedCall, arrays: Sequence[np.ndarray]) -> str:
     from eltwise.kernels import compiled, emit, jit
 
     swapped = tuple(not array.dtype.isnative for array in (out, *operands))
-    recipe = compiled.Call(typed, swapped).recipe(operands, out)
+    recipe = compiled.Call(typed, swapped, divisors).recipe(operands, out)
     structure, nest = recipe.structure, recipe.nest
     remark = _remark(typed)
     heading = f"{COMMENTS[kind]}{remark}\n" if remark else ""
