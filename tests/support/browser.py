@@ -141,6 +141,7 @@ class Page:
     def check_looks(self, width: int, height: int, dark: bool, besides: str = "[hidden]") -> None:
         """Nothing is wider than the window, the page is dark or light as asked, and every text can be read.
 
+        No text is what a script writes where a value is missing.
         ``besides`` selects texts that need not.
         """
         self.resize(width, height, dark)
@@ -148,6 +149,7 @@ class Page:
         background = self.ask("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, background[4:-1].split(","))) < 384) == dark
         assert self.ask(_FAINT % json.dumps(besides)) == []
+        assert not self.ask("document.body.innerText.match(/undefined|NaN of|of NaN|\\[object/)")
 
     def picture(self, path: Path, whole: bool = False) -> None:
         """Save a screenshot, of the window or of the whole page."""
