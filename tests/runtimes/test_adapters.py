@@ -56,7 +56,7 @@ def test_inputs_go_by_position_also_where_their_names_are_other_positions(runtim
     made.graph.node[0].input[:] = ["1", "0"]
     model = eltwise.load(made) if "ai.onnx" in runtime.domains else eltwise.convert(made, "openvino")[0]
     with Host(runtime) as host:
-        answer = host.run(program_of(model.graph), [np.int32([5, 7]), np.int32([1, 2])])
+        answer = host.run(program_of(model.graph), [np.array([5, 7], np.int32), np.array([1, 2], np.int32)])
     assert np.array_equal(answer.arrays[0], [4, 5]), answer
 
 
