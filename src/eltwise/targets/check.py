@@ -23,7 +23,6 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.targets.special_values import try_special_values
 from eltwise.tracing.inputs import check_inputs, feeds_for, open_sizes, sizes_to_try
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
@@ -139,9 +138,6 @@ def check(
         report = _with_remedies(report, deployed, model, run_inputs)
         if report.trace is None:
             report = replace(report, trace=trace_of(deployed.observed, target, model, run_inputs))
-    elif deployed.observed.version and not report.is_compared:  # What is compared bit for bit was given them all.
-        special = try_special_values(runtime, model, seed, next(iter(run_inputs.sets.values()), {}))
-        report = replace(report, findings=(*report.findings, *special.findings), special=special.summary)
     return with_unintended(report, model)
 
 
@@ -181,7 +177,8 @@ def _with_remedies(report: TargetReport, deployed: Deployed, model: Model, input
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
         remedies.append(replace(run(report.target, repaired), name=f"eltwise repair --target {report.target}"))
     switches = None if deployed.trace is None else deployed.trace.switches
-    if switches is None and not any(trial.verdict == "agree" for trial in remedies):
+    is_shown = deployed.verdict(report.severity) == "disagree"  # What only rules say no run refutes or confirms.
+    if switches is None and is_shown and not any(trial.verdict == "agree" for trial in remedies):
         switches = find_switches(report.target, run)
     remedies += () if switches is None else switches.remedies[:1]
     if report.is_refused and not any(trial.verdict == "agree" for trial in remedies):
@@ -238,7 +235,7 @@ def _explained(report: TargetReport, deployed: Deployed, *, is_of_another_versio
         report = replace(report, findings=unseen)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
         findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
-        return replace(report, findings=tuple(findings))
+        return replace(report, findings=(*findings, *observed.findings), special=observed.special)
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)
     rules = [replace(finding, is_seen=level(finding.severity) <= highest) for finding in report.findings]
     explained = {finding.severity for finding in rules if finding.is_seen}

@@ -15,6 +15,7 @@ from eltwise.runtimes import Runtime
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import Severity
 from eltwise.targets.run import observe
+from eltwise.targets.special_values import try_special_values
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import Verdict
 from eltwise.tracing.references import EXACT, FLOAT64
@@ -46,7 +47,8 @@ class Deployed:
     """What came of a model on its target.
 
     Attributes:
-        observed: its version, the outputs that differ or a refusal, and what was compared bit for bit.
+        observed: its version, the outputs that differ or a refusal, and what was compared bit for bit; where that was
+            not possible, the nodes that differ on special values.
         trace: the run against float64; None where the bits were compared, and where it was not possible.
         reason: why neither was possible.
         sets: of several sets of inputs, of which this is the worst, how many had each verdict.
@@ -85,6 +87,8 @@ def deploy(
 ) -> Deployed:
     """Run a model on a runtime and compare the outputs with what the model means.
 
+    Where the bits are not compared, random inputs are, and element-wise nodes are run alone on special values.
+
     Args:
         runtime: the runtime, with its settings.
         target: its specification, as the caller names it.
@@ -102,6 +106,9 @@ def deploy(
         for name, arrays in (inputs.sets or {"": {}}).items()
     ]
     worst = max(results, key=lambda one: (_ORDER.index(one.traced_verdict), one.error or 0.0))
+    if worst.traced_verdict != "disagree":
+        special = try_special_values(runtime, deployed, inputs.seed, next(iter(inputs.sets.values()), {}))
+        worst = replace(worst, observed=replace(observed, findings=special.findings, special=special.summary))
     if len(results) == 1:
         return worst
     counts = Counter(one.traced_verdict for one in results)
