@@ -107,6 +107,25 @@ def test_what_a_runtime_does_not_have_is_said_and_not_good() -> None:
     assert "## float" not in document(report)
 
 
+@pytest.mark.parametrize("count", [10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("wrong", [1, 3])
+def test_a_table_says_nearest_only_where_every_result_is_the_nearest(count: int, wrong: int) -> None:
+    one, all_of_them = (
+        FunctionAccuracy("Tanh", "float32", "numpy", count, nearest, largest_error=error)
+        for nearest, error in ((count - wrong, 0.75), (count, 0.5))
+    )
+    (row, other) = (
+        next(
+            line
+            for line in document(AccuracyReport((each,), {"numpy": "2"}, "", count, 0)).splitlines()
+            if "Tanh |" in line
+        )
+        for each in (one, all_of_them)
+    )
+    assert other == "| Tanh | nearest |"
+    assert 0 <= float(row.split("(")[1].split(")")[0]) < 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
