@@ -49,7 +49,7 @@ def run(folder: Path, system: str, taken: list[str]) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env=os.environ | {"ELTWISE_CACHE": str(folder / "cache"), "ELTWISE_NUM_THREADS": ""},
     )
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from eltwise.conformance.results import read_results
 from eltwise.ops import registry
+from support.waiting import wait_for
 
 PLANTED = Path(__file__).parents[1] / "support" / "planted.py"
 Cli = Callable[..., tuple[int, str, str]]
@@ -116,18 +116,16 @@ def test_ctrl_c_keeps_what_is_there_and_the_run_can_go_on(tmp_path: Path) -> Non
     with subprocess.Popen(  # noqa: S603 - this interpreter, with this package
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
     ) as running:
-        deadline = time.monotonic() + 60
-        while (not log.exists() or log.stat().st_size < 4) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: log.exists() and log.stat().st_size >= 4)
         running.send_signal(signal.SIGINT)
-        _out, err = running.communicate(timeout=30)
+        _out, err = running.communicate(timeout=600)
     assert running.returncode == 130, err
     kept = read_results(results)
     assert kept.interrupted
     assert 0 < len(kept.tests) < len(CATALOGUED)
     assert {test.outcome for test in kept.tests} == {"ok"}
     again = subprocess.run(  # noqa: S603 - the same
-        [*command, "--resume", str(results)], check=True, capture_output=True, timeout=60, env=environment
+        [*command, "--resume", str(results)], check=True, capture_output=True, timeout=600, env=environment
     )
     assert b"Traceback" not in again.stderr
     whole = read_results(results)

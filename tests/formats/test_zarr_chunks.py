@@ -59,7 +59,7 @@ def run(program: Path, *arguments: object, **environment: str) -> subprocess.Com
 
 def eltwise(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "eltwise", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)  # noqa: PLW1510, S603
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)  # noqa: PLW1510, S603
 
 
 def test_every_codec_that_is_registered_is_tested_or_refused() -> None:

@@ -18,6 +18,7 @@ import pytest
 import eltwise
 from eltwise.core.machine import affinity_functions, processors
 from eltwise.kernels import threads
+from support.waiting import wait_for
 
 LARGE = 4 << 20
 
@@ -126,8 +127,11 @@ def test_a_sleeping_worker_is_woken_for_long_calls_and_for_many_short_ones() -> 
         return not worker.asleep
 
     assert any(stays_asleep() for _turn in range(5))
-    let_sleep()
-    slow_worker(ran, 0.01).run()
+    for _turn in range(20):  # On a busy machine the caller may do all the work before a processor is free.
+        let_sleep()
+        slow_worker(ran, 0.01).run()
+        if "eltwise" in ran:
+            break
     assert "eltwise" in ran
     let_sleep()
     assert any(is_woken_by_many() for _call in range(1000))
@@ -144,7 +148,7 @@ def test_a_worker_is_woken_on_another_processor_than_its_callers_and_may_use_all
         os.sched_setaffinity(worker.thread, [min(os.sched_getaffinity(0))])
         threads.THREAD_POOL.debt = 0
         shared.run()
-        assert os.sched_getaffinity(worker.thread) == os.sched_getaffinity(0)
+        wait_for(lambda: os.sched_getaffinity(worker.thread) == os.sched_getaffinity(0))  # It may be late.
 
 
 def slow_worker(ran: list[str], seconds: float) -> threads.Pieces:
@@ -210,9 +214,15 @@ def test_a_worker_takes_pieces_and_sleeps_when_there_are_none() -> None:
         names.add(threading.current_thread().name)
         time.sleep(0.01)
 
-    pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8).run()
+    shared = pieces(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel), 8)
+    for _turn in range(20):  # On a busy machine the caller may do all the work before a processor is free.
+        threads.THREAD_POOL.debt = 0
+        shared.run()
+        if len(names) == 2:
+            break
     assert names == {"MainThread", "eltwise"}
-    time.sleep(0.01)
+    while not threads.THREAD_POOL.states[0].asleep:
+        time.sleep(0.001)
     before = time.process_time()
     time.sleep(0.1)
     assert time.process_time() - before < 0.05
@@ -355,7 +365,7 @@ def test_nothing_is_broken_by(name: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

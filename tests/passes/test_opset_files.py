@@ -66,7 +66,7 @@ HAS_STATUS = Path("/proc/self/status").exists()
 def measured(source: Path, target: Path) -> str:
     """Convert a file in a process of its own, in less than 300 MiB; gives the report."""
     command = [sys.executable, "-c", MEASURED, str(source), str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=dict(os.environ))  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert int(done.stderr) * 1024 < 300 << 20
     return done.stdout

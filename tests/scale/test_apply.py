@@ -27,7 +27,8 @@ from eltwise.scale.blocks import BlockCall
 from eltwise.scale.journal import JobIdentity, open_journal
 from support.onnx_models import model, node, value
 from support.peak import PEAK_KIB
-from support.stores import Stop, chunk_files, read, store, unfinished, wait_for
+from support.stores import Stop, chunk_files, read, store, unfinished
+from support.waiting import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 

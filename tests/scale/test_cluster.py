@@ -32,7 +32,8 @@ from eltwise.scale.jobs import Resources
 from eltwise.scale.journal import Entry
 from eltwise.scale.sources import open_sources
 from support.onnx_models import model, node, value
-from support.stores import chunk_files, read, store, wait_for
+from support.stores import chunk_files, read, store
+from support.waiting import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 pytestmark = [
@@ -122,7 +123,7 @@ def test_a_worker_is_killed(cluster: LocalCluster, operands: tuple[np.ndarray, n
     running = started(*command(tmp_path, cluster))
     wait_for(lambda: len(chunk_files(begun(tmp_path / "c.zarr"))) > 50)
     os.kill(min(workers.values()), signal.SIGKILL)
-    _out, err = running.communicate(timeout=120)
+    _out, err = running.communicate(timeout=600)
     assert (running.returncode, b"Traceback" in err) == (0, False)
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
 
@@ -164,7 +165,7 @@ def test_a_second_client_is_refused(
     wait_for(lambda: len(chunk_files(begun(tmp_path / "c.zarr"))) > 5)
     code, _out, err = cli(*command(tmp_path, cluster))
     assert (code, "another process writes this target" in err) == (2, True)
-    running.communicate(timeout=120)
+    running.communicate(timeout=600)
     assert running.returncode == 0
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
 
@@ -464,5 +465,5 @@ def test_a_process_ends_soon_where_there_is_no_scheduler(
         addresses = ["x", "tcp://", *(f"tcp://127.0.0.1:{numbers[name]}" for name in ("silent", "http"))]
         runs = [started("reduce", "sum", "Subtract-1", *files, "--scheduler", address) for address in addresses]
         for run in runs:
-            _out, err = run.communicate(timeout=120)
+            _out, err = run.communicate(timeout=600)
             assert (run.returncode, err.count(b"\n"), err[:8]) == (2, 1, b"eltwise:")

@@ -26,7 +26,7 @@ from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, open_delta
 from support.peak import PEAK_KIB
-from support.stores import wait_for
+from support.waiting import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -565,5 +565,5 @@ def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path, seed: int) 
     with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE) as running:  # noqa: S603
         wait_for(lambda: bool(list(tmp_path.glob(".d.eltd.*"))))
         running.terminate()
-        assert (running.communicate(timeout=60)[1], running.returncode) == (b"", 143)
+        assert (running.communicate(timeout=600)[1], running.returncode) == (b"", 143)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.safetensors", "b.safetensors"]

@@ -32,7 +32,7 @@ _OPTIONS = (
     "--disable-sync",
     "--remote-debugging-pipe",
 )
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 300.0
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
 _KEYS |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 

