@@ -24,6 +24,7 @@ SHAPES = [
     *[(outputs, row) for outputs in (1, 5, 40) for row in (63, 64, 65, SEGMENT - 1, SEGMENT, SEGMENT + 1)],
     *[(outputs, 70) for outputs in (reduction.MOST_COLUMNS - 1, reduction.MOST_COLUMNS + 1)],
     *[(outputs, 3) for outputs in (exact_sum.MOST_OUTPUTS - 1, 2 * exact_sum.MOST_OUTPUTS + 1)],
+    *[(outputs, row) for outputs in (133, 200) for row in (17, 64, 65, 1000)],  # Rows that are finished together.
     (2, 70_001),
 ]
 
@@ -78,8 +79,9 @@ def test_rows_and_columns_of_every_size(element_type: ElementType, seed: int) ->
             assert (largest.tolist(), least.tolist()) == (values.max(axis=1).tolist(), values.min(axis=1).tolist())
             continue
         wide = values.astype(np.float64)
-        sums = eltwise.reduce("sum", "Max-13", given, axis=axis)
-        np.testing.assert_array_equal(sums, [total(row) for row in wide.tolist()])
+        for name, exact in (("Max-13", wide), ("openvino.Abs-1", abs(wide))):  # The latter is never negative.
+            sums = eltwise.reduce("sum", name, given, axis=axis)
+            np.testing.assert_array_equal(sums, [total(row) for row in exact.tolist()])
         np.testing.assert_array_equal(largest.astype(float), wide.max(axis=1))
         np.testing.assert_array_equal(least.astype(float), wide.min(axis=1))
 
@@ -119,6 +121,29 @@ def test_elements_just_below_a_power_of_two_fill_the_parts(
     exact = float(Fraction(float(value)) * shape[1])
     for axis, values in ((1, np.full(shape, value)), (0, np.full(shape[::-1], value))):
         assert set(eltwise.reduce("sum", "Max-13", values, axis=axis).tolist()) == {exact}
+
+
+@pytest.mark.usefixtures("_ways")
+def test_the_largest_float16_lose_nothing_of_the_smallest() -> None:
+    """One float64 holds thousands of them, and no more."""
+    half = 140_000
+    row = np.concatenate([np.full(half, 65504), [2.0**-24], np.full(half, -65504)]).astype(np.float16)
+    for axis, values in ((1, np.stack([row, -row])), (0, np.stack([row, -row] * 10, axis=1))):
+        sums = eltwise.reduce("sum", "Max-13", values, axis=axis)
+        assert {*sums.tolist()} == {2.0**-24, -(2.0**-24)}
+
+
+@pytest.mark.usefixtures("_ways")
+@pytest.mark.parametrize("shape", [(1, 3000), (150, 200)], ids=str)
+@pytest.mark.parametrize("element_type", [FLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_a_nan_or_an_infinity_anywhere_in_a_sum_of_squares(element_type: ElementType, shape: tuple[int, int]) -> None:
+    places = [0, 1, 15, 16, 17, shape[1] // 2, shape[1] - 1]
+    for first, special in product(places, (math.nan, math.inf)):
+        values = np.ones(shape, element_type.storage)
+        values[:, first] = special
+        values[:, (first + 40) % shape[1]] = math.inf
+        means = eltwise.reduce("mean", "SquaredDifference-1", values, np.zeros((), values.dtype), axis=1)
+        assert np.array_equal(means, np.full(shape[0], special), equal_nan=True)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])

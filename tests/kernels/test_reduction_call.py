@@ -98,6 +98,22 @@ def test_what_is_certain_is_exact_also_next_to_a_tie(seed: int, count: int, step
     assert result is None or float(result) == float(exact)
 
 
+@pytest.mark.parametrize("count", [40, 3000])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_tie_that_a_tiny_element_breaks(count: int, is_first: bool, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for _trial in range(40):
+        whole = [int(each) for each in generator.integers(1 << 52, 1 << 53, count)]
+        unit = 1 << (sum(whole).bit_length() - 53)
+        whole.append((unit // 2 - sum(whole)) % unit)  # The sum lies midway between two float64.
+        exact = sum(whole) + Fraction(1, 1 << 60)
+        values = [2.0**-60, *map(float, whole)] if is_first else [*map(float, whole), 2.0**-60]
+        for columns in (None, 20):  # One row in lanes that merge, or a lane for each of the columns.
+            operand = np.array(values) if columns is None else np.stack([values] * columns, axis=1)
+            result = at_once(SUM, operand)
+            assert result is None or {*result.ravel().tolist()} == {float(exact)}
+
+
 def test_float64_beyond_the_usual_exponents_is_uncertain_or_exact() -> None:
     for values in ([1e308] * 3, [5e-324] * 3, [math.inf, 1], [math.nan], [2.0**-1022, 2.0**-1074]):
         result = at_once(SUM, np.array(values))

@@ -52,6 +52,12 @@ def two_sum(a: N, b: N) -> tuple[N, N]:
     return total, (a - (total - part)) + (b - part)
 
 
+def ordered_sum(larger: N, smaller: N) -> tuple[N, N]:
+    """The same where the first number has no smaller magnitude than the second (Dekker)."""
+    total = larger + smaller
+    return total, smaller - (total - larger)
+
+
 def product(a: Doubles, b: Doubles) -> Doubles:
     """Products."""
     return odd(*two_product(a, b))

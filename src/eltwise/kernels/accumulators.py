@@ -52,9 +52,9 @@ class Accumulator:
         """What two that were carried apart give together."""
         raise NotImplementedError
 
-    def narrow(self, lanes: int) -> list[tuple[str, str]]:
-        """The types of what is carried for some steps, and what it is before them; empty for the values themselves."""
-        return []
+    def narrow(self, lanes: int, values: Sequence[str]) -> list[tuple[str, str]]:
+        """The types of what is carried for some steps, and what it is before them; where there are ``steps``."""
+        raise NotImplementedError
 
     def widened_into(self, lanes: int, values: Sequence[str], narrow: Sequence[str]) -> list[str]:
         """The values with what was carried for some steps."""
@@ -90,9 +90,9 @@ class IntegerSum(Accumulator):
         self.steps = NARROW_STEPS if bits <= 16 else 0
         self.kinds = ("i64",) * max(1, bits // _HALF)
 
-    def narrow(self, lanes: int) -> list[tuple[str, str]]:
+    def narrow(self, lanes: int, values: Sequence[str]) -> list[tuple[str, str]]:
         """What is carried for some steps: 32 bits."""
-        return [(of(lanes, "i32"), constant(lanes, "i32", 0))] if self.steps else []
+        return [(of(lanes, "i32"), constant(lanes, "i32", 0))]
 
     def widened_into(self, lanes: int, values: Sequence[str], narrow: Sequence[str]) -> list[str]:
         """The values with what was carried for some steps."""

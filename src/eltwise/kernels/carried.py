@@ -9,7 +9,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.kernels.accumulators import Accumulator, Extreme, IntegerSum
 from eltwise.kernels.double_arithmetic import Divisor
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.float_sum import FloatSum
+from eltwise.kernels.float_sum import FloatSum, ShortFloatSum
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.vectors import Vector
 
@@ -24,7 +24,8 @@ class Carried(NamedTuple):
         element_type: what the bits of elements are taken for.
         is_squared: whether the squares of elements, which are unsigned integers, are added up.
         result_bytes: the size of a result.
-        levels: how exact sums of floats are; see ``FloatSum``.
+        levels: how exact sums of floats are, see ``FloatSum``; 0 for those of few elements, see ``ShortFloatSum``.
+        is_positive: whether no element is negative.
     """
 
     reduction: str
@@ -32,6 +33,7 @@ class Carried(NamedTuple):
     is_squared: bool
     result_bytes: int
     levels: int = 1
+    is_positive: bool = False
 
     @property
     def word_bytes(self) -> int:
@@ -54,8 +56,12 @@ class Carried(NamedTuple):
         """What elements are added to."""
         if self.reduction in ("minimum", "maximum"):
             return Extreme(code, self.element_type, self.reduction)
+        if self.is_float_sum and not self.levels:
+            return ShortFloatSum(code, self.element_type)
         if self.is_float_sum:
-            return FloatSum(code, self.element_type, levels=self.levels, has_unit=has_unit)
+            return FloatSum(
+                code, self.element_type, levels=self.levels, has_unit=has_unit, is_positive=self.is_positive
+            )
         is_mean = self.reduction == "mean"
         return IntegerSum(code, self.element_type, is_squared=self.is_squared, is_mean=is_mean)
 

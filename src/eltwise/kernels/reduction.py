@@ -24,7 +24,7 @@ from eltwise.kernels.exact_sum import MOST_OUTPUTS, ExactSums, FloatSums, Intege
 from eltwise.kernels.extremes import Extreme, ExtremeBlocks, Extremes
 from eltwise.kernels.plan import Plan, TypedCall, aligned_plan
 from eltwise.kernels.threads import run_together
-from eltwise.ops.expression import Expression
+from eltwise.ops.expression import COMPOSITES, Expression
 
 Reduction = Literal["sum", "mean", "min", "max"]
 EXTREMES: dict[str, Extreme] = {"min": "minimum", "max": "maximum"}
@@ -58,6 +58,13 @@ class Elements:
     result_type: ElementType
     plan: Plan
     is_squared: bool = False
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether no element is negative: squares and absolute values are not."""
+        *_steps, last = self.expression.steps
+        is_square = last.primitive == "multiply" and len(set(last.operands)) == 1
+        return is_square or last.primitive == "absolute" or self.expression == COMPOSITES["absolute_difference"]
 
     def why_no_kernel(self) -> str:
         """Why no kernel reduces these elements; empty where one does."""

@@ -17,6 +17,7 @@ from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
 from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
 from eltwise.kernels.extremes import Extremes
+from eltwise.kernels.float_sum import exact_additions
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.plan import Plan, aligned_plan
 from eltwise.kernels.pool import allocated
@@ -119,8 +120,15 @@ class ReductionCall:
         self._reduction = reduction
         result_bytes = result_type.storage.itemsize
         self._carried = Carried(
-            EXTREMES.get(reduction, reduction), elements.result_type, elements.is_squared, result_bytes
+            EXTREMES.get(reduction, reduction),
+            elements.result_type,
+            elements.is_squared,
+            result_bytes,
+            is_positive=elements.is_positive,
         )
+        # A kernel of any size computes all sizes of as many bits.
+        if self._carried.is_float_sum and 1 << self._count.bit_length() <= exact_additions(elements.result_type):
+            self._carried = self._carried._replace(levels=0)
         self._work: dict[Hashable, _Whole | _Parts] = {}
 
     def __call__(self, *operands: np.ndarray) -> np.ndarray | None:
@@ -172,7 +180,7 @@ class ReductionCall:
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
             nest, result_bytes = make_nest(carried.word_bytes), carried.word_bytes
-            if carried.is_float_sum:
+            if carried.is_float_sum and (is_exact or carried.levels):
                 levels = EXACT_LEVELS if is_exact else 2 if self._count < _FEW else 1
                 carried = carried._replace(levels=levels)
         structure = Structure(

@@ -123,7 +123,7 @@ class _Writer:
             return
 
         def again() -> None:
-            if not carried.is_float_sum or carried.levels > 1:
+            if not carried.is_float_sum or carried.levels != 1:
                 code.do(f"store i64 1, ptr {self._status}, align 8")
                 return
             other = carried._replace(levels=2).accumulator(code)
@@ -268,21 +268,21 @@ class _Writer:
         indices: tuple[str, str, int],
         bits: Callable[[str], str],
     ) -> list[str]:
-        """Add the elements of a loop; small integers so many at a time that narrow sums hold them."""
+        """Add the elements of a loop, so many at a time as the accumulator takes in a cheaper form."""
         code, (first, last, step) = self.code, indices
         carried = list(zip(accumulator.types(lanes), values, strict=True))
 
         def add(index: str, values: list[str]) -> list[str]:
             return accumulator.add(lanes, values, bits(index))
 
-        narrow = accumulator.narrow(lanes)
-        if not narrow:
+        if not accumulator.steps:
             return code.fold(first, last, step, carried, add)
 
         def segment(begin: str, values: list[str]) -> list[str]:
             beyond = code.let(f"add i64 {begin}, {accumulator.steps * step}")
             end = code.least(beyond, last)
-            return accumulator.widened_into(lanes, values, code.fold(begin, end, step, narrow, add))
+            narrow = code.fold(begin, end, step, accumulator.narrow(lanes, values), add)
+            return accumulator.widened_into(lanes, values, narrow)
 
         return code.fold(first, last, accumulator.steps * step, carried, segment)
 
