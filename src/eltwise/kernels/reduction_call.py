@@ -194,7 +194,15 @@ class ReductionCall:
             target=target,
         )
         written = ReductionStructure(
-            structure, carried, nest.is_row, nest.lanes, nest.vectors, len(nest.outer), len(nest.reduced), has_words
+            elements=structure,
+            carried=carried,
+            is_row=nest.is_row,
+            lanes=nest.lanes,
+            vectors=nest.vectors,
+            rows=nest.rows,
+            kept_loops=len(nest.outer),
+            reduced_loops=len(nest.reduced),
+            is_part=has_words,
         )
         outputs = prod(self._shape)
         return ReductionRecipe(

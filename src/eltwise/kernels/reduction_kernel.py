@@ -1,7 +1,8 @@
 """The kernel of a reduction as LLVM IR text: it computes elements and takes them in, in registers. Pure.
 
 A group is what one vector computes: as many outputs as it has lanes, or with rows one output, whose lanes are merged in
-the end. A group that is uncertain is computed once more, with sums that are certain nearly always.
+the end; short rows are finished several at a time. A group that is uncertain is computed once more, with sums that are
+certain nearly always.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class ReductionStructure(NamedTuple):
         is_row: whether a vector holds elements of one output.
         lanes: how many elements a vector holds.
         vectors: how many vectors of columns lie side by side in a group.
+        rows: how many rows a group has.
         kept_loops: how many loops over outputs there are, but for that of columns.
         reduced_loops: how many loops over what is reduced.
         is_part: whether what is carried is written as words, for ``carried.merging_text``, and not the results.
@@ -43,6 +45,7 @@ class ReductionStructure(NamedTuple):
     is_row: bool
     lanes: int
     vectors: int
+    rows: int
     kept_loops: int
     reduced_loops: int
     is_part: bool
@@ -64,7 +67,8 @@ class _Writer:
     def __init__(self, structure: ReductionStructure) -> None:
         self.code, self._structure = Builder(structure.elements), structure
         self._operands = structure.elements.arrays - 1
-        self._outputs = 1 if structure.is_row else structure.lanes
+        self._rows = structure.rows
+        self._outputs = structure.rows if structure.is_row else structure.lanes
 
     def write(self) -> None:
         code, structure, numbers = self.code, self._structure, count()
@@ -78,7 +82,7 @@ class _Writer:
         *places, self._status = map(code.pointer, arguments(2 + self._operands))
         self._divisor = divisor_of(code, numbers, self._outputs)
         (self._plane,) = arguments(1)
-        columns = None if structure.is_row else loop()
+        columns = None if structure.is_row and structure.rows == 1 else loop()
         self._reduced = [loop() for _loop in range(structure.reduced_loops)][::-1]
         kept_loops = [loop() for _loop in range(structure.kept_loops)]
         if columns is None:
@@ -87,10 +91,11 @@ class _Writer:
                 has_mode=structure.elements.target.has_mode,
             )
             return
-        lanes = structure.lanes * structure.vectors
-        if structure.vectors > 1:
-            word_count = structure.carried.words + 1
-            self._memory = code.let(f"alloca [{word_count * lanes} x i64], align {CACHE_LINE}")
+        lanes = self._outputs * structure.vectors
+        if structure.vectors > 1 or structure.rows > 1:
+            words = structure.carried._replace(levels=max(structure.carried.levels, 2)).words + 1
+            size = words * structure.lanes * (structure.vectors if structure.rows == 1 else structure.rows)
+            self._memory = code.let(f"alloca [{size} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
         last = code.let(f"sub i64 {columns.size}, {lanes}")
@@ -143,6 +148,35 @@ class _Writer:
 
     def _values(self, accumulator: Accumulator, places: list[str]) -> list[str]:
         """What all elements of a group give."""
+        return self._lane_values(accumulator, places, 1) if self._rows == 1 else self._row_values(accumulator, places)
+
+    def _row_values(self, accumulator: Accumulator, places: list[str]) -> list[str]:
+        """What the rows of a group give: each leaves some lanes in memory, which are merged with those of others."""
+        code, rows = self.code, self._rows
+        lanes = 1 if self._has_single_tail else min(self._structure.lanes, rows)
+        types, numbers = accumulator.types(lanes), range(len(accumulator.kinds))
+        words = [code.moved(self._memory, str(8 * rows * lanes * number)) for number in numbers]
+
+        def of_row(number: int | str) -> list[str]:
+            pairs = zip(types, words, strict=True)
+            return [code.let(f"getelementptr {kind}, ptr {word}, i64 {number}") for kind, word in pairs]
+
+        def row(number: str) -> None:
+            values = self._lane_values(accumulator, code.all_moved(places, number, self._steps), lanes)
+            for kind, value, pointer in zip(types, values, of_row(number), strict=True):
+                code.do(f"store {kind} {value}, ptr {pointer}, align 1")
+
+        def loaded(kinds: Sequence[str], pointers: Sequence[str]) -> list[str]:
+            pairs = zip(kinds, pointers, strict=True)
+            return [code.let(f"load {kind}, ptr {pointer}, align 1") for kind, pointer in pairs]
+
+        code.loop("0", str(rows), 1, row)
+        if lanes == 1:
+            return loaded(accumulator.types(rows), words)
+        return self._lane_of_each(accumulator, lanes, [loaded(types, of_row(number)) for number in range(rows)])
+
+    def _lane_values(self, accumulator: Accumulator, places: list[str], left: int) -> list[str]:
+        """What all elements of a vector of columns give, or of one row: so many lanes, which are yet to be merged."""
         lanes, has_tail = self._structure.lanes, self._structure.is_row and self._has_single_tail
         before = [(accumulator, lanes)] + [(accumulator, 1)] * has_tail
         starts = [each for one, width in before for each in zip(one.types(width), one.initial(width), strict=True)]
@@ -150,7 +184,7 @@ class _Writer:
         if not self._structure.is_row:
             return values
         many = len(accumulator.kinds)
-        merged = self._across(accumulator, lanes, values[:many])
+        merged = self._across(accumulator, lanes, values[:many], left)
         return accumulator.merge(1, merged, values[many:]) if has_tail else merged
 
     def _walk(
@@ -304,10 +338,31 @@ class _Writer:
             ],
         )
 
-    def _across(self, accumulator: Accumulator, lanes: int, values: list[str]) -> list[str]:
-        """What all lanes give together."""
+    def _lane_of_each(self, accumulator: Accumulator, lanes: int, rows: list[list[str]]) -> list[str]:
+        """What all lanes of each row give, as a vector of rows: half of the lanes of two rows at a time."""
+        width = lanes
+        while len(rows) > 1:
+            types, pairs = accumulator.types(lanes), list(zip(rows[::2], rows[1::2], strict=True))
+            if width == 1:
+                rows, lanes = [self._shuffled(types, *pair, range(2 * lanes)) for pair in pairs], 2 * lanes
+                continue
+            lower = [lane for lane in range(2 * lanes) if lane % width < width // 2]
+            upper = [lane for lane in range(2 * lanes) if lane % width >= width // 2]
+            halves = ([self._shuffled(types, *pair, order) for order in (lower, upper)] for pair in pairs)
+            rows, width = [accumulator.merge(lanes, *each) for each in halves], width // 2
+        return rows[0]
+
+    def _shuffled(
+        self, types: Sequence[str], one: Sequence[str], other: Sequence[str], order: Sequence[int]
+    ) -> list[str]:
+        """Lanes of two values of everything that is carried."""
+        values = zip(types, one, other, strict=True)
+        return [self.code.shuffled(f"{kind} {first}, {kind} {second}", order) for kind, first, second in values]
+
+    def _across(self, accumulator: Accumulator, lanes: int, values: list[str], left: int) -> list[str]:
+        """What all lanes give together, in so many that are left."""
         code = self.code
-        while lanes > 1:
+        while lanes > left:
             half, halves = lanes // 2, []
             for begin in (0, half):
                 pairs = list(zip(accumulator.types(lanes), values, strict=True))

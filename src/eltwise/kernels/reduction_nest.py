@@ -15,6 +15,9 @@ LEAST_ROW = 16
 """Fewer elements of an output that lie side by side are gathered, a vector of outputs at a time."""
 
 _MOST_GATHERED = 16
+_ROWS, _LEAST_OUTPUTS, _MOST_OF_SHORT_ROW = 8, 128, 1 << 10
+"""So many rows are finished together where there are as many outputs, and a row has no more elements."""
+
 _BLOCK_BYTES, _MOST_VECTOR_BYTES = 1 << 10, 128
 """So many bytes of a row lie in a group of columns where there are as many, since a step to the next row costs much;
 and so many at most in one of its vectors."""
@@ -43,8 +46,9 @@ class ReductionNest(NamedTuple):
         is_row: whether a vector holds elements of one output; else it holds one of each of several outputs.
         lanes: how many elements a vector holds.
         vectors: how many vectors of columns lie side by side in a group; 1 with rows.
+        rows: how many rows a group has, which are finished together; 1 with columns.
         walks: how the loop that runs in vectors walks each operand.
-        columns: the loop over outputs that runs in vectors, for columns.
+        columns: the loop over outputs of which a group has several: that runs in vectors, for columns.
         outer: the other loops over outputs, from the inside out.
         reduced: the loops over what is reduced, from the inside out; with rows the first runs in vectors.
         starts: for each operand the bytes from its first element to where the loops start.
@@ -53,6 +57,7 @@ class ReductionNest(NamedTuple):
     is_row: bool
     lanes: int
     vectors: int
+    rows: int
     walks: tuple[Walk, ...]
     columns: Loop | None
     outer: tuple[Loop, ...]
@@ -61,8 +66,9 @@ class ReductionNest(NamedTuple):
 
     @property
     def groups(self) -> int:
-        """How many vectors of outputs, or with rows outputs, there are; the last one of columns overlaps another."""
-        blocks = 1 if self.columns is None else -(-self.columns.size // (self.lanes * self.vectors))
+        """How many groups of outputs there are; the last one of several outputs overlaps another."""
+        outputs = self.rows if self.is_row else self.lanes * self.vectors
+        blocks = 1 if self.columns is None else -(-self.columns.size // outputs)
         return blocks * prod(loop.size for loop in self.outer)
 
     def has_few_groups(self, count: int) -> bool:
@@ -125,10 +131,14 @@ def make_reduction_nest(
     lanes = min(lanes, _MOST_GATHERED) if "strided" in lane_walks else lanes
     lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
     if is_row:
-        return ReductionNest(True, lanes, 1, walks, None, tuple(output_loops[::-1]), reduced_loops, tuple(starts))
+        is_short = most >= _LEAST_OUTPUTS and prod(loop.size for loop in reduced_loops) <= _MOST_OF_SHORT_ROW
+        columns, rows = (output_loops.pop(), _ROWS) if is_short else (None, 1)
+        outer = tuple(output_loops[::-1])
+        return ReductionNest(True, lanes, 1, rows, walks, columns, outer, reduced_loops, tuple(starts))
     lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
     vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
     blocks = -(-most // (lanes * vectors))
     vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
-    *outer, columns = output_loops
-    return ReductionNest(False, lanes, vectors, output_walks, columns, tuple(outer[::-1]), reduced_loops, tuple(starts))
+    *around_columns, columns = output_loops
+    outer = tuple(around_columns[::-1])
+    return ReductionNest(False, lanes, vectors, 1, output_walks, columns, outer, reduced_loops, tuple(starts))
