@@ -7,12 +7,13 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.core.dtypes import INT32, TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.engine import call_cache
 from eltwise.engine.call import calls_of
 from eltwise.kernels import compiled, dispatch
 from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values
 
 SHAPES = (((), ()), ((5,), (5,)), ((4, 1), (3,)), ((2, 3), (2, 3)), ((0, 3), (3,)), ((3,), ()))
@@ -54,6 +55,28 @@ def test_what_was_prepared_is_what_runs_again(monkeypatch: pytest.MonkeyPatch) -
         operator(a, a, out=a.copy())
         operator(a[:10], a[:1])
     assert len(prepared) == 3
+
+
+OF_TWO_INTEGERS = [each for each in registry.ELEMENTWISE if len(each.operands) == 2 and INT32 in each.types]
+
+
+@pytest.mark.parametrize("schema", OF_TWO_INTEGERS, ids=str)
+def test_what_is_undefined_is_refused_in_the_same_words_again(schema: ElementwiseSchema) -> None:
+    """Also where the types and shapes are those of calls that were right."""
+    computation = schema.bind({}).computation(2) if not any(each.required for each in schema.attributes) else None
+    if computation is None or INT32 not in computation.types or INT32 not in computation.allowed(1):
+        return
+    operator, one = eltwise.operator(str(schema)), np.ones(2, np.int32)
+    for divisor in (0, -1):
+        operands, messages = (np.zeros(2, np.int32), np.array([divisor, 1], np.int32)), []
+        for _again in range(3):
+            try:
+                operator(*operands)
+            except EltwiseError as error:
+                messages.append(str(error))
+            operator(one, one)
+        assert messages in ([], [messages[0]] * 3 if messages else [])
+        assert all(message.startswith(computation.name) for message in messages), messages
 
 
 @pytest.mark.parametrize("name", ["Subtract-1", "Divide-1", "openvino.Equal-1", "Maximum-1"])

@@ -38,12 +38,12 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
     Raises:
         EltwiseError: for operands, shapes or types that do not go together, before anything is computed.
     """
-    prepared = calls.cache.get(key_of(operands, out))
-    if prepared is not None and float_mode.is_default():
-        return prepared.run(*operands) if out is None else prepared.run(*operands, out)
-    if not any(map(kind_of, (*operands, out))):
-        return calls.apply(operands, out)
     try:
+        prepared = calls.cache.get(key_of(operands, out))
+        if prepared is not None and float_mode.is_default():
+            return prepared.run(*operands) if out is None else prepared.run(*operands, out)
+        if not any(map(kind_of, (*operands, out))):
+            return calls.apply(operands, out)
         return _apply_to_others(calls, operands, out)
     except EltwiseError as error:
         raise error.located(operator=calls.computation.name) from None
