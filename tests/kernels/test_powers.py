@@ -7,10 +7,12 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TYPES, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, TYPES, ElementType
+from eltwise.core.errors import ValueRangeError
 from eltwise.kernels import dispatch, jit
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.powers import evaluate, evaluate_power, write_power
+from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
 from eltwise.oracle.hard_values import hard_values
 
@@ -81,3 +83,34 @@ def test_powers_with_whole_exponents_are_the_nearest_floats(element_type: Elemen
         expected = oracle.evaluate("power", x, y, rule="none")
         for values in (power(x, y), evaluate(x, y)):
             assert not oracle.differences(values, expected), exponent_type
+
+
+@pytest.mark.parametrize("base_type", [INT32, INT64], ids=str)
+@pytest.mark.parametrize("name", ["Pow-12", "Pow-13", "Pow-15"])
+def test_powers_of_integers_wrap_or_are_truncated(name: str, base_type: ElementType, seed: int) -> None:
+    """Exponents of every type: whole ones of any size, fractions of which the power is or is not whole, infinities."""
+    generator, power = np.random.default_rng(seed), eltwise.operator(name)
+    low, high = base_type.limits
+    numbers = [low, low + 1, -7, -2, -1, 0, 1, 2, 3, 4, 9, 81, 10**6, 46341, 2**16, high - 1, high]
+    fractions = [0.5, 0.25, 1.5, 2.5, 3.75, -0.5, 1 / 3, 30.999, 2.0**62, 2.0**63, 2.0**53 + 2, 1e300, -1e300, *SPECIAL]
+    fractions += [2, 3, 31, 32, 63, 64, 65, -1, -2, *generator.uniform(0, 20, 8)]
+    for exponent_type in registry.find(name).bind({}).computation(2).allowed(1):
+        with np.errstate(all="ignore"):
+            if exponent_type.is_integer:
+                least, most = exponent_type.limits
+                exponents = np.array([least, most, most - 1, 0, 1, 2, 3, 5, 31, 32, 63, 64], exponent_type.storage)
+            else:
+                exponents = np.array(fractions).astype(exponent_type.storage)
+        x, y = np.array(numbers, base_type.storage)[:, np.newaxis], exponents[np.newaxis]
+        expected = oracle.evaluate("power", *_but_undefined(x, y), rule="numpy")
+        assert not oracle.differences(power(*_but_undefined(x, y)), expected)[:5], exponent_type
+        for negative in y[y.astype(np.float64) < 0]:
+            with pytest.raises(ValueRangeError, match=f"^{name}: an integer 0 cannot be raised to"):
+                power(np.zeros((2, 2), base_type.storage), np.asarray(negative))
+
+
+def _but_undefined(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Every pair but those of 0 and a negative number."""
+    pairs = np.broadcast_arrays(x, y)
+    is_defined = (pairs[0] != 0) | ~(pairs[1].astype(np.float64) < 0)
+    return [each[is_defined] for each in pairs]

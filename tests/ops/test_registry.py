@@ -24,9 +24,8 @@ HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Me
 QuantizeLinear Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh
 ThresholdedRelu Where Xor"""
 
-FLOATS_ONLY = {("Erf", 9), ("Pow", 12), ("Pow", 13), ("Pow", 15)}
-"""Versions whose other types are unsupported: real functions of integers, of which no text says how they are rounded,
-and powers of integers."""
+FLOATS_ONLY = {("Erf", 9)}
+"""Versions whose other types are unsupported: a real function of integers, of which no text says how it is rounded."""
 
 KINDS = {
     onnx.defs.OpSchema.AttrType.INT: {"int", "element type"},

@@ -261,14 +261,14 @@ def values(element_type: ElementType, seed: int) -> np.ndarray:
 def _operands(
     schema: ElementwiseSchema, element_type: ElementType, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Pairs of values as the operands of a version; what is no T is every other time true, and others are shuffled."""
+    """Pairs of values as the operands of a version; of other types some that are hard, too, and others are shuffled."""
     if schema.is_variadic:
         return a, b
     types = operand_types(schema, element_type, len(schema.operands))
     shuffled = np.random.default_rng(0).permutation
     numbers = iter((a, b, shuffled(a), shuffled(b), shuffled(a)))
     return tuple(
-        next(numbers) if each is element_type and not other else np.arange(a.size) % 2 == 0
+        np.resize(values(each, 0), a.size) if other else next(numbers)
         for each, other in zip(types, schema.other_types or (None,) * len(types), strict=True)
     )
 
@@ -289,12 +289,15 @@ def value_cases(schema: ElementwiseSchema, element_type: ElementType, seed: int)
         yield from (Case(schema, chosen, (single,)) for chosen in attribute_sets(schema) for single in singles)
         return
     divides = element_type.is_integer and schema.expression().divides
+    raises = element_type.is_integer and schema.function == "power"
     for a, b in pairs:
         kept = b != 0 if divides else np.ones(b.shape, bool)
-        if schema.function == "power" and element_type.is_integer:
-            kept = (a != 0) | (b >= 0)
         for chosen in attribute_sets(schema):
-            yield Case(schema, chosen, _operands(schema, element_type, a[kept], b[kept]))
+            operands = _operands(schema, element_type, a[kept], b[kept])
+            if raises:  # Exponents of another type are not those of the pairs.
+                is_defined = (operands[0] != 0) | ~(operands[1].astype(np.float64) < 0)
+                operands = tuple(each[is_defined] for each in operands)
+            yield Case(schema, chosen, operands)
     if schema.is_variadic:
         a, b = pairs[0]
         yield Case(schema, (), (a, b, b[::-1].copy()))

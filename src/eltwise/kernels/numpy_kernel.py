@@ -68,18 +68,18 @@ def loops_of(expression: Expression, element_type: ElementType) -> tuple[_Loop, 
         last_reads = set(step.operands) - read_later
         read_later |= last_reads
         step_type = step.type_of(types)
-        function = _function_of(step._replace(parameters=step.resolved(types)), step_type)
+        function = _function_of(step._replace(parameters=step.resolved(types)), types)
         if step_type.bits < 8 and step.definition.result == "same":
             function = _narrowing(function, step_type.storage)
         loops.append(_Loop(function, step.operands, tuple(last_reads)))
     return tuple(reversed(loops))
 
 
-def _function_of(step: Step, element_type: ElementType) -> ArrayFunction:
+def _function_of(step: Step, types: Sequence[ElementType]) -> ArrayFunction:
     """A step as a function of arrays alone."""
     definition = step.definition
-    if not definition.is_real or element_type.is_integer:
-        function = definition.numpy_function(element_type)
+    if not definition.is_real or all(types[value].is_integer for value in step.operands):
+        function = definition.numpy_function(step.type_of(types))
         return partial(function, **dict(step.parameters)) if step.parameters else function
     from eltwise.kernels import real_steps  # Few programs need them.
 

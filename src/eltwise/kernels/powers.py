@@ -13,6 +13,7 @@ from math import inf, nan
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
@@ -26,8 +27,9 @@ from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, define, of_double
-from eltwise.kernels.soft_floats import rounded, rounded_to_odd
+from eltwise.kernels.soft_floats import rounded, rounded_to_odd, soft
 from eltwise.kernels.vectors import Array, F, Vector, narrowed, widened
+from eltwise.ops.real import whole_power
 
 _FARTHEST = 800.0
 """Powers with a logarithm beyond this number are infinite or 0 in float64."""
@@ -36,6 +38,9 @@ _ERROR = 2.0**-68
 """The relative error of a pair for each unit of its logarithm, and one more."""
 
 _LEAST_NORMAL = 2.0**-1022
+
+_PERIOD = 2.0**62
+"""The powers of an odd number modulo 2^64 repeat after so many."""
 
 _LARGEST_FRACTION = 2.0**52
 """From here on float64 are whole numbers."""
@@ -129,13 +134,41 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same of exponents of any type; a whole number beyond 2^53 is odd where it is odd."""
+    """The same of bases and exponents of any types; a whole number beyond 2^53 is odd where it is odd."""
     with np.errstate(all="ignore"):
+        if of_numpy(x.dtype).is_integer:
+            return _of_integers(x, y.astype(np.float64))
         result = evaluate_power(x, y.astype(np.float64))
         if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
             return result
         is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)
         return np.where(is_odd, np.copysign(result, x), result)
+
+
+def _of_integers(base: np.ndarray, exponent: npt.NDArray[np.float64]) -> np.ndarray:
+    """Powers of integers to floats: whole ones wrap, and others are truncated and saturate as in a cast.
+
+    Raises:
+        ValueRangeError: for a negative power of 0.
+    """
+    is_whole = np.isfinite(exponent) & (np.rint(exponent) == exponent)
+    # The powers of an odd number repeat after 2^62 of them, and those of an even one that are so high are 0.
+    turns = np.where(np.abs(exponent) < _PERIOD, 0.0, np.copysign(_PERIOD, exponent))
+    counts = np.where(is_whole, np.fmod(exponent, _PERIOD) + turns, np.where(exponent < 0, -1.0, 0.0))
+    is_one, most = (base == 1) | ((base == -1) & np.isinf(exponent)), of_numpy(base.dtype).limits[1]
+    result = np.where(is_whole, whole_power(base, counts.astype(np.int64)), is_one).astype(base.dtype)
+    result[np.isposinf(exponent) & ((base > 1) | (base < -1))] = most
+    for index in np.flatnonzero(~is_whole & np.isfinite(exponent) & (base > 1) & (exponent > 0)):
+        result[index] = _floor(int(base[index]), float(exponent[index]), most)
+    return result
+
+
+def _floor(base: int, exponent: float, most: int) -> int:
+    """The largest integer that is not above the power of one of at least 2, or ``most`` where it is above that."""
+    if exponent * math.log2(base) > most.bit_length() + 1:
+        return most
+    power = real_power(soft(base), real_formulas.of_float(exponent))
+    return min(power.mantissa >> -power.exponent, most)
 
 
 def write_power(

@@ -141,12 +141,12 @@ _POWERS = (
     _Version(7, FLOATS, _BOTH_WAYS),
     _Version(
         12,
-        FLOATS,
-        "The exponent has a type of its own. Integer bases are unsupported.",
+        (*FLOATS, INT32, INT64),
+        "The exponent has a type of its own. Bases may be int32 and int64.",
         fields=_exponents(_BUT_BFLOAT16),
     ),
-    _Version(13, _FOUR_FLOATS, "Bases may be bfloat16.", fields=_exponents(_BUT_BFLOAT16)),
-    _Version(15, _FOUR_FLOATS, "Exponents may be bfloat16.", fields=_exponents(ALL_ONNX)),
+    _Version(13, (*_FOUR_FLOATS, INT32, INT64), "Bases may be bfloat16.", fields=_exponents(_BUT_BFLOAT16)),
+    _Version(15, (*_FOUR_FLOATS, INT32, INT64), "Exponents may be bfloat16.", fields=_exponents(ALL_ONNX)),
 )
 _DIRECTION = Attribute("direction", "string", None, ("LEFT", "RIGHT"), (), True, "Where bits go.")
 _SHIFTS = (_Version(11, _UNSIGNED, FIRST), _Version(28, INTEGERS, "Signed integers are allowed."))

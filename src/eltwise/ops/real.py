@@ -1,6 +1,6 @@
 """The primitives that are functions of real numbers: the real value, rounded once to the element type.
 
-Powers of integers to integers of their type are whole, and wrap.
+Powers of integers to integers are whole, and wrap; the module for kernels has those to floats, too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ def _inverse(name: str) -> Primitive:
     return _real(f"a{name}", numpy=f"arc{name}", torch=f"a{name}")
 
 
-def _whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """Powers modulo 2^64, of which the type has the low bits; negative ones are 0 where they are no integers.
+def whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """Powers of integers to integers modulo 2^64, of which the type of the base has the low bits.
+
+    Negative powers are 0 where they are no integers.
 
     Raises:
         ValueRangeError: for a negative power of 0.
@@ -44,7 +46,7 @@ def _whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
         problem = "an integer 0 cannot be raised to a negative power"
         raise ValueRangeError(problem, allowed="an exponent of 0 or more, or another base")
     wide, count = (each.astype(np.int64).view(np.uint64) for each in (base, exponent))
-    is_unit = (wide == 1) | (~wide == 0)
+    is_unit = (wide == 1) | ((~wide == 0) & (base < base.dtype.type(0)))
     inverse = np.where(is_unit, np.where(count & 1, wide, 1), 0)
     powers = np.where(is_negative, inverse, np.power(wide, np.where(is_negative, 0, count)))
     return powers.view(np.int64).astype(base.dtype)
@@ -63,7 +65,7 @@ REAL = (
     replace(
         _real("power"),
         operands=("T", "any"),
-        numpy=of_kinds(with_out(_whole_power), INTEGRAL),
+        numpy=of_kinds(with_out(whole_power), INTEGRAL),
         value_range=lambda _base, _exponent: Interval(-(1 << 64), 1 << 64),
     ),
     replace(

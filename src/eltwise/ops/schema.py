@@ -210,7 +210,10 @@ def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
     """The types T of which texts and IEEE 754 state every bit of a result, as they do not for real functions."""
     if schema.function == "shrink" or any(step.definition.is_variadic for step in schema.expression().steps):
         return ()
-    return tuple(each for each in schema.types if each.is_integer or not schema.expression().is_real)
+    is_real = schema.expression().is_real
+    if is_real and schema.other_types:  # No text says what a fractional power of an integer is.
+        return ()
+    return tuple(each for each in schema.types if each.is_integer or not is_real)
 
 
 @dataclass(frozen=True)
