@@ -43,6 +43,15 @@ def conditional(opset: int = 6) -> onnx.ModelProto:
     return model(nodes, inputs, outputs, opset, ir_version=4)
 
 
+def test_an_opset_that_is_imported_twice_alike_is_converted_in_both_places() -> None:
+    """Converters write the import of their own operators again; runtimes read such models."""
+    made = model([node("Clip", ["x"], ["z"], "clip", min=-5.0, max=1e9)], [value("x")], [value("z")], 6)
+    made.opset_import.add(domain="ai.onnx", version=6)
+    converted, _report = eltwise.convert(made, opset=13)
+    assert {entry.version for entry in converted.proto().opset_import} == {13}
+    onnx.checker.check_model(converted.proto())
+
+
 @pytest.mark.parametrize("opset", [7, 11, 13, NEWEST])
 def test_subgraphs_are_converted_with_the_values_around_them(opset: int) -> None:
     made = conditional()

@@ -35,8 +35,9 @@ def read_origin(model: ModelProto) -> Origin:
     imports: dict[str, int] = {}
     for entry in model.opset_import:
         domain = default_domain(entry.domain)
-        if domain in imports:
-            raise FileFormatError(f"the opset of the domain {domain or 'ai.onnx'!r} is imported twice")
+        if imports.get(domain, entry.version) != entry.version:
+            versions = f"{imports[domain]} and {entry.version}"
+            raise FileFormatError(f"two opsets of the domain {domain or 'ai.onnx'!r} are imported", got=versions)
         imports[domain] = entry.version
     opset = _opset(version, imports)
     if not opset and any(not default_domain(node.domain) for node in model.graph.node):
@@ -94,9 +95,11 @@ def write_origin(origin: Origin, model: ModelProto) -> None:
             raise UnsupportedError(problem, got=f"opset {origin.opset}", allowed="1")
         return
     for entry in model.opset_import:
-        entry.version = versions.pop(default_domain(entry.domain), entry.version)
+        entry.version = versions.get(default_domain(entry.domain), entry.version)
+    present = {default_domain(entry.domain) for entry in model.opset_import}
     for domain, version in versions.items():
-        model.opset_import.add(domain=domain, version=version)
+        if domain not in present:
+            model.opset_import.add(domain=domain, version=version)
 
 
 def read_metadata(model: ModelProto) -> tuple[tuple[str, str], ...]:
