@@ -5,7 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eltwise.tracing.difference import measure
+from eltwise.tracing.difference import OVERFLOW, measure
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [(np.float32, np.float64), (np.float16, np.float32)])
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_only_finite_numbers_leave_the_range_of_a_type(narrow: type, wide: type, is_swapped: bool) -> None:
+    largest = float(np.finfo(narrow).max)
+    for number, other, cause in (
+        (np.inf, 2 * largest, OVERFLOW),
+        (largest, 2 * largest, OVERFLOW),
+        (np.inf, 1.0, OVERFLOW),
+        (-largest, -np.inf, None),
+        (1.0, np.inf, None),
+        (1.0, np.nan, None),
+    ):
+        pair = np.array([1, number], narrow), np.array([1, other], wide)
+        result = measure("x", *(pair[::-1] if is_swapped else pair), ())
+        assert (result.is_beyond, result.cause) == (True, cause), (number, other, result)
 
 
 @pytest.mark.parametrize(

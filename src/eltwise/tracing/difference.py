@@ -113,7 +113,7 @@ def _measure_types(
     pair = (actual.reshape(-1), expected.reshape(-1))
     with np.errstate(all="ignore"):
         rounded = [np.ascontiguousarray(array, narrow.storage) for array in pair]
-        overflows = _count_overflows(pair, rounded)
+        overflows = _count_overflows(pair, narrow)
         if not overflows and has_same_bits(*rounded):
             is_exact = all(np.array_equal(one, array) for array, one in zip(pair, rounded, strict=True))
             return EQUAL if is_exact else _ROUNDED
@@ -141,7 +141,7 @@ def with_overflow(
     """
     if of_numpy(expected.dtype).kind != "float" or not all(map(_is_finite, inputs)):
         return difference
-    count = _count_overflows((actual, expected), (actual, expected))
+    count = _count_overflows((actual, expected), of_numpy(expected.dtype))
     is_reference = bool(count) and not np.isinf(actual).any()
     return _of_overflow(difference, count, expected, of_numpy(expected.dtype), is_reference=is_reference)
 
@@ -150,11 +150,17 @@ def _is_finite(array: np.ndarray) -> bool:
     return of_numpy(array.dtype).kind != "float" or bool(np.isfinite(array).all())
 
 
-def _count_overflows(pair: Sequence[np.ndarray], rounded: Sequence[np.ndarray]) -> int:
-    """How many numbers are finite and not so as rounded, or infinite in one of two arrays only."""
-    finite, infinite = [np.isfinite(array) for array in pair], [np.isinf(array) for array in rounded]
-    is_lost = (one & ~np.isfinite(array) for one, array in zip(finite, rounded, strict=True))
-    return int(np.count_nonzero(np.any([*is_lost, finite[0] & infinite[1], finite[1] & infinite[0]], axis=0)))
+def _count_overflows(pair: Sequence[np.ndarray], narrow: ElementType) -> int:
+    """How many numbers are too large for the narrower type, or infinite in it and finite in the other array.
+
+    What is infinite in the wider type has left no range.
+    """
+    finite = [np.isfinite(array) for array in pair]
+    is_lost = [one & ~np.isfinite(array.astype(narrow.storage)) for one, array in zip(finite, pair, strict=True)]
+    for array, other in ((pair[0], finite[1]), (pair[1], finite[0])):
+        if of_numpy(array.dtype) is narrow:
+            is_lost.append(np.isinf(array) & other)
+    return int(np.count_nonzero(np.any(is_lost, axis=0)))
 
 
 def _of_overflow(
