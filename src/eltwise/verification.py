@@ -142,12 +142,19 @@ def _check_equal(run: Run, results: Outputs) -> None:
 
 
 def difference(actual: np.ndarray, exact: np.ndarray) -> str:
-    """How an array differs from the right one: in its type, its shape, or the first element that does."""
+    """How an array differs from the right one: in its type, its shape, or the first of the elements that do most."""
     if actual.shape != exact.shape or actual.dtype != exact.dtype:
         return f"{actual.dtype}{list(actual.shape)} for {exact.dtype}{list(exact.shape)}"
-    pairs = enumerate(zip(actual.reshape(-1), exact.reshape(-1), strict=True))
-    index, pair = next((index, pair) for index, pair in pairs if not oracle.same_bits(*map(np.asarray, pair)))
-    return f"{pair[0]} for {pair[1]} at the flat index {index}"
+    got, expected = actual.reshape(-1), exact.reshape(-1)
+    with np.errstate(all="ignore"):
+        errors = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        errors[np.isnan(errors)] = np.inf
+    errors[(got == expected) | (np.not_equal(got, got) & np.not_equal(expected, expected))] = 0.0
+    index = int(np.argmax(errors))
+    if not errors[index]:  # Only signs of zeros differ, or integers beyond float64's digits.
+        pairs = enumerate(zip(got, expected, strict=True))
+        index = next(index for index, pair in pairs if not oracle.same_bits(*map(np.asarray, pair)))
+    return f"{got[index]} for {expected[index]} at the flat index {index}"
 
 
 def _largest_result(model: Model, shapes: dict[str, tuple[int, ...]]) -> int:

@@ -17,6 +17,7 @@ from eltwise.model import read
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets import run
 from eltwise.targets.run import observe, severity_of
+from eltwise.verification import difference
 from support.target_models import chain
 from support.traced_models import parsed
 
@@ -49,6 +50,22 @@ def test_how_severe_a_difference_is(
     got: np.ndarray | None, exact: np.ndarray, ordinary: bool, wanted: str | None
 ) -> None:
     assert severity_of(got, exact, ordinary) == wanted
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("got", "exact", "message"),
+    [
+        ([-0.0, 1, np.nan], [0.0, 1, np.nan], "-0.0 for 0.0 at the flat index 0"),
+        ([-0.0, 1, 3], [0.0, 1.5, 7], "3.0 for 7.0 at the flat index 2"),
+        ([-0.0, 9, np.inf], [0.0, 1, 7], "inf for 7.0 at the flat index 2"),
+        ([-0.0, np.inf, 9], [0.0, np.nan, 1], "inf for nan at the flat index 1"),
+    ],
+)
+def test_the_example_is_the_element_that_differs_most(
+    kind: type, got: list[float], exact: list[float], message: str
+) -> None:
+    assert difference(np.array(got, kind), np.array(exact, kind)) == message
 
 
 @needs_onnxruntime

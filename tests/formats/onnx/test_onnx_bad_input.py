@@ -75,7 +75,11 @@ WHOLE: list[tuple[Change, type[EltwiseError], str]] = [
     (lambda m: setattr(m.opset_import[0], "version", 0), FileFormatError, "opset is not allowed, got 0; allowed: 1 to"),
     (lambda m: setattr(m.opset_import[0], "version", -1), FileFormatError, "opset is not allowed, got -1"),
     (lambda m: setattr(m.opset_import[0], "version", 1000), UnsupportedError, "opset is newer .* got 1000"),
-    (lambda m: m.opset_import.add(domain="ai.onnx", version=12), FileFormatError, "two opsets of the domain 'ai.onnx' are imported"),
+    (
+        lambda m: m.opset_import.add(domain="ai.onnx", version=12),
+        FileFormatError,
+        "two opsets of the domain 'ai.onnx' are imported",
+    ),
     (lambda m: setattr(m, "ir_version", 2), FileFormatError, "ir_version 2 cannot import opsets"),
 ]
 
