@@ -16,8 +16,9 @@ None follows for an output behind a node with steps, such as QuantizeLinear: the
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -34,12 +35,14 @@ from eltwise.tracing.trace import trace
 FACTOR = 4
 FORMULA = f"{FACTOR} * (error + sqrt(nodes) * unit_roundoff * largest_value)"
 
+Bounds = tuple[Tolerances, dict[str, str]]
+"""Tolerances, and what the metadata of a golden says of where they come from."""
+
 _OF_SHAPES = ("Shape", "Size", "ShapeOf")
+_GIVE_ONE = "give one, such as tolerance='rtol=1e-3'"
 
 
-def bounds_of(
-    model: Model, runtime: str, inputs: Values, outputs: Values
-) -> tuple[Tolerances, list[dict[str, object]]]:
+def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bounds:
     """Derive the tolerances of a model's outputs.
 
     Args:
@@ -54,10 +57,9 @@ def bounds_of(
     Raises:
         UnsupportedError: where none follows for an output of floats.
     """
-    floats = {name: array for name, array in outputs.items() if is_float(array.dtype)}
-    tolerances = [Tolerance(ulp=0, pattern=name) for name in outputs if name not in floats]
+    floats = [name for name, array in outputs.items() if is_float(array.dtype)]
     if not floats:
-        return tuple(tolerances), []
+        return derived(outputs, {}, {}, 0, 0.0)
     feeds, _source = feeds_for(model.graph, inputs, 0)
     traced = read_model(model.graph, feeds)
     ports = {port.name: port.value for port in model.graph.outputs}
@@ -65,23 +67,52 @@ def bounds_of(
     for name in floats:
         if ports[name] in behind:
             node = behind[ports[name]]
-            problem = f"no tolerance follows from float64: it depends on {node}, which rounds or compares floats"
-            raise UnsupportedError(problem, operand=f"output {name!r}", hint="give one, such as tolerance='rtol=1e-3'")
+            raise not_derived(f"it depends on {node}, which rounds or compares floats", f"output {name!r}")
     report = trace(model, runtime=runtime, against=FLOAT64, inputs=inputs, switches=False)
-    roundoff, errors = _unit_roundoff(traced), {output.name: output for output in report.outputs}
-    terms: list[dict[str, object]] = []
-    for name, array in floats.items():
-        output = errors[name]
-        if output.error is None or not math.isfinite(output.error):
-            problem = f"no tolerance follows from float64: {output.message or 'the results are not finite'}"
-            raise UnsupportedError(problem, operand=f"output {name!r}", hint="give one, such as tolerance='rtol=1e-3'")
+    errors = {output.name: output.error for output in report.outputs}
+    reasons = {output.name: output.message for output in report.outputs}
+    return derived(outputs, errors, reasons, len(traced.nodes), _unit_roundoff(traced))
+
+
+def derived(
+    outputs: Values,
+    errors: Mapping[str, float | None],
+    reasons: Mapping[str, str],
+    nodes: int,
+    unit_roundoff: float,
+) -> Bounds:
+    """Derive the tolerances of outputs from their errors; all but floats must be equal.
+
+    Args:
+        outputs: by name.
+        errors: of those of floats: the largest difference from float64, or None where it is not known.
+        reasons: why it is not.
+        nodes: how many nodes there are.
+        unit_roundoff: of the least precise float type.
+
+    Raises:
+        UnsupportedError: for an output of floats whose error is not known, or not finite.
+    """
+    tolerances, terms = list[Tolerance](), list[dict[str, object]]()
+    for name, array in outputs.items():
+        if not is_float(array.dtype):
+            tolerances.append(Tolerance(ulp=0, pattern=name))
+            continue
+        error = errors[name]
+        if error is None or not math.isfinite(error):
+            raise not_derived(reasons.get(name) or "the results are not finite", f"output {name!r}")
         wide = np.abs(array.astype(np.float64))
         largest = float(np.max(wide, initial=0.0, where=np.isfinite(wide)))
-        bound = FACTOR * (output.error + math.sqrt(len(traced.nodes)) * roundoff * largest)
+        bound = FACTOR * (error + math.sqrt(nodes) * unit_roundoff * largest)
         tolerances.append(Tolerance(atol=float(f"{bound:.2e}"), pattern=name))
-        of_model = {"nodes": len(traced.nodes), "unit_roundoff": roundoff}
-        terms.append({"output": name, "error": output.error, **of_model, "largest_value": largest})
-    return tuple(tolerances), terms
+        of_model = {"nodes": nodes, "unit_roundoff": unit_roundoff}
+        terms.append({"output": name, "error": error, **of_model, "largest_value": largest})
+    return tuple(tolerances), {"bounds": json.dumps({"formula": FORMULA, "outputs": terms})} if terms else {}
+
+
+def not_derived(reason: str, operand: str) -> UnsupportedError:
+    """The error of an output without a tolerance."""
+    return UnsupportedError(f"no tolerance follows from float64: {reason}", operand=operand, hint=_GIVE_ONE)
 
 
 def _kinds(model: TracedModel, names: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.testing.sides import check_sides
-from eltwise.testing.subjects import Arrays, ModelRun, subject_of
+from eltwise.testing.subjects import Subject, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
@@ -58,7 +58,7 @@ class Golden:
         self,
         name: str,
         actual: object,
-        inputs: Mapping[str, object] | None = None,
+        inputs: Mapping[str, object] | Sequence[object] | None = None,
         *,
         runtime: str = "",
         tolerance: ToleranceLike = None,
@@ -71,9 +71,10 @@ class Golden:
 
         Args:
             name: of the golden; its file is ``goldens/TEST_FILE/NAME.safetensors`` beside the file of the test.
-            actual: a model (its path, an ``onnx.ModelProto`` or a loaded one), which is run; or arrays as
-                ``assert_same`` takes them.
+            actual: a model (its path, an ``onnx.ModelProto`` or a loaded one) or a module of PyTorch, which is run; or
+                arrays as ``assert_same`` takes them.
             inputs: of a model, by name. The others are drawn when the golden is written, and read from it afterwards.
+                Of a module those of its ``forward``, by name or in order; without any, the recorded ones.
             runtime: the specification of the runtime that runs the model: by default eltwise where it runs all
                 operators, else onnxruntime or OpenVINO.
             tolerance: what is forgiven. Without any it is what the project's configuration says of the name; else the
@@ -111,7 +112,7 @@ class Golden:
             self._write_report(path, golden, result, tolerances)
             raise
 
-    def _update(self, path: Path, subject: Arrays | ModelRun, requested: Tolerances) -> None:
+    def _update(self, path: Path, subject: Subject, requested: Tolerances) -> None:
         """Write a golden, unless the one that is there holds the same."""
         try:
             previous = self._read(path)

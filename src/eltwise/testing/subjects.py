@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import AttributeValueError, ElementTypeError
 from eltwise.formats.registry import FORMATS
 from eltwise.model import Model, read
-from eltwise.testing.bounds import FORMULA, bounds_of
+from eltwise.testing.bounds import Bounds, bounds_of
 from eltwise.testing.leaves import as_tensors, leaves_of
 from eltwise.testing.models import runtime_of
+from eltwise.testing.modules import ModuleRun, is_module
 from eltwise.tracing.inputs import check_inputs
 from eltwise.tracing.record import record
 from eltwise.tracing.recording import Recording
-
-Bounds = tuple[Tolerances, dict[str, str]]
-"""Tolerances, and what the metadata of a golden says of where they come from."""
 
 
 @dataclass(frozen=True)
@@ -61,37 +57,46 @@ class ModelRun:
         """Those that follow from float64; eltwise computes every bit as it is defined."""
         if self.runtime == "eltwise":
             return (), {}
-        tolerances, terms = bounds_of(self.model, self.runtime, recording.inputs, recording.values)
-        return tolerances, {"bounds": json.dumps({"formula": FORMULA, "outputs": terms})}
+        return bounds_of(self.model, self.runtime, recording.inputs, recording.values)
+
+
+Subject = Arrays | ModelRun | ModuleRun
 
 
 def subject_of(
     value: object,
     name: str,
-    inputs: Mapping[str, object] | None,
+    inputs: Mapping[str, object] | Sequence[object] | None,
     runtimes: tuple[str, Sequence[str]],
     seed: int,
-) -> Arrays | ModelRun:
-    """Tell a model from arrays.
+) -> Subject:
+    """Tell models and modules from arrays.
 
     Args:
         value: what is checked.
         name: of a single array.
-        inputs: of a model.
+        inputs: of a model or a module.
         runtimes: the specification of what runs a model, which may be empty, and those that the project prefers.
         seed: of the inputs that are drawn.
 
     Raises:
         EltwiseError: for what is neither, and for options of models with arrays.
     """
+    if is_module(value):
+        if runtimes[0]:
+            raise AttributeValueError("a module runs in PyTorch", operand="runtime", got=runtimes[0])
+        return ModuleRun(value, inputs)
     is_file = isinstance(value, str | os.PathLike) and Path(value).suffix.lower() in {one.ending for one in FORMATS}
     if is_file or isinstance(value, Model) or hasattr(value, "graph"):
         source: Any = value
         model = read(source, reads_weights=False)
+        if not isinstance(inputs, Mapping | None):
+            got = type(inputs).__name__
+            raise AttributeValueError("the inputs of a model are given by name", operand="inputs", got=got)
         return ModelRun(model, runtimes[0] or runtime_of(model, runtimes[1]), {} if inputs is None else inputs, seed)
     if inputs is not None or runtimes[0]:
         option = "runtime" if inputs is None else "inputs"
-        raise AttributeValueError("only a model has this", operand=option, got=type(value).__name__)
+        raise AttributeValueError("only a model or a module has this", operand=option, got=type(value).__name__)
     arrays = {}
     for key, leaf in leaves_of(value, "actual").items():
         tensors = as_tensors(leaf, leaf)
