@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import Any, Literal
 
 import numpy as np
@@ -249,6 +249,15 @@ def shape_cases(
         if divides and number % 7:
             operands[1] = np.asarray(pool[pool != 0][generator.integers(0, (pool != 0).sum(), size=shapes[1])])
         yield Case(schema, attributes, tuple(operands))
+
+
+def level_cases() -> Iterator[Case]:
+    """Few cases of each function with each width and kind of arithmetic, and how loops run for differences."""
+    for schema, element_type in functions_and_types():
+        if element_type.name in ("float16", "bfloat16", "float32", "float64", "int8", "uint16", "int32", "uint64"):
+            yield from islice(value_cases(schema, element_type, 1), 2)
+            if schema.function == "subtract":  # How loops run does not depend on what they compute.
+                yield from shape_cases(schema, element_type, 1, shared=True)
 
 
 def values(element_type: ElementType, seed: int) -> np.ndarray:
