@@ -23,14 +23,30 @@ from onnx import TensorProto, helper
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT64, UINT16, ElementType
+from eltwise.core.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    UINT16,
+    ElementType,
+)
+from eltwise.engine import array_libraries
 from eltwise.engine.array_libraries import function_of
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.call import calls_of
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.kernels import dispatch, jit, native
+from eltwise.ops import registry
+from eltwise.ops.expression import Expression
+from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import hard_values
 from support.layouts import layouts, view
+from support.operands import operand_types, required
 
 pytestmark = pytest.mark.skipif(not native.is_possible(), reason="this Python or NumPy has no native entries")
 OFTEN = native.OFTEN + 2
@@ -120,6 +136,39 @@ def test_a_number_is_the_array_of_rank_0_that_it_equals(
         for value in (expected, expected[()], number):
             operands, arrays = ((value, array), (expected, array)) if is_first else ((array, value), (array, expected))
             assert not oracle.differences(subtract(*operands), oracle.evaluate("subtract", *arrays, rule="numpy"))
+
+
+OF_SEVERAL = [each for each in registry.ELEMENTWISE if len(each.operands) > 1 and each.last is None]
+
+
+@pytest.mark.parametrize("schema", OF_SEVERAL, ids=str)
+def test_scalars_of_any_operand_need_no_python(schema: ElementwiseSchema, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of one type and of several: each as an array, and the others as arrays of rank 0 and as scalars."""
+    operation = schema.bind(required(schema))
+    element_type = next((each for each in (FLOAT32, INT32, INT8, BOOL) if each in operation.types), None)
+    if element_type is None:
+        return
+    types = operand_types(schema, element_type, len(schema.operands))
+    values = [hard_values.ordinary(each, 7, 1) if each is not BOOL else np.arange(7) % 2 == 0 for each in types]
+    values = [np.where(each == 0, each.dtype.type(1), each) if each.dtype.kind in "iu" else each for each in values]
+    calls_of.cache_clear()
+    function, of_python = function_of(operation), array_libraries.apply_operation
+    for whole in range(1 if schema.keeps_shape else len(types)):
+        arrays = [each if index == whole else np.asarray(each[3]) for index, each in enumerate(values)]
+        scalars = [each if index == whole else each[3] for index, each in enumerate(values)]
+        expected = repeated(function, *arrays)
+        records = calls_of(operation.computation(len(arrays))).records
+        assert records.has(arrays) == (not dispatch.why_no_kernel(*typed(operation, arrays)))
+        monkeypatch.setattr(array_libraries, "apply_operation", lambda *_arguments: pytest.fail("Python ran"))
+        if records.has(arrays):
+            assert oracle.same_bits(function(*arrays), expected)
+            assert oracle.same_bits(function(*scalars), expected)
+        monkeypatch.setattr(array_libraries, "apply_operation", of_python)
+
+
+def typed(operation: Operation, arrays: list[np.ndarray]) -> tuple[Expression, ElementType]:
+    _arrays, (expression, element_type, _plan) = calls_of(operation.computation(len(arrays))).check(arrays)
+    return expression, element_type
 
 
 def test_the_record_of_a_scalar_is_that_of_an_array(subtract: Callable[..., np.ndarray]) -> None:

@@ -61,7 +61,8 @@ class _Entry(ObjectReader):
         self._operands = self._typed([self._operand(index) for index in range(self._count)])
         record = self._find()
         self._require_workers(record)
-        places = [self._data(record, *each) for each in zip(self._operands, self._numbers, strict=True)]
+        operands = zip(self._operands, self._numbers, strict=True)
+        places = [self._data(record, index, *each) for index, each in enumerate(operands)]
         result = self._result(record, out, places)
         self._compute(record, result, self._write_pieces(record, [self._number(result, ArrayHeader.data), *places]))
         code.block("refused")  # The Python function computes it, or says why that is impossible.
@@ -112,7 +113,8 @@ class _Entry(ObjectReader):
             code.do(f"store i64 {code.let(f'xor i64 {mixed}, {number}')}, ptr {pointer}, align 8")
 
         for each in self._operands:
-            add(each.dtype)
+            has_dimensions = code.let(f"icmp ne i64 {each.rank}, 0")
+            add(code.let(f"select i1 {has_dimensions}, i64 {each.dtype}, i64 0"))
             add(each.rank)
             code.loop("0", each.rank, 1, lambda index, sizes=each.sizes: add(self._item(sizes, index)))  # type: ignore[misc]
         mixed = code.let(f"mul i64 {self._at(pointer, 0)}, {MULTIPLIER - (1 << 64)}")
@@ -135,8 +137,9 @@ class _Entry(ObjectReader):
         self._require(f"icmp ne ptr {record}, null", "python")
         self._require(f"icmp eq i64 {self._number(record, Record.hash)}, {value}", "next")
         key = self._field(record, Record.key)
-        for each in self._operands:
-            self._require(f"icmp eq i64 {self._at(key, 0)}, {each.dtype}", "next")
+        for index, each in enumerate(self._operands):
+            has_dtype = code.let(f"icmp eq i64 {self._at(key, 0)}, {each.dtype}")
+            self._require(f"or i1 {has_dtype}, {self._is_scalar(record, index, each)}", "next")
             self._require(f"icmp eq i64 {self._at(key, 8)}, {each.rank}", "next")
             key = self._same(code.moved(key, "16"), each.sizes, each.rank, "next")
             key = self._same(key, each.strides, each.rank, "next")

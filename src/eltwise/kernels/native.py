@@ -145,9 +145,10 @@ class Records:
             number for extent, same in zip(recipe.extents[1:], recipe.same, strict=True) for number in (*extent, same)
         ]
         part_numbers = [number for each in parts for number in (each.first, each.last, *each.starts, *each.geometry)]
-        numbers = (key, part_numbers, out.shape, out.strides, extents)
+        scalar_types = [0 if operand.ndim else scalar_type(operand.dtype) for operand in operands]
+        numbers = (key, part_numbers, out.shape, out.strides, extents, scalar_types)
         arrays = [(c_int64 * len(each))(*each) for each in numbers]
-        key_words, part_words, sizes, strides, extent_words = map(ctypes.addressof, arrays)
+        key_words, part_words, sizes, strides, extent_words, scalar_words = map(ctypes.addressof, arrays)
         has_one_type = all(operand.dtype == operands[0].dtype != np.bool_ for operand in operands)
         value = hash_of(operands)
         slot = value & (_SLOTS - 1)
@@ -167,7 +168,7 @@ class Records:
             strides=strides,
             bytes=out.nbytes,
             extents=extent_words,
-            scalar_type=scalar_type(operands[0].dtype) if has_one_type else None,
+            scalar_types=scalar_words,
             number=self._number(operands, recipe.structure.element_type) if has_one_type else None,
             new_strides=None if out.flags.c_contiguous else strides,
         )

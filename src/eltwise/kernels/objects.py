@@ -100,10 +100,15 @@ class ObjectReader:
         dtypes = [code.let(f"select i1 {each.is_array}, i64 {each.dtype}, i64 {dtype}") for each in operands]
         return [operand._replace(dtype=each) for operand, each in zip(operands, dtypes, strict=True)]
 
-    def _data(self, record: str, operand: _Operand, number: str) -> str:
+    def _is_scalar(self, record: str, index: int, operand: _Operand) -> str:
+        """An i1: whether an operand is a NumPy scalar of the type that a record has there."""
+        types = self._field(record, Record.scalar_types)
+        return self.code.let(f"icmp eq ptr {operand.type}, {self._at(types, 8 * index, 'ptr')}")
+
+    def _data(self, record: str, index: int, operand: _Operand, number: str) -> str:
         """The address of an operand's first element; that of a Python number is made in ``number``."""
         code = self.code
-        is_scalar = code.let(f"icmp eq ptr {operand.type}, {self._field(record, Record.scalar_type)}")
+        is_scalar = self._is_scalar(record, index, operand)
 
         def convert() -> list[str]:
             function = self._field(record, Record.number)

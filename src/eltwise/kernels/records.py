@@ -89,7 +89,7 @@ class Record(ctypes.Structure):
 
     Attributes:
         following: the next record with the same slot.
-        hash: of the dtypes and sizes.
+        hash: of the dtypes and sizes; of what has rank 0, which may be a scalar, without the dtype.
         key: for each operand its dtype, its rank, its sizes and its strides.
         kernel: the machine code.
         count: into how many parts the call is cut.
@@ -102,8 +102,9 @@ class Record(ctypes.Structure):
         dtype, rank, sizes, strides, bytes: of the result.
         new_strides: what NumPy is told of the result's strides: null in C order.
         extents: for each operand the first byte and the one after its last, and 1 where it lies as the result does.
-        scalar_type: the type object of NumPy's scalars of the operands' type; null where they are not read.
-        number: the machine code that makes an element of a Python number (see ``kernels.numbers``), or null.
+        scalar_types: for each operand the type object of NumPy's scalars of its type; null where they are not read.
+        number: the machine code that makes an element of a Python number (see ``kernels.numbers``); null where the
+            operands have several types.
     """
 
     _fields_ = (
@@ -122,7 +123,7 @@ class Record(ctypes.Structure):
         ("strides", c_void_p),
         ("bytes", c_int64),
         ("extents", c_void_p),
-        ("scalar_type", c_void_p),
+        ("scalar_types", c_void_p),
         ("number", c_void_p),
         ("new_strides", c_void_p),
     )
@@ -194,7 +195,7 @@ def hash_of(arrays: Sequence[np.ndarray]) -> int:
     """The hash of operands, as the entry computes it."""
     value = 0
     for array in arrays:
-        for number in (id(array.dtype), array.ndim, *array.shape):
+        for number in (id(array.dtype) if array.ndim else 0, array.ndim, *array.shape):
             value = _mixed(value) ^ number
     return _mixed(value) >> HASH_SHIFT
 
