@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT8E5M2, FLOAT32, FLOAT64, ElementType, by_name
+from eltwise.core.dtypes import BFLOAT16, FLOAT8E5M2, FLOAT32, FLOAT64, TYPES, ElementType, by_name
+from eltwise.kernels.numpy_kernel import planned
+from eltwise.kernels.plan import TypedCall, aligned_plan
+from eltwise.ops.expression import expression_of
 from eltwise.oracle import bits_of, evaluate, nearest, same_bits
 from eltwise.oracle.hard_values import hard_values
 from eltwise.oracle.nearest import MARGIN, UndecidedError
@@ -260,6 +263,27 @@ def test_a_tie_that_no_ball_decides_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(FUNCTIONS, "tied", RealFunction(around_a_tie, np.copy, 0, (0, 0)))
     with pytest.raises(UndecidedError):
         correctly_rounded("tied", np.array([1.0]))
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.kind == "float" and each.runs], ids=str)
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_limits_that_are_ties_are_not_reached(name: str, element_type: ElementType) -> None:
+    """Far below 0 the values are a little nearer to 0 than the limit; in the engine, too."""
+    x = np.array([-60000, -448, -40, -7000], element_type.storage)
+    x = x[np.isfinite(x.astype(np.float64)) & (x.astype(np.float64) / 2 < np.log(2.0**-60))]
+    for digit in (1, 3):
+        unit = 2.0 ** (1 - element_type.digits)
+        parameters = {"alpha": 1 + digit * unit / 2, "gamma": 1.0}
+        if element_type is FLOAT64:  # A product of two is the limit, which no float64 is.
+            parameters = {"alpha": 1 + unit * 2**26, "gamma": 1 + digit * 2.0**-27}
+        parameters = {key: parameters[key] for key in FUNCTIONS[name].parameters}
+        limit = Fraction(parameters["alpha"]) * Fraction(parameters.get("gamma", 1.0))
+        nearer = -float(limit // Fraction(unit) * Fraction(unit))
+        values = correctly_rounded(name, x, **parameters).values
+        assert {float(value) for value in values} <= {nearer}, parameters
+        expression = expression_of(name, None, tuple(parameters.items()))
+        run = planned(TypedCall(expression, element_type, aligned_plan(x.shape, [x.shape])))
+        assert same_bits(run(x), values)
 
 
 def test_hard_values_of_every_width_are_decided() -> None:

@@ -114,7 +114,7 @@ def celu(x: F, alpha: float) -> F:
 
 def selu(x: F, alpha: float, gamma: float) -> F:
     """``gamma`` times the elu."""
-    return x.where("olt", 0.0, expm1(x) * (alpha * gamma), x * gamma)
+    return elu(x, alpha) * gamma  # The product of two numbers of 53 digits may be no float64.
 
 
 def swish(x: F, alpha: float) -> F:

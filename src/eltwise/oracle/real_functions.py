@@ -150,6 +150,19 @@ def _clamped(ball: Any) -> Any:
     return ball.max(0).min(1)
 
 
+_FARTHEST = -5000
+"""``exp`` of it is about 2^-7,213, which 8,192 digits beside 1 show."""
+
+
+def _expm1(x: Any) -> Any:
+    """``exp(x) - 1``, of which multiples are rounded; far below 0 that of a nearer number, which is rounded alike.
+
+    Between a multiple by two float64 and its limit lies no midpoint of floats: these are at least 2^-2,200 of it away
+    from the limit, or the limit itself, which is not reached.
+    """
+    return x.max(_FARTHEST).expm1()
+
+
 def _tanh_argument(x: Any, pi: Any, cube: Any) -> Any:
     """Twice the argument of Gelu's hyperbolic tangent."""
     return (8 / pi) ** 0.5 * (x + cube * x * x * x)
@@ -196,14 +209,14 @@ FUNCTIONS: dict[str, RealFunction] = {
         lambda x: x.atanh(), np.arctanh, 0, (nan, nan), is_odd=True, domain=(-1, 1), poles={-1: -inf, 1: inf}
     ),
     "celu": RealFunction(
-        lambda x, alpha: x if x > 0 else alpha * (x / alpha).expm1() if alpha != 0 else alpha,
+        lambda x, alpha: x if x > 0 else alpha * _expm1(x / alpha) if alpha != 0 else alpha,
         lambda x, alpha: np.where(x < 0, alpha * np.expm1(x / alpha), x),
         parameters=_ELU,
     ),
     "cos": RealFunction(lambda x: x.cos(), np.cos, 1, (nan, nan)),
     "cosh": RealFunction(lambda x: x.cosh(), np.cosh, 1, (inf, inf)),
     "elu": RealFunction(
-        lambda x, alpha: alpha * x.expm1() if x < 0 else x,
+        lambda x, alpha: alpha * _expm1(x) if x < 0 else x,
         lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x),
         parameters=_ELU,
     ),
@@ -235,7 +248,7 @@ FUNCTIONS: dict[str, RealFunction] = {
     "mish": RealFunction(_mish_ball, _mish, 0, (-0.0, inf), is_odd=True),
     "reciprocal": RealFunction(lambda x: 1 / x, lambda x: 1 / x, inf, (-0.0, 0.0), is_odd=True),
     "selu": RealFunction(
-        lambda x, alpha, gamma: gamma * (alpha * x.expm1() if x < 0 else x),
+        lambda x, alpha, gamma: gamma * (alpha * _expm1(x) if x < 0 else x),
         lambda x, alpha, gamma: gamma * np.where(x < 0, alpha * np.expm1(x), x),
         parameters=_SELU,
     ),
