@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import eltwise
 from eltwise.accuracy.document import document
 from eltwise.accuracy.inputs import blocks
 from eltwise.accuracy.measure import measure, select
+from eltwise.accuracy.programs import ORACLE_NAMES, program_of
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
-from eltwise.oracle.real_functions import correctly_rounded
-from eltwise.runtimes import Answer, host
+from eltwise.oracle.real_functions import FUNCTIONS, correctly_rounded
+from eltwise.runtimes import Answer, Model, host
+from eltwise.runtimes.registry import find
 
 Cli = Callable[..., tuple[int, str, str]]
 pytest.importorskip("flint")
@@ -165,3 +168,14 @@ def test_a_selection_names_all_that_there_is_by_default() -> None:
     assert len(types) == 4
     with pytest.raises(EltwiseError, match="float type"):
         select([], [], ["int8"])
+
+
+def test_every_function_of_the_oracle_is_measured_where_a_runtime_has_it() -> None:
+    """HSigmoid is OpenVINO's alone: runtimes of IR are asked for it, and those of ONNX are not."""
+    assert {*ORACLE_NAMES.values()} == {*FUNCTIONS}
+    assert program_of(find("onnxruntime"), "HSigmoid", FLOAT32, 3) is None
+    x = np.array([-4, -1, 0, 1 / 3, 2.9, 5], np.float32)
+    program = program_of(find("openvino"), "HSigmoid", FLOAT32, x.size)
+    assert isinstance(program, Model)
+    result = eltwise.load(program.data, program.weights or None).run({"x": x})["y"]
+    assert np.array_equal(result, correctly_rounded("hsigmoid", x).values)

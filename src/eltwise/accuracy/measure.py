@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.accuracy.inputs import blocks, total
-from eltwise.accuracy.programs import ONNX_FUNCTIONS, program_of
+from eltwise.accuracy.programs import ORACLE_NAMES, program_of
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import BINS, BOUND, Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
@@ -44,17 +44,17 @@ def select(
     """
     library("flint", "a measurement of functions", package="'eltwise[accuracy]'")
     for name in functions:
-        if name not in ONNX_FUNCTIONS:
-            raise unknown_name("function", name, ONNX_FUNCTIONS)
+        if name not in ORACLE_NAMES:
+            raise unknown_name("function", name, ORACLE_NAMES)
     by_name = {each.name: each for each in _TYPES}
     for name in types:
         if name not in by_name:
             raise unknown_name("float type", name, by_name)
-    chosen = list(dict.fromkeys(functions)) or list(ONNX_FUNCTIONS)
+    chosen = list(dict.fromkeys(functions)) or list(ORACLE_NAMES)
     asked = list(map(find, dict.fromkeys(names))) or [each for each in installed() if _has_any(each, chosen)]
     for runtime in asked:
         if not _has_any(runtime, chosen):
-            allowed = "a runtime that loads ONNX models, or a library of array functions that has the function"
+            allowed = "a runtime that loads models of it, or a library of array functions that has the function"
             raise UnsupportedError("this runtime has none of the functions", got=runtime.name, allowed=allowed)
     return asked, chosen, [by_name[name] for name in dict.fromkeys(types)] or list(_TYPES)
 
@@ -79,7 +79,7 @@ def measure(
 
     Args:
         runtimes: those that are asked.
-        functions: names in ``ONNX_FUNCTIONS``.
+        functions: names in ``ORACLE_NAMES``.
         types: float types.
         numbers: how many float32 numbers; of 16-bit types all are taken, of float64 fewer.
         seed: of what is drawn.
@@ -100,7 +100,7 @@ def measure(
             for function, element_type in product(functions, types):
                 measured = [_unmeasured(host, function, element_type) for host in hosts]
                 for x in blocks(element_type, numbers, seed):
-                    expected = correctly_rounded(ONNX_FUNCTIONS[function], x)
+                    expected = correctly_rounded(ORACLE_NAMES[function], x)
                     pairs = zip(hosts, measured, strict=True)
                     measured = [_with_block(host, so_far, element_type, x, expected) for host, so_far in pairs]
                     done += x.size

@@ -9,20 +9,24 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.onnx.schemas import in_opset, since_versions
 from eltwise.formats.onnx.writer import write_onnx
+from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
+from eltwise.ops import registry
 from eltwise.oracle.real_functions import FUNCTIONS
 from eltwise.runtimes import Call, Model, Program
 from eltwise.runtimes.registry import Runtime
 
 _MODES = {"Gelu(tanh)": {"approximate": "tanh"}}
 
-ONNX_FUNCTIONS = {
-    "Gelu(tanh)" if name == "gelu_tanh" else name.title().replace("_", ""): name
+_OPENVINO = {"HSigmoid": "HSigmoid-5"}
+"""The functions that ONNX does not have, and their operator versions."""
+
+ORACLE_NAMES = {
+    {"gelu_tanh": "Gelu(tanh)", "hsigmoid": "HSigmoid"}.get(name, name.title().replace("_", "")): name
     for name in FUNCTIONS
-    if name != "hsigmoid"  # OpenVINO's.
 }
-"""The oracle's names of real functions by ONNX's; Gelu's second mode has a name of its own."""
+"""The oracle's names of real functions by those of the operators; Gelu's second mode has a name of its own."""
 
 _OPSET = 17
 """The opset of the models; later for functions that came later."""
@@ -55,8 +59,9 @@ PyTorch's softplus is left out, which is the identity beyond 20, and its hard si
 
 def program_of(runtime: Runtime, function: str, element_type: ElementType, count: int) -> Program | None:
     """What computes a function of ``count`` elements; None where a runtime is no candidate for it."""
-    if runtime.loads_models and "ai.onnx" in runtime.domains:
-        return Model(_model(function, element_type, count))
+    domain = "openvino" if function in _OPENVINO else "ai.onnx"
+    if runtime.loads_models and domain in runtime.domains:
+        return Model(*_model(function, element_type, count))
     names = _NAMES.get(runtime.name, {})
     if function not in names:
         return None
@@ -64,17 +69,24 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
 
 
 @cache
-def _model(function: str, element_type: ElementType, count: int) -> bytes:
-    name = re.sub(r"\(.*", "", function)
-    opset = max(_OPSET, since_versions(name)[-1])
-    node = Node("", Foreign(ForeignSchema("ai.onnx", name)), ("x",), ("y",))
+def _model(function: str, element_type: ElementType, count: int) -> tuple[bytes, ...]:
+    """The files of a model of one node."""
+    if function in _OPENVINO:
+        origin = Origin("openvino", 11)
+        node = Node("y", registry.find(_OPENVINO[function]).bind({}), ("x",), ("y",))
+    else:
+        name = re.sub(r"\(.*", "", function)
+        opset = max(_OPSET, since_versions(name)[-1])
+        origin = Origin("ai.onnx", 8 if opset <= 18 else 10, opset)
+        foreign = Node("", Foreign(ForeignSchema("ai.onnx", name)), ("x",), ("y",))
+        node = in_opset(foreign, opset, attributes=_MODES.get(function, {}))
     tensor = TensorType(element_type, of_sizes((count,)))
     graph = Graph(
         name="function",
-        origin=Origin("ai.onnx", 8 if opset <= 18 else 10, opset),
+        origin=origin,
         inputs=(Port("x", tensor, "x"),),
         outputs=(Port("y", tensor, "y"),),
-        nodes=(in_opset(node, opset, attributes=_MODES.get(function, {})),),
+        nodes=(node,),
         input_order=("x",),
     )
-    return write_onnx(graph)
+    return write_openvino(graph) if origin.domain == "openvino" else (write_onnx(graph),)
