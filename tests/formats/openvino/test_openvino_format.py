@@ -19,7 +19,8 @@ from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.formats.openvino.writer import write_openvino_file
 from eltwise.formats.submodels import write_submodel
 from eltwise.ir.infer_graph import infer_graph
-from support.openvino_models import BITS, Ir, assert_round_trip, binary, read, run, written_anew
+from support.openvino_core import openvino_core
+from support.openvino_models import BITS, PRECISIONS, Ir, assert_round_trip, binary, read, run, written_anew
 
 RUNNING = [each.ir for each in TYPES if each.runs]
 
@@ -155,13 +156,14 @@ def test_operands_are_in_the_order_in_which_the_ports_stand() -> None:
     assert read_openvino(text.encode(), None).graph.nodes[0].inputs == ("b", "a")
 
 
-def scaled(beta: list[str], element_type: str = "f16") -> Ir:
+def scaled(beta: list[str], element_type: str = "f16", operand_type: str = "") -> Ir:
     """A Swish whose second operand is the last of these layers, after a constant."""
-    ir = Ir().parameter("x", "3", element_type).parameter("p", "", element_type)
+    operand_type = operand_type or ("f32" if beta else element_type)
+    ir = Ir().parameter("x", "3", operand_type).parameter("p", "", element_type)
     ir.constant("c", element_type, "", np.array(1.5).astype(BY_IR_NAME[element_type].storage).tobytes())
     for kind in beta:
         ir.layer(kind, "c2", ["c"], destination_type="f32")
-    ir.layer("Swish", "s", ["x", "c2" if beta else "c"], opset="opset4", precision="FP16")
+    ir.layer("Swish", "s", ["x", "c2" if beta else "c"], opset="opset4", precision=PRECISIONS[operand_type])
     return ir.result("s").result("p")
 
 
@@ -173,13 +175,33 @@ def test_constants_of_formulas_are_attributes(beta: list[str]) -> None:
     assert (node.inputs, node.operation.given) == (("x",), (("beta", 1.5),))
     assert [name for name, _tensor in graph.constants] == (["c"] if beta else [])
     assert_round_trip(graph)
-    x = np.array([-1, 0.5, 3], np.float16)
+    x = np.array([-1, 0.5, 3], np.float32 if beta else np.float16)
     feeds = {"x": x, "p": np.zeros((), np.float16)}
     expected = eltwise.operator("Swish-4", beta=1.5)(x)
     assert run(graph, **feeds)["s"].tobytes() == expected.tobytes()
     types = {"x": graph.inputs[0].type}
     part = eltwise.load(*write_submodel(graph, [node], types, ["s"], {}))
     assert part.run({"x": x})["s"].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("beta", "operand_type", "number_type"), [([], "f32", "float16"), (["Convert"], "f16", "float32")]
+)
+def test_a_constant_of_another_type_than_the_operand_is_refused(
+    beta: list[str], operand_type: str, number_type: str
+) -> None:
+    """As in OpenVINO; also where the operand is the result of other layers."""
+    ir = scaled(beta, "f16", operand_type)
+    problems = read_openvino(ir.xml(), ir.weights).problems
+    expected = {"f16": "float16", "f32": "float32"}[operand_type]
+    assert [str(each) for each in problems] == [
+        f"Swish node 's': operand X is {expected} and operand beta is {number_type}; allowed: one type for all"
+    ]
+    with pytest.raises(RuntimeError, match="type"):
+        openvino_core().read_model(ir.xml(), ir.weights)
+    behind = Ir().parameter("x", "3", "f64").layer("Abs", "a", ["x"]).constant("c", "f32", "", bytes(4))
+    behind.layer("HardSigmoid", "s", ["a", "c", "c"]).result("s")
+    assert len(read_openvino(behind.xml(), behind.weights).problems) == 2
 
 
 @pytest.mark.parametrize("source", ["p", "three"])

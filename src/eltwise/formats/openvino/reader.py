@@ -6,7 +6,7 @@ read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from lxml import etree
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, GraphError, UnsupportedError
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, GraphError, UnsupportedError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
 from eltwise.formats.openvino.document import (
@@ -45,6 +45,7 @@ from eltwise.formats.openvino.layers import (
 from eltwise.formats.openvino.ports import ResultNames, input_port, output_ports, with_version_10_types
 from eltwise.formats.reading import Reading, unsupported_operators
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port, Tensor, stored
+from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
@@ -211,13 +212,26 @@ class _Assembly:
     bound: set[str] = field(default_factory=set)
     problems: list[EltwiseError] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)
+    numbers: list[tuple[Layer, str, ElementType]] = field(default_factory=list)
 
     def reading(self, file: IrFile) -> Reading:
         for layer in self.net.layers:
             self._take(layer)
         if self.unsupported:
             self.problems.insert(0, unsupported_operators(self.unsupported, "openvino", NEWEST_OPSET))
-        return Reading(self._graph(file), tuple(self.problems))
+        graph = self._graph(file)
+        return Reading(graph, (*self.problems, *self._types_of_numbers(graph)))
+
+    def _types_of_numbers(self, graph: Graph) -> Iterator[EltwiseError]:
+        """What is wrong with the types of constants that are attributes: each has the type of the first operand."""
+        types = infer_graph(graph).types if self.numbers else {}
+        for layer, name, element_type in self.numbers:
+            source, position = self._sources(layer)[0]
+            expected = types[source.value(position)].element_type if source.value(position) in types else None
+            if expected not in (None, element_type):
+                problem = f"operand {schema_of(layer).operands[0]} is {expected} and operand {name} is {element_type}"
+                error = ElementTypeError(problem, allowed="one type for all")
+                yield error.located(node=layer.name, operator=shown(layer.type))
 
     def _take(self, layer: Layer) -> None:
         adders = {"parameter": self._add_parameter, "const": self._add_constant, "result": self._add_result}
@@ -257,10 +271,12 @@ class _Assembly:
         if len(sources) > count + len(stated):
             allowed = f"up to {count + len(stated)}"
             raise GraphError("the layer has a wrong number of input ports", got=str(len(sources)), allowed=allowed)
-        numbers = {
-            name: read_number(name, sizes, self._constant(source))
-            for (name, sizes), (source, _position) in zip(stated, sources[count:], strict=False)
-        }
+        numbers = dict[str, float]()
+        for (name, sizes), (source, _position) in zip(stated, sources[count:], strict=False):
+            tensor = self._constant(source)
+            numbers[name] = read_number(name, sizes, tensor)
+            if tensor is not None and tensor.element_type is not None:
+                self.numbers.append((layer, name, tensor.element_type))
         self.bound.update(source.name for source, _position in sources[count:])
         self.nodes.append(read_node(layer, [source.value(position) for source, position in sources[:count]], numbers))
 
