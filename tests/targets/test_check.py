@@ -194,7 +194,7 @@ def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
     findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}") for number in range(300)]
     findings += [replace(SLIGHT, node=f"s{number}") for number in range(100)]
     not_checked = {f"Kind{number}": number for number in range(40)}
-    report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 1000, 0, not_checked)
+    report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 0, not_checked)
     text = str(report)
     assert len(text.splitlines()) <= 24
     assert "Sub-14 of uint8 at 610 nodes ('n0', 'n1', 'n2', 'n3', ...)" in text

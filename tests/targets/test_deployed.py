@@ -185,6 +185,16 @@ def test_no_option_is_said_to_help_where_random_inputs_show_no_difference() -> N
     assert "Add-14 node 'j' of int64: special values: " in str(report)
 
 
+def test_what_computes_sizes_of_tensors_is_given_no_special_values() -> None:
+    """OpenVINO holds int64 in int32, into which every size fits."""
+    ports = "(float[2, 3] x, int64[2] y) => (int64[2] s, int64[2] a)"
+    text = f"g {ports} <int64[2] k = {{2, 3}}> {{ s = Shape(x)  a = Add(%s, k) }}"
+    sizes, integers = (eltwise.check(parsed(text % operand), "openvino") for operand in ("s", "y"))
+    assert (sizes.verdict, sizes.findings, sizes.special) == ("agree", (), "")
+    assert integers.verdict == "disagree"
+    assert "1 kind of element-wise nodes tried alone, 1 different" in integers.special
+
+
 @pytest.mark.parametrize(
     ("made", "target"), [(bytes_model, "openvino"), (legacy_model, "onnxruntime"), (bfloat16_model, "onnxruntime")]
 )

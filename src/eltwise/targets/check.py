@@ -16,7 +16,7 @@ from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
 from eltwise.runtimes.registry import BY_NAME, is_function
 from eltwise.runtimes.specification import split
-from eltwise.targets.deployed import Deployed, Inputs, deploy, trace_of
+from eltwise.targets.deployed import Inputs, deploy, trace_of
 from eltwise.targets.findings import by_rules, not_read, with_unintended
 from eltwise.targets.plan import TargetName, read_model, runtimes_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
@@ -131,13 +131,13 @@ def check(
         return with_unintended(report, model)
     run_inputs = Inputs(input_sets(model.graph, inputs), tolerance, seed)
     deployed = deploy(runtime, target, model, run_inputs)
-    note = version_note(runtime, rules, deployed.observed.version) if target == name else ""
+    note = version_note(runtime, rules, deployed.version) if target == name else ""
     report = replace(report, note=note if target == name else report.note)
     report = _explained(report, deployed, is_of_another_version=bool(note))
-    if report.verdict == "disagree" and deployed.observed.version:
+    if report.verdict == "disagree" and deployed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
         if report.trace is None:
-            report = replace(report, trace=trace_of(deployed.observed, target, model, run_inputs))
+            report = replace(report, trace=trace_of(deployed, target, model, run_inputs))
     return with_unintended(report, model)
 
 
@@ -165,19 +165,20 @@ def input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarr
     return {str(name): check_inputs(graph, one) for name, one in sets.items()}
 
 
-def _with_remedies(report: TargetReport, deployed: Deployed, model: Model, inputs: Inputs) -> TargetReport:
+def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, inputs: Inputs) -> TargetReport:
     """Run the repaired model, and the options of the target unless the trace did; only what helps is a remedy."""
 
     def run(specification: str, repaired: Model | None = None) -> Trial:
         runtime = runtimes.find(specification, domain=model.graph.origin.domain)
         result = deploy(runtime, specification, model, inputs, repaired, switches=False)
-        return Trial(specification, result.verdict(report.severity), result.error)
+        return Trial(specification, replace(result, severity=report.severity).verdict, result.error)
 
     remedies = list[Trial]()
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
         remedies.append(replace(run(report.target, repaired), name=f"eltwise repair --target {report.target}"))
     switches = None if deployed.trace is None else deployed.trace.switches
-    is_shown = deployed.verdict(report.severity) == "disagree"  # What only rules say no run refutes or confirms.
+    # What only rules say no run refutes or confirms.
+    is_shown = replace(deployed, severity=report.severity).verdict == "disagree"
     if switches is None and is_shown and not any(trial.verdict == "agree" for trial in remedies):
         switches = find_switches(report.target, run)
     remedies += () if switches is None else switches.remedies[:1]
@@ -222,15 +223,14 @@ def _repaired(report: TargetReport, model: Model) -> Model | None:
         return None
 
 
-def _explained(report: TargetReport, deployed: Deployed, *, is_of_another_version: bool) -> TargetReport:
+def _explained(report: TargetReport, observed: TargetReport, *, is_of_another_version: bool) -> TargetReport:
     """The report of the rules with what came of the run, which decides if it compared anything."""
-    observed = deployed.observed
-    note = "; ".join(filter(None, (report.note, deployed.reason)))
+    note = "; ".join(filter(None, (report.note, observed.note)))
     report = replace(report, version=observed.version or report.version, comparison=observed.comparison, note=note)
     if not observed.version:
         return report
-    report = replace(report, is_compared=observed.is_compared, trace=deployed.trace, sets=deployed.sets)
-    if is_of_another_version and deployed.traced_verdict == "agree":  # What was measured of another version loses.
+    report = replace(report, is_compared=observed.is_compared, trace=observed.trace, sets=observed.sets)
+    if is_of_another_version and observed.traced_verdict == "agree":  # What was measured of another version loses.
         unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
         report = replace(report, findings=unseen)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.

@@ -13,10 +13,8 @@ from eltwise.core.errors import EltwiseError
 from eltwise.model import Model
 from eltwise.runtimes import Runtime
 from eltwise.targets.report import TargetReport
-from eltwise.targets.rules import Severity
 from eltwise.targets.run import observe
-from eltwise.targets.special_values import try_special_values
-from eltwise.tracing.difference import largest
+from eltwise.targets.special_values import with_special_values
 from eltwise.tracing.records import Verdict
 from eltwise.tracing.references import EXACT, FLOAT64
 from eltwise.tracing.report import TraceReport
@@ -42,40 +40,6 @@ class Inputs:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Deployed:
-    """What came of a model on its target.
-
-    Attributes:
-        observed: its version, the outputs that differ or a refusal, and what was compared bit for bit; where that was
-            not possible, the nodes that differ on special values.
-        trace: the run against float64; None where the bits were compared, and where it was not possible.
-        reason: why neither was possible.
-        sets: of several sets of inputs, of which this is the worst, how many had each verdict.
-    """
-
-    observed: TargetReport
-    trace: TraceReport | None = None
-    reason: str = ""
-    sets: tuple[tuple[Verdict, int], ...] = ()
-
-    @property
-    def traced_verdict(self) -> Verdict:
-        """What came of the run against float64."""
-        return self.trace.verdict if self.trace is not None else "not_established"
-
-    def verdict(self, least: Severity) -> Verdict:
-        """Whether the outputs were compared and nothing counts that is as severe as the least that counts."""
-        return replace(self.observed, severity=least, trace=self.trace).verdict
-
-    @property
-    def error(self) -> float | None:
-        """The largest error of an output as a part of its largest value; None where that was not measured."""
-        if self.trace is None:
-            return None
-        return largest(output.relative for output in self.trace.outputs if output.status != "equal")
-
-
 def deploy(
     runtime: Runtime,
     target: str,
@@ -84,10 +48,11 @@ def deploy(
     deployed: Model | None = None,
     *,
     switches: bool = True,
-) -> Deployed:
+) -> TargetReport:
     """Run a model on a runtime and compare the outputs with what the model means.
 
-    Where the bits are not compared, random inputs are, and element-wise nodes are run alone on special values.
+    Where the bits are not compared, the outputs are compared with those in float64, and element-wise nodes are run
+    alone on special values. Of several sets of inputs the report has the worst.
 
     Args:
         runtime: the runtime, with its settings.
@@ -100,15 +65,14 @@ def deploy(
     deployed = deployed or model
     observed = observe(runtime, model, deployed.graph, inputs.seed, inputs.sets)
     if observed.is_compared or not observed.version:
-        return Deployed(observed)
+        return observed
     results = [
-        _traced(Deployed(observed), target, deployed, name, arrays, inputs, switches=switches)
+        _traced(observed, target, deployed, name, arrays, inputs, switches=switches)
         for name, arrays in (inputs.sets or {"": {}}).items()
     ]
     worst = max(results, key=lambda one: (_ORDER.index(one.traced_verdict), one.error or 0.0))
     if worst.traced_verdict != "disagree":
-        special = try_special_values(runtime, deployed, inputs.seed, next(iter(inputs.sets.values()), {}))
-        worst = replace(worst, observed=replace(observed, findings=special.findings, special=special.summary))
+        worst = with_special_values(worst, runtime, deployed, inputs.seed, next(iter(inputs.sets.values()), {}))
     if len(results) == 1:
         return worst
     counts = Counter(one.traced_verdict for one in results)
@@ -125,14 +89,14 @@ def trace_of(observed: TargetReport, target: str, model: Model, inputs: Inputs) 
         return None
     is_wrong = any(finding.severity == "wrong values" for finding in observed.findings)
     compared = replace(inputs, tolerance=None if is_wrong else "ulp<=0")
-    result = _traced(Deployed(observed), target, model, run.name, run.feeds, compared, EXACT, switches=False).trace
+    result = _traced(observed, target, model, run.name, run.feeds, compared, EXACT, switches=False).trace
     if result is None or result.verdict != "disagree":
         return None
     return result if inputs.sets else replace(result, inputs=f"hard and random values of the seed {inputs.seed}")
 
 
 def _traced(
-    deployed: Deployed,
+    report: TargetReport,
     target: str,
     model: Model,
     name: str,
@@ -141,8 +105,8 @@ def _traced(
     against: str = FLOAT64,
     *,
     switches: bool,
-) -> Deployed:
-    """Run a model on one set of inputs against a reference."""
+) -> TargetReport:
+    """The report with a run on one set of inputs against a reference, or why that was not possible."""
     try:
         traced = trace(
             model,
@@ -155,6 +119,6 @@ def _traced(
         )
     except EltwiseError as error:
         if against == FLOAT64 and not model.problems:  # No runtime has it in float64, as an IR, and eltwise runs it.
-            return _traced(deployed, target, model, name, arrays, inputs, EXACT, switches=switches)
-        return replace(deployed, reason=f"{name}: {error}" if name else str(error))
-    return replace(deployed, trace=replace(traced, inputs=f"{name}, {traced.inputs}") if name else traced)
+            return _traced(report, target, model, name, arrays, inputs, EXACT, switches=switches)
+        return replace(report, note=f"{name}: {error}" if name else str(error))
+    return replace(report, trace=replace(traced, inputs=f"{name}, {traced.inputs}") if name else traced)

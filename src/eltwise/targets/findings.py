@@ -34,7 +34,6 @@ def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -
     """What the rules say of a model, without running it."""
     checked = measured(analysis.graph, rules)
     findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
-    named = {finding.node for finding in findings}
     is_declared = all(port.type.shape.dimensions is not None for port in analysis.graph.inputs)
     others = [site for site in sites_of(analysis.graph) if ask(rules, site) is None]
     return TargetReport(
@@ -43,7 +42,6 @@ def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -
         "",
         tuple(findings),
         len(checked),
-        0 if analysis.invalidities else sum(site.node not in named for site in checked),
         sum(site.is_beside_foreign for site in checked),
         Counter(_not_measured(site, is_declared=is_declared) for site in others) + Counter(other_operators(analysis)),
         severity=least,

@@ -188,8 +188,8 @@ def repair_file(
 def _verified(model: Model, repaired: Model, target: str, report: PassReport, least: Severity) -> PassReport:
     """Run the repaired model there and compare it with the original; the report with what came of it."""
     runtime = BY_NAME[runtimes_on(target)[model.graph.origin.domain]]
-    deployed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
-    observed, trace = deployed.observed, deployed.trace
+    observed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
+    trace = observed.trace
     hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps" if report.unchanged else ""
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
@@ -202,7 +202,7 @@ def _verified(model: Model, repaired: Model, target: str, report: PassReport, le
         elements = sum(output.total or 0 for output in trace.outputs)
         comparison = Comparison(1, elements, "", trace.inputs, f"are those of {trace.against}, within the tolerance")
     elif comparison is None:
-        reason = deployed.reason or ("the outputs differ, less severely" if trace is None else trace.summary)
+        reason = observed.note or ("the outputs differ, less severely" if trace is None else trace.summary)
         comparison = Comparison(0, 0, reason)
     return replace(report, comparison=comparison, assumptions=(*report.assumptions, *seen))
 

@@ -14,6 +14,7 @@ from eltwise.formats.reports import BaseReport
 from eltwise.passes.report import Comparison, verification_fields, verification_lines
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation, Level
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level
+from eltwise.tracing.difference import largest
 from eltwise.tracing.records import EXIT_CODES, VERDICTS, Verdict
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.switches import Switches, Trial
@@ -94,10 +95,9 @@ class TargetReport(BaseReport[Finding]):
     Attributes:
         target: the runtime.
         version: the version that was run, or else the one that was measured.
-        note: what must be known of it, for example that the installed version was not measured.
+        note: what must be known of it, for example that the installed version was not measured, or why it was not run.
         findings: everything that was found, of every severity, in the model's order.
         checked: how many nodes were checked by rules.
-        right: how many of them run as they are.
         beside_others: how many of them are beside operators that they were not measured with.
         not_checked: the operators of the other nodes, with how many there are and why.
         comparison: what was compared there and here, bit for bit; None if it was not run.
@@ -121,7 +121,6 @@ class TargetReport(BaseReport[Finding]):
     note: str = ""
     findings: tuple[Finding, ...] = ()
     checked: int = 0
-    right: int = 0
     beside_others: int = 0
     not_checked: Mapping[str, int] = field(default_factory=dict)
     comparison: Comparison | None = None
@@ -148,9 +147,19 @@ class TargetReport(BaseReport[Finding]):
         """
         if self.severe or self.is_refused:
             return "disagree"
-        if self.is_compared:
-            return "agree"
+        return "agree" if self.is_compared else self.traced_verdict
+
+    @property
+    def traced_verdict(self) -> Verdict:
+        """What the trace found."""
         return self.trace.verdict if self.trace is not None else "not_established"
+
+    @property
+    def error(self) -> float | None:
+        """The largest error of an output as a part of its largest value; None where that was not measured."""
+        if self.trace is None:
+            return None
+        return largest(output.relative for output in self.trace.outputs if output.status != "equal")
 
     @property
     def _verification(self) -> Comparison | None:

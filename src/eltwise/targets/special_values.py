@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
-from types import MappingProxyType
 
 import numpy as np
 
@@ -21,8 +20,9 @@ from eltwise.model import Model
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values, ordinary
 from eltwise.runtimes import Host, Runtime
-from eltwise.targets.report import SPECIAL, Finding
+from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
+from eltwise.targets.sites import sites_of
 from eltwise.tracing.inputs import fitting_feeds
 from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
@@ -44,23 +44,12 @@ _FAR = 0.5
 the operands; random inputs show the rest."""
 
 
-@dataclass(frozen=True)
-class SpecialValues:
-    """What came of the special values.
-
-    Attributes:
-        findings: the nodes that differ on them, one of each kind.
-        summary: what was tried; empty where there is nothing to try.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    summary: str = ""
-
-
-def try_special_values(
-    runtime: Runtime, model: Model, seed: int, arrays: Mapping[str, np.ndarray] = MappingProxyType({})
-) -> SpecialValues:
+def with_special_values(
+    report: TargetReport, runtime: Runtime, model: Model, seed: int, arrays: Mapping[str, np.ndarray]
+) -> TargetReport:
     """Run one element-wise node of each kind alone on zeros, limits, infinities and NaN, and compare the results.
+
+    The report gets a finding for each kind that differs, and what was tried.
 
     Nodes are of one kind if their operators, attributes, types and constants are the same. Subnormal floats are left
     out, and how precise a float is does not count: random inputs through the whole model show that. Of branches those
@@ -68,7 +57,7 @@ def try_special_values(
     """
     nodes = [node for graph in all_graphs(model.graph) for node in graph.nodes if _is_tried(node)]
     if not nodes and not model.graph.functions:
-        return SpecialValues()
+        return report
     findings, tried, others = list[Finding](), 0, list[str]()
     with Host(runtime, _LIMIT) as host:
         try:
@@ -79,7 +68,7 @@ def try_special_values(
                 graphs.append(opened(model.graph, host, feeds, shortens=True).graph)
             models = [read_model(graph, feeds) for graph in graphs]
         except EltwiseError as error:
-            return SpecialValues(summary=f"special values were not tried: {error}")
+            return replace(report, special=f"special values were not tried: {error}")
         kinds: dict[object, tuple[TracedModel, int]] = {}
         for traced in models:
             kinds = _kinds(traced) | kinds
@@ -96,11 +85,12 @@ def try_special_values(
     operators = {node.schema.name for traced in models for node in traced.nodes}
     others += [f"{one.schema.name} {one.label!r} (in a body)" for one in nodes if one.schema.name not in operators]
     if not kinds and not others:
-        return SpecialValues()
+        return report
     kinds_tried = counted(tried, "kind")
     summary = f"special values (zeros, limits, infinities, NaN): {kinds_tried} of element-wise nodes tried alone"
     summary += f", {len(findings)} different" if tried else ""
-    return SpecialValues(tuple(findings), summary + (f"; not tried: {named(others)}" if others else ""))
+    summary += f"; not tried: {named(others)}" if others else ""
+    return replace(report, findings=(*report.findings, *findings), special=summary)
 
 
 def _is_tried(node: Node) -> bool:
@@ -109,10 +99,11 @@ def _is_tried(node: Node) -> bool:
 
 
 def _kinds(traced: TracedModel) -> dict[object, tuple[TracedModel, int]]:
-    """The first node of each kind, by its number in the model."""
+    """The first node of each kind, by its number in the model; what computes sizes of tensors is given no others."""
     kinds: dict[object, tuple[TracedModel, int]] = {}
+    of_sizes = {site.node for site in sites_of(traced.graph) if site.are_sizes}
     for number, node in enumerate(traced.nodes):
-        if _is_tried(node) and not node.is_foreign and traced.reads[number]:
+        if _is_tried(node) and not node.is_foreign and traced.reads[number] and node.label not in of_sizes:
             operands = tuple(_described(traced, value) for value in node.inputs)
             kinds.setdefault((node.bound, operands), (traced, number))
     return kinds
