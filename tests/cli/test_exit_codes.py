@@ -128,6 +128,28 @@ def test_a_reader_that_reads_a_line_of_many_changes_no_exit_code(folder: Path) -
     assert ended.stdout.startswith(b"3,000 tensors compared")
 
 
+INTERRUPT = """
+import importlib.abc, sys
+interrupted = sys.argv.pop()
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == interrupted:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from eltwise.__main__ import main
+sys.argv.append("ops")
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["eltwise.cli", "click", "eltwise.cli.printing", "eltwise.cli.ops", "rich"])
+def test_ctrl_c_while_something_is_imported_is_no_traceback(module: str) -> None:
+    ended = subprocess.run(  # noqa: S603 - this interpreter, with this package
+        [sys.executable, "-c", INTERRUPT, module], env=ENVIRONMENT, capture_output=True, check=False, timeout=100
+    )
+    assert (ended.returncode, ended.stderr) == (ExitCode.INTERRUPTED, b"")
+
+
 def written_by_hand(tree: ast.AST) -> Iterator[str]:
     """Exit codes that are numbers, or that are raised in the middle of a command."""
     for node in ast.walk(tree):
