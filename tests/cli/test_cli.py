@@ -172,6 +172,10 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["run", "--input"], ["eltwise: Option '--input' requires an argument; see `eltwise run --help`"]),
     (["show", "Sub-6", "Sub-7"], ["more arguments than this command has, got Sub-7; see `eltwise show --help`"]),
     (["run", "Sub-14", "a.npy", "b.npy"], ["more arguments", "a.npy b.npy", "`eltwise apply`", "--input NAME=FILE"]),
+    *(
+        (["apply", "Sub-14", "a.npy", "b.npy", "--memory", size], ["--memory", "not a size of memory", size])
+        for size in ("much", "-5", "0", "0.1", "nan", "inf", "1e999GiB", "2QiB", "")
+    ),
     (["delta", "a", "b", "-o", "c", "--level", "99"], ["--level", "99", "1<=x<=19"]),
 ]
 

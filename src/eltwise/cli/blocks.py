@@ -40,10 +40,9 @@ def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
 def resources_of(limits: Limits) -> Iterator[Resources]:
     """What options say may be used; progress is shown, and what a job waits for."""
     from eltwise.scale.jobs import Resources
-    from eltwise.scale.sources import parse_bytes
 
     with progress_of_bytes() as progress:
-        yield Resources(parse_bytes(limits.memory), limits.scheduler, progress, limits.wait, printing.note)
+        yield Resources(limits.memory, limits.scheduler, progress, limits.wait, printing.note)
 
 
 def show_outcomes(outcomes: Mapping[str, JobOutcome], outputs: Mapping[str, str], *, json: bool) -> None:

@@ -106,7 +106,7 @@ element_type = click.option(
 class Limits(NamedTuple):
     """What a job on files may use, as options say it."""
 
-    memory: str
+    memory: int
     scheduler: str | None
     wait: int
 
@@ -114,16 +114,46 @@ class Limits(NamedTuple):
 def limits(function: Callback) -> Callback:
     """Add the options of ``Limits``, and give a function all of them as ``limits``."""
 
-    @click.option("--memory", metavar="SIZE", default="2GiB", help="How much memory may be used, such as 2GiB.")
+    @click.option(
+        "--memory",
+        metavar="SIZE",
+        default="2GiB",
+        callback=lambda _context, _parameter, text: parse_bytes(text),
+        help="How much memory may be used, such as 2GiB.",
+    )
     @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, such as tcp://host:8786, for zarr stores.")
     @click.option(
         "--wait", type=Integer(0), metavar="SECONDS", default=300, help="How long a cluster may be without workers."
     )
     @wraps(function)
-    def command(memory: str, scheduler: str | None, wait: int, **arguments: object) -> ExitCode | None:
+    def command(memory: int, scheduler: str | None, wait: int, **arguments: object) -> ExitCode | None:
         return function(limits=Limits(memory, scheduler, wait), **arguments)
 
     return command
+
+
+def parse_bytes(text: str) -> int:
+    """Parse a size as it is written at the shell.
+
+    >>> parse_bytes("2GiB"), parse_bytes("500 MB"), parse_bytes("4096")
+    (2147483648, 500000000, 4096)
+
+    Raises:
+        AttributeValueError: where it is none, or less than a byte.
+    """
+    units = {"": 1, "b": 1}
+    for power, prefix in enumerate("kmgt", start=1):
+        units |= {f"{prefix}ib": 1 << (10 * power), f"{prefix}b": 1000**power, prefix: 1 << (10 * power)}
+    number = text.strip().lower().rstrip("bikmgt").rstrip()
+    unit = text.strip().lower()[len(number) :].strip()
+    try:
+        size = int(float(number) * units[unit])
+    except (ValueError, KeyError, OverflowError):
+        size = 0
+    if size < 1:
+        problem, allowed = "not a size of memory", "for example 2GiB"
+        raise AttributeValueError(problem, operand="--memory", got=repr(text), allowed=allowed)
+    return size
 
 
 def volume(*, is_hidden: bool) -> list[click.Option]:

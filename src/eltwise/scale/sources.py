@@ -9,14 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import (
-    AttributeValueError,
-    ElementTypeError,
-    EltwiseError,
-    FileFormatError,
-    NameUnknownError,
-    raise_all,
-)
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
 from eltwise.formats.safetensors_files import INDEX, index_in
@@ -189,23 +182,3 @@ def is_checkpoint(path: Path) -> bool:
     if path.is_dir():
         return index_in(path) is not None
     return path.suffix.lower() == ".safetensors" or path.name.endswith(INDEX)
-
-
-def parse_bytes(text: str) -> int:
-    """Parse a size as it is written at the shell.
-
-    >>> parse_bytes("2GiB"), parse_bytes("500 MB"), parse_bytes("4096")
-    (2147483648, 500000000, 4096)
-
-    Raises:
-        AttributeValueError: where it is none.
-    """
-    units = {"": 1, "b": 1}
-    for power, prefix in enumerate("kmgt", start=1):
-        units |= {f"{prefix}ib": 1 << (10 * power), f"{prefix}b": 1000**power, prefix: 1 << (10 * power)}
-    number = text.strip().lower().rstrip("bikmgt").rstrip()
-    unit = text.strip().lower()[len(number) :].strip()
-    try:
-        return int(float(number) * units[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise AttributeValueError("not a size of memory", got=repr(text), allowed="for example 2GiB") from None
