@@ -147,6 +147,11 @@ def test_check_reports_every_problem_of_every_node(cli: Cli, tmp_path: Path) -> 
     assert cli("check", MODELS / "sub6_axis1.onnx") == (0, "sub6_axis1.onnx: no problems, 1 node read\n", "")
 
 
+BAD_SIZES: list[tuple[list[object], list[str]]] = [
+    (["apply", "Sub-14", "a.npy", "b.npy", "--memory", size], ["--memory", "not a size of memory", size])
+    for size in ("much", "-5", "0", "0.1", "nan", "inf", "1e999GiB", "2QiB", "")
+]
+
 BAD: list[tuple[list[object], list[str]]] = [
     (["run", "nowhere.onnx"], ["nowhere.onnx", "no such file"]),
     (["run", MODELS], ["models"]),
@@ -172,10 +177,7 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["run", "--input"], ["eltwise: Option '--input' requires an argument; see `eltwise run --help`"]),
     (["show", "Sub-6", "Sub-7"], ["more arguments than this command has, got Sub-7; see `eltwise show --help`"]),
     (["run", "Sub-14", "a.npy", "b.npy"], ["more arguments", "a.npy b.npy", "`eltwise apply`", "--input NAME=FILE"]),
-    *(
-        (["apply", "Sub-14", "a.npy", "b.npy", "--memory", size], ["--memory", "not a size of memory", size])
-        for size in ("much", "-5", "0", "0.1", "nan", "inf", "1e999GiB", "2QiB", "")
-    ),
+    *BAD_SIZES,
     (["delta", "a", "b", "-o", "c", "--level", "99"], ["--level", "99", "1<=x<=19"]),
 ]
 
