@@ -21,8 +21,14 @@ LEVELS = {
 }
 """The names of the levels of graph optimization."""
 
-BFLOAT16 = "tensor(bfloat16)"
-BFLOAT16_NUMBER = 16
+_AS_BITS = {
+    "tensor(bfloat16)": (np.dtype(ml_dtypes.bfloat16), 16),
+    "tensor(float8e4m3fn)": (np.dtype(ml_dtypes.float8_e4m3fn), 17),
+    "tensor(float8e5m2)": (np.dtype(ml_dtypes.float8_e5m2), 19),
+}
+"""The types that NumPy itself does not have, which its Python interface takes and gives as bits, and their numbers."""
+
+_NUMBERS = dict(_AS_BITS.values())
 
 
 class OnnxRuntime:
@@ -74,13 +80,13 @@ class Session:
         self._session = session
         self._inputs = [value.name for value in session.get_inputs()]
         self._outputs = [value.name for value in session.get_outputs()]
-        self._has_bfloat16 = BFLOAT16 in [value.type for value in session.get_outputs()]
+        self._has_bits = any(value.type in _AS_BITS for value in session.get_outputs())
 
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
         """Bind the memory of the outputs where they are given."""
         if outputs is None:
             values = dict(zip(self._inputs, map(_value, inputs), strict=True))
-            if not self._has_bfloat16:
+            if not self._has_bits:
                 return lambda: self._session.run(None, values)
             held = {name: _held(value) for name, value in values.items()}
             return lambda: self._session.run_with_ort_values(self._outputs, held)
@@ -97,14 +103,16 @@ class Session:
 
 
 def _element_type(array: np.ndarray) -> Any:
-    return BFLOAT16_NUMBER if array.dtype == ml_dtypes.bfloat16 else array.dtype
+    return _NUMBERS.get(array.dtype, array.dtype)
 
 
 def _value(array: np.ndarray) -> Any:
-    """An array as it takes it: bfloat16, which NumPy itself does not have, as bits with the number of the type."""
-    if array.dtype != ml_dtypes.bfloat16:
+    """An array as it takes it: of a type that NumPy itself does not have as bits with the number of the type."""
+    number = _NUMBERS.get(array.dtype)
+    if number is None:
         return array
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), BFLOAT16_NUMBER)
+    bits = array.view(f"u{array.itemsize}")
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
 
 
 def _held(value: Any) -> Any:
@@ -112,13 +120,15 @@ def _held(value: Any) -> Any:
 
 
 def _array(value: Any) -> object:
-    """A result as an array; bfloat16, which its Python interface does not convert, by its bits."""
+    """A result as an array; of a type that its Python interface does not convert, by its bits."""
     if not isinstance(value, onnxruntime.OrtValue):
         return value
-    if value.data_type() != BFLOAT16:
+    if value.data_type() not in _AS_BITS:
         return value.numpy()
+    dtype, _number = _AS_BITS[value.data_type()]
     shape = tuple(value.shape())
     if not math.prod(shape):
-        return np.empty(shape, ml_dtypes.bfloat16)
-    bits = np.ctypeslib.as_array((ctypes.c_uint16 * math.prod(shape)).from_address(value.data_ptr()))
-    return bits.copy().view(ml_dtypes.bfloat16).reshape(shape)
+        return np.empty(shape, dtype)
+    word = ctypes.c_uint16 if dtype.itemsize == 2 else ctypes.c_uint8
+    bits = np.ctypeslib.as_array((word * math.prod(shape)).from_address(value.data_ptr()))
+    return bits.copy().view(dtype).reshape(shape)
