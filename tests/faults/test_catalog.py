@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,19 +27,22 @@ from eltwise.core.dtypes import (
     UINT64,
     ElementType,
 )
+from eltwise.faults import casts, fake_quantization
 from eltwise.faults.alignments import WRONG_ALIGNMENTS
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.families import FAMILIES
-from eltwise.faults.record import AS_SPECIFIED, Operation
+from eltwise.faults.record import AS_SPECIFIED, Fault, Operation
 from eltwise.faults.values import EXACT, patterns_of, values_of
 from eltwise.ops import arithmetic, registry
 from eltwise.ops.expression import expression_of
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import hard_values
+from eltwise.oracle.domain import is_defined
 from support.operands import NUMBERS, expression
 
 FUNCTIONS = {schema.function: schema for schema in registry.ELEMENTWISE} | {"divide": registry.find("Div-14")}
 ARITHMETIC = {primitive.name for primitive in (*arithmetic.ARITHMETIC, *arithmetic.COMPARISONS)}
+CONVERSIONS = {"cast", "quantize", "dequantize", "fake_quantize"}
 KINDS = [
     pytest.param(function, each, id=f"{function}-{each}")
     for function in (*(name for name in FUNCTIONS if name in ARITHMETIC), "squared_difference")
@@ -199,7 +203,55 @@ def test_every_fault_of_quantization_shows(types: tuple[ElementType, ...], seed:
     assert len({*predictions.values()}) >= len(single) - len(hidden) - 3, "some faults cannot be told apart"
 
 
+RUN = [each for each in TYPES if each.runs]
+CASTS = [
+    Operation(expression_of("cast", None, (("to", target), ("saturate", saturates))), source)
+    for source in RUN
+    for target in RUN
+    for saturates in (True, False)
+    if source is not target
+]
+
+
+def test_every_fault_of_a_cast_has_the_specified_value_at_its_other_stages(seed: int) -> None:
+    """A cast as its faults compute it is the reference, and most single faults of it differ from that somewhere."""
+    hidden = count = 0
+    for operation in CASTS:
+        source, parameters = operation.element_type, dict(operation.expression.steps[0].parameters)
+        x = operands_of(operation, seed)[0] if source.is_numeric else oracle.array_of(source, (0, 1))
+        x = x[is_defined("cast", 0, x, parameters)]
+        exact = patterns_of(oracle.evaluate("cast", x, rule="none", parameters=parameters), operation.result_type)
+        specified = Fault("specified", "", "", compute=partial(casts.computed, casts.specified_stages(operation)))
+        values = operation.values([x])
+        assert (operation.predict(specified, values) == exact).all(), operation
+        single = [fault for fault in faults_of(operation).values() if len(fault.slugs) == 1]
+        hidden += sum((operation.predict(fault, values) == exact).all() for fault in single)
+        count += len(single)
+    assert hidden < count / 3, (hidden, count)
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("levels", [256, 5])
+def test_every_fault_of_fake_quantization_shows(element_type: ElementType, levels: int, seed: int) -> None:
+    """By its stages it is the reference; beside ties, faults of one stage give something else."""
+    operation = Operation(expression_of("fake_quantize", None, (("levels", levels),)), element_type)
+    generator, size = np.random.default_rng(seed), 4000
+    low = generator.uniform(-3, 0, size).astype(element_type.storage)
+    high = generator.uniform(1, 4, size).astype(element_type.storage)
+    share = generator.integers(0, levels - 1, size) + generator.choice([0.25, 0.5], size)
+    x = (low + share * (high - low).astype(np.float64) / (levels - 1)).astype(element_type.storage)
+    operands = [x, low, high, low[::-1], high[::-1]]
+    exact = oracle.evaluate("fake_quantize", *operands, rule="none", parameters={"levels": levels})
+    patterns, values = patterns_of(exact, element_type), operation.values(operands)
+    function = partial(fake_quantization.computed, levels - 1.0, fake_quantization.SPECIFIED)
+    assert (operation.predict(Fault("specified", "", "", compute=function), values) == patterns).all()
+    single = [fault for fault in faults_of(operation).values() if len(fault.slugs) == 1]
+    shown = [fault for fault in single if (operation.predict(fault, values) != patterns).any()]
+    assert len(shown) >= (5 if element_type is FLOAT32 else 1), [fault.slug for fault in shown]
+
+
 OPERATIONS = [
+    *CASTS,
     *(
         Operation(schema.expression(), each)
         for schema in registry.ELEMENTWISE
@@ -235,12 +287,12 @@ def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
 
 
 def test_other_primitives_have_the_exact_values_or_no_faults(seed: int) -> None:
-    for primitive in (PRIMITIVES[name] for name in PRIMITIVES.keys() - ARITHMETIC - {"quantize", "dequantize"}):
+    for primitive in (PRIMITIVES[name] for name in PRIMITIVES.keys() - ARITHMETIC - CONVERSIONS):
         parameters = {name: NUMBERS[name] for name in primitive.parameters}
         for element_type in (each for each in (FLOAT32, BFLOAT16, INT8, INT64) if each.kind in primitive.kinds):
             operation = Operation(expression(primitive), element_type)
             if not operation.is_computed:
-                assert not faults_of(operation)
+                assert all(fault.family == "operand_copied" for fault in faults_of(operation).values())
                 continue
             numbers = iter(operands_of(Operation(expression_of("subtract"), element_type), seed))
             operands = [next(numbers) if kind == "T" else None for kind in primitive.operands]

@@ -128,11 +128,22 @@ def _matching(item: CaseResult, errors: Errors) -> Iterator[Fault]:
             faults = tuple(catalog(operation).values())
         has_one = False
         for fault in faults:
+            if not _is_new(fault, sample, errors):
+                continue
             if _predicts(fault, item, errors, sample) and _predicts(fault, item, errors):
                 has_one = True
                 yield fault
         if has_one:
             return
+
+
+def _is_new(fault: Fault, sample: _Sample, errors: Errors) -> bool:
+    """Whether a fault pairs other elements than specified; else what it computes of them was tried before."""
+    is_new = True
+    with _noted(errors, f"the hypothesis {fault.slug}"):
+        if fault.align is not None:
+            is_new = sample.differs(fault.align)
+    return is_new
 
 
 def _predicts(fault: Fault, item: CaseResult, errors: Errors, sample: _Sample | None = None) -> bool:
@@ -154,6 +165,14 @@ class _Sample:
         self.patterns = item.patterns[indices]
         self._case, self._indices = item.case, indices
         self._values: dict[Align | None, list[Values] | None] = {}
+        self._differs: dict[Align, bool] = {}
+
+    def differs(self, align: Align) -> bool:
+        """Whether an alignment gives other values of an operand, or none."""
+        if align not in self._differs:
+            values, specified = self.values(align) or (), self.values(None) or ()
+            self._differs[align] = not (values and all(map(_are_same, values, specified)))
+        return self._differs[align]
 
     def values(self, align: Align | None) -> list[Values] | None:
         """The exact values of the operands at the elements; None where they cannot be aligned so."""
@@ -163,6 +182,10 @@ class _Sample:
             chosen = aligned and [operand.reshape(-1)[self._indices] for operand in aligned]
             self._values[align] = chosen and _operation_of(case).values(chosen)
         return self._values[align]
+
+
+def _are_same(a: Values, b: Values) -> bool:
+    return bool(np.array_equal(a, b)) if a.dtype == np.object_ else a.tobytes() == b.tobytes()
 
 
 @contextmanager

@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from functools import cache
 
 from eltwise.faults.alignments import WRONG_ALIGNMENTS
-from eltwise.faults.expressions import of_expression
+from eltwise.faults.casts import of_cast
+from eltwise.faults.dequantization import of_dequantization
+from eltwise.faults.expressions import copied_operands, of_expression
+from eltwise.faults.fake_quantization import of_fake_quantization
 from eltwise.faults.families import FAMILIES
 from eltwise.faults.floats import of_floats
 from eltwise.faults.integers import of_integers
-from eltwise.faults.quantization import of_dequantization, of_quantization
+from eltwise.faults.quantization import of_quantization
 from eltwise.faults.record import Fault, Operation, combined
 
 _FLOAT32 = "float32_arithmetic_clamped_operands"
@@ -47,16 +50,24 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 """What acts jointly, in this order."""
 
 
-_OF_CONVERSIONS = {"quantize": of_quantization, "dequantize": of_dequantization}
+_OF_CONVERSIONS = {
+    "cast": of_cast,
+    "quantize": of_quantization,
+    "dequantize": of_dequantization,
+    "fake_quantize": of_fake_quantization,
+}
 
 
 @cache
 def faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The faults of an operation by slug, simplest first, and then those that act jointly."""
+    parameters = [value for step in operation.expression.steps for _name, value in step.parameters]
+    if any(isinstance(value, str) for value in parameters):
+        return {}  # An attribute that must be stated is not.
     if operation.function in _OF_CONVERSIONS:
         return {fault.slug: fault for fault in _OF_CONVERSIONS[operation.function](operation)}
     if not operation.is_computed:
-        return {}
+        return {fault.slug: fault for fault in copied_operands(operation)}
     kind, gives_booleans = operation.element_type.kind, operation.result_type is not operation.element_type
     of_kind = of_floats(operation) if kind == "float" else of_integers(operation) if kind != "boolean" else ()
     single = {
@@ -72,9 +83,9 @@ def faults_of(operation: Operation) -> Mapping[str, Fault]:
 @cache
 def misaligned_faults_of(operation: Operation) -> Mapping[str, Fault]:
     """The wrong alignments by slug, alone and with each fault of an operation."""
+    if not operation.is_computed and operation.function not in _OF_CONVERSIONS:
+        return {}
     faults = faults_of(operation).values()
-    if not faults:
-        return {}  # Nothing is computed here.
     misaligned = ((one, *(combined((one, fault)) for fault in faults)) for one in WRONG_ALIGNMENTS)
     return {fault.slug: fault for of_one in misaligned for fault in of_one}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 
 SQUARED_DIFFERENCE = str(COMPOSITES["squared_difference"])
 _OPPOSITES = {"less": "greater_equal", "greater": "less_equal", "less_equal": "greater", "greater_equal": "less"}
+
+_LETTERS = "ABCDEFGH"
 
 
 def of_expression(operation: Operation) -> Iterator[Fault]:
@@ -24,9 +27,7 @@ def of_expression(operation: Operation) -> Iterator[Fault]:
     if expression.operands == 2 and not expression.steps[-1].definition.commutes:
         swapped: Compute = lambda steps, a, b: steps.evaluate(expression, (b, a))  # noqa: E731
         yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", compute=swapped)
-    if expression.operands == 2 and not gives_booleans:
-        yield Fault("result_is_a", "operand_copied", "the result is A", compute=lambda _steps, a, _b: a)
-        yield Fault("result_is_b", "operand_copied", "the result is B", compute=lambda _steps, _a, b: b)
+    yield from copied_operands(operation)
     if function == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
         text = "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a "
         text += "NaN there, is the result (A's before B's), all else gives 0"
@@ -43,6 +44,19 @@ def of_expression(operation: Operation) -> Iterator[Fault]:
     if is_float and function in ("maximum", "minimum"):
         for slug, text, choose in _OF_NAN:
             yield Fault(slug, "nan_handling", text, compute=_without_nan(function, choose))
+
+
+def copied_operands(operation: Operation) -> Iterator[Fault]:
+    """The faults of an operation whose result is one of its operands."""
+    if operation.result_type is operation.element_type:
+        for index in operation.of_element_type:
+            copied: Compute = partial(_operand, index)
+            name = _LETTERS[index]
+            yield Fault(f"result_is_{name.lower()}", "operand_copied", f"the result is {name}", compute=copied)
+
+
+def _operand(index: int, _steps: StepPolicy, *operands: Values) -> Values:
+    return operands[index]
 
 
 def _of(function: str) -> Compute:

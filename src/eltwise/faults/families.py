@@ -25,6 +25,7 @@ _OF_VALUES = {
     "always_false": "the result is always false",
     "cancellation": "digits are lost where numbers of nearly one size are subtracted",
     "constant": "every element is one value",
+    "conversion_rounded": "a float is rounded to another integer than specified",
     "fused_rounding": "several steps are rounded once",
     "integers_as_float_bits": "the bits of integers are taken for those of floats",
     "inverted": "all bits are inverted",

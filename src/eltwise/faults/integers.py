@@ -7,7 +7,7 @@ from functools import partial
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, TYPES, UINT16, ElementType
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Beyond, Change, StepPolicy, as_floats, as_integers, clamped, wrapped
+from eltwise.faults.values import Beyond, Change, StepPolicy, Values, as_floats, as_integers, clamped, wrapped
 
 _BEYOND: dict[Beyond, tuple[str, str]] = {
     "saturate": ("saturated", "saturate at the limits of"),
@@ -27,6 +27,8 @@ def of_integers(operation: Operation) -> Iterator[Fault]:
         text = f"results saturate at the limits of uint16, are taken for int16, and saturate at those of {element_type}"
         after = (_limit(UINT16), partial(wrapped, element_type=INT16), limits)
         yield Fault("saturation_through_uint16_and_int16", "saturation", text, after=after)
+    if element_type.bits == 64:
+        yield from _compared_by_halves(operation)
     of_other_sign = [
         other
         for other in TYPES
@@ -40,6 +42,32 @@ def of_integers(operation: Operation) -> Iterator[Fault]:
     for other in others:
         if not _holds(other, element_type):
             yield from _of_one_operand(operation, other)
+
+
+_ORDERING = ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "sign")
+
+
+def _compared_by_halves(operation: Operation) -> Iterator[Fault]:
+    """Another order of numbers, as instructions give it that compare halves."""
+    if operation.function not in _ORDERING:
+        return
+    text = "numbers whose upper 32 bits are equal are compared by their lower 32 bits as signed numbers"
+
+    def exchanged(values: Values) -> Values:
+        """Numbers that are ordered so; of them again the numbers."""
+        changed: Values = values ^ (1 << 31)
+        return changed
+
+    def compared_with_zero(steps: StepPolicy, a: Values) -> Values:
+        return steps.apply("sign", exchanged(a) - (1 << 31))
+
+    slug, family = "low_halves_compared_as_signed", "signedness"
+    if operation.function == "sign":
+        yield Fault(slug, family, text, compute=compared_with_zero)
+    elif operation.result_type is operation.element_type:
+        yield Fault(slug, family, text, before=((None, exchanged),), after=(exchanged,))
+    else:
+        yield Fault(slug, family, text, before=((None, exchanged),))
 
 
 def _limit(element_type: ElementType) -> Change:

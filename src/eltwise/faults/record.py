@@ -100,9 +100,7 @@ class Operation:
         steps = [step.definition for step in self.expression.steps]
         is_known = not any(each.is_real or each.is_variadic or each.result == "to" for each in steps)
         is_integer = self.element_type.kind != "float"
-        is_wide = is_integer and self.element_type.bits > 16  # Python's integers.
-        is_held = self.element_type.is_numeric and not (is_wide and self.expression.divides)
-        is_held = is_held and not (is_integer and any(each.whole for each in steps))
+        is_held = self.element_type.is_numeric and not (is_integer and any(each.whole for each in steps))
         return is_known and is_held and all("float" in each.numpy and each.widens for each in steps)
 
     def values(self, operands: Iterable[np.ndarray]) -> list[Values]:

@@ -112,7 +112,7 @@ def least_normal(element_type: ElementType) -> float:
     return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
 
 
-def as_floats(values: Values, element_type: ElementType) -> Values:
+def as_floats(values: Values, element_type: ElementType, mode: Mode = "nearest") -> Values:
     """Convert integers of up to 64 bits to a float type, rounded once."""
     if element_type is FLOAT64:
         return values.astype(np.float64)
@@ -120,7 +120,7 @@ def as_floats(values: Values, element_type: ElementType) -> Values:
     magnitudes = np.abs(values)
     shortened = (magnitudes >> 11 << 11) | np.where((magnitudes & 0x7FF) != 0, 0x800, 0)
     floats = np.where((magnitudes >> 53) > 0, shortened, magnitudes).astype(np.float64)
-    return rounded(np.where(values < 0, -floats, floats), element_type)
+    return rounded(np.where(values < 0, -floats, floats), element_type, mode)
 
 
 def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Values:
@@ -172,6 +172,8 @@ class StepPolicy:
         if record.divides and not is_float:
             operands = (operands[0], np.where(operands[1] == 0, 1, operands[1]))
         with np.errstate(all="ignore"):
+            if operands[record.main].dtype == np.object_:
+                function = _OF_PYTHON_INTEGERS.get(function, function)
             if is_float and record.rounds and self.element_type is not FLOAT64:
                 function = EXACT.get(function, function)  # Of others float64 has enough digits.
             result: Values = function(*operands, **parameters)
@@ -185,6 +187,15 @@ class StepPolicy:
             values.append(self.apply(step.primitive, *operands_of_step, **dict(step.parameters)))
         return values[-1]
 
+
+def _remainder_of_dividend(a: Values, b: Values) -> Values:
+    """The remainder that has the sign of the dividend."""
+    remainders = np.abs(a) % np.abs(b)
+    return np.where(a < 0, -remainders, remainders)
+
+
+_OF_PYTHON_INTEGERS: dict[Callable[..., Any], Callable[..., Values]] = {np.fmod: _remainder_of_dividend}
+"""What NumPy does not compute of Python's integers."""
 
 EXACT: dict[Callable[..., Any], Callable[..., Values]] = {
     np.add: odd_rounding.total,

@@ -1,0 +1,219 @@
+"""The faults of casts: a value changed before it is converted, and a conversion that rounds or saturates otherwise.
+
+A cast truncates floats to integers, takes integers modulo 2^n, rounds once to the nearest float, and to a boolean says
+whether the value is not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, TYPES, UINT8, ElementType
+from eltwise.faults.quantization import half_away
+from eltwise.faults.record import Fault, Operation
+from eltwise.faults.stages import Alternative, Stage, faults_of_stages
+from eltwise.faults.values import (
+    Mode,
+    StepPolicy,
+    Values,
+    as_floats,
+    as_integers,
+    clamped,
+    flushed,
+    largest_finite,
+    least_normal,
+    rounded,
+    wrapped,
+)
+
+
+def of_cast(operation: Operation) -> Iterator[Fault]:
+    """The faults of a cast, those of one stage first; the stages are the value and its conversion."""
+    source, target = operation.operand_types[0], operation.result_type
+    saturates = bool(dict(operation.expression.steps[0].parameters)["saturate"])
+    stages = specified_stages(operation)
+    conversions: Iterator[Alternative]
+    if target.kind == "boolean":
+        conversions = _to_boolean(source)
+    elif target.kind == "float":
+        conversions = _to_float(source, target, saturates, stages[1])
+    else:
+        conversions = _of_float_to_integer(target) if source.kind == "float" else _of_integer_to_integer(source, target)
+    yield from faults_of_stages(computed, stages, (list(_values(source, target)), list(conversions)))
+
+
+def specified_stages(operation: Operation) -> tuple[Stage, Stage]:
+    """The value that is converted, and the conversion, as they are specified."""
+    saturates = bool(dict(operation.expression.steps[0].parameters)["saturate"])
+    return _as_it_is, partial(_converted, operation.operand_types[0], operation.result_type, saturates)
+
+
+def computed(stages: Sequence[Stage], _steps: StepPolicy, x: Values) -> Values:
+    """A cast by its stages."""
+    value, conversion = stages
+    return conversion(value(x if x.dtype == np.float64 else x.astype(np.object_)))
+
+
+def _as_it_is(x: Values) -> Values:
+    return x
+
+
+def _converted(source: ElementType, target: ElementType, saturates: bool, x: Values) -> Values:
+    """The specified conversion."""
+    if target.kind == "boolean":
+        return np.asarray(x != 0)
+    if target.kind == "float":
+        return _in_limits(target, saturates, x, _float(source, target, x))
+    return as_integers(x, target, "saturate") if source.kind == "float" else x
+
+
+def _float(source: ElementType, target: ElementType, x: Values, mode: Mode = "nearest") -> Values:
+    return rounded(x, target, mode) if source.kind == "float" else as_floats(x, target, mode)
+
+
+def _in_limits(target: ElementType, saturates: bool, x: Values, result: Values) -> Values:
+    """Results, with the limits of a float8 type for numbers beyond these if it saturates."""
+    return _clamped(target, x, result, True) if saturates and target.bits == 8 else result
+
+
+def _clamped(target: ElementType, x: Values, result: Values, infinities: bool) -> Values:
+    """Results, with the largest finite number for what is beyond it."""
+    wide, largest = x.astype(np.float64), largest_finite(target)
+    is_beyond = ~np.isnan(wide) & ~(np.abs(result) <= largest) & (infinities | np.isfinite(wide))
+    return np.where(is_beyond, np.copysign(largest, wide), result)
+
+
+def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
+    """What may be converted instead of the value."""
+    if source.kind == "boolean":
+        return
+    if source.kind == "float":
+        flush = partial(flushed, least=least_normal(source))
+        text = "subnormal operands count as zeros of their sign"
+        yield Alternative("subnormal_operands_flushed", "subnormals_flushed", text, flush)
+    for floats in (FLOAT32, FLOAT16, BFLOAT16):
+        if floats not in (source, target) and not _holds(floats, source):
+            text = f"the value is rounded to {floats} before it is converted"
+            stage = partial(_float, source, floats) if source.kind == "float" else partial(_held, source, floats)
+            yield Alternative(f"operand_rounded_to_{floats}", f"{floats}_arithmetic", text, stage)
+    if not source.is_integer or (target.is_integer and target.bits <= source.bits):
+        return  # The low bits are the same.
+    if not _holds(INT32, source):
+        low, high = INT32.limits
+        text = "the value is clamped to the limits of int32 before it is converted"
+        yield Alternative("operand_clamped_to_int32", "int32_arithmetic", text, partial(clamped, low=low, high=high))
+    of_size = (each for each in TYPES if each.is_integer and each.bits == source.bits and each.runs)
+    other = next(each for each in of_size if each.kind != source.kind)
+    text = f"the value is taken for one of {other}"
+    yield Alternative("sign_of_type_exchanged", "signedness", text, partial(wrapped, element_type=other))
+    if source.bits > INT32.bits:
+        text = "the value loses what does not fit into int32 before it is converted"
+        yield Alternative("operand_wrapped_to_int32", "int32_arithmetic", text, partial(wrapped, element_type=INT32))
+
+
+def _held(source: ElementType, floats: ElementType, x: Values) -> Values:
+    """Integers rounded to a float type, as integers."""
+    return as_integers(_float(source, floats, x), source, "saturate")
+
+
+def _holds(holder: ElementType, held: ElementType) -> bool:
+    """Whether a type has every value of another one."""
+    if holder.kind == held.kind == "float":
+        return holder.digits >= held.digits and largest_finite(holder) >= largest_finite(held)
+    if holder.kind == "float":
+        return holder.digits >= held.bits and largest_finite(holder) >= held.limits[1]
+    return held.kind != "float" and holder.limits[0] <= held.limits[0] and held.limits[1] <= holder.limits[1]
+
+
+def _to_boolean(source: ElementType) -> Iterator[Alternative]:
+    """The other conversions to booleans."""
+    family = "wrong_operation"
+    if source.kind == "float":
+        text = "the value is truncated to an integer before it is compared with 0"
+        yield Alternative("truncated_first", family, text, lambda x: as_integers(x, INT64, "indefinite") != 0)
+        text = "the value is converted to uint8, whose lowest bit is the boolean"
+        yield Alternative("lowest_bit_of_uint8", family, text, lambda x: as_integers(x, UINT8, "saturate") % 2 == 1)
+        text = "-0 gives true, since one of its bits is set"
+        yield Alternative("minus_zero_gives_true", "zero_sign", text, lambda x: (x != 0) | np.signbit(x))
+        yield Alternative("nan_gives_false", "nan_handling", "NaN gives false", lambda x: (x != 0) & ~np.isnan(x))
+    elif source.bits > 8:
+        text = "the low 8 bits of the value are compared with 0"
+        yield Alternative("low_bits_compared", family, text, lambda x: wrapped(x, UINT8) != 0)
+
+
+def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
+    """The other conversions of floats to integers."""
+    for slug, text, rounding in (
+        ("rounded_to_nearest", "floats are rounded to the nearest integer, halves to even", np.rint),
+        ("rounded_half_away", "floats are rounded to the nearest integer, halves away from zero", half_away),
+        ("rounded_down", "floats are rounded down", np.floor),
+    ):
+        stage = partial(_rounded_to_integer, target, rounding)
+        yield Alternative(slug, "conversion_rounded", text, stage)
+    for other in (INT32, INT64):
+        if not _holds(other, target):
+            text = f"floats beyond {other} become its least value, as x86 converts them"
+            stage = partial(as_integers, element_type=other, beyond="indefinite")
+            yield Alternative(f"indefinite_beyond_{other}", "saturation", text, stage)
+            stage = partial(as_integers, element_type=other, beyond="saturate")
+            yield Alternative(
+                f"clamped_to_{other}", f"{other}_arithmetic", f"floats beyond {other} become its limits", stage
+            )
+
+
+def _rounded_to_integer(target: ElementType, rounding: Stage, x: Values) -> Values:
+    return as_integers(rounding(x), target, "saturate")
+
+
+def _of_integer_to_integer(source: ElementType, target: ElementType) -> Iterator[Alternative]:
+    """The other conversions of integers to integers."""
+    if source.kind == "boolean" or _holds(target, source):
+        return
+    low, high = target.limits
+    text = f"integers beyond {target} saturate at its limits instead of wrapping"
+    yield Alternative("saturation", "saturation", text, partial(clamped, low=low, high=high))
+    for floats in (each for each in (FLOAT32, FLOAT16) if not _holds(each, target)):
+        text = f"integers are rounded to {floats}, and beyond {target} become its limits"
+        stage = partial(_through_floats, source, target, floats)
+        yield Alternative(f"{floats}_arithmetic_saturated", f"{floats}_arithmetic", text, stage)
+
+
+def _through_floats(source: ElementType, target: ElementType, floats: ElementType, x: Values) -> Values:
+    return as_integers(_float(source, floats, x), target, "saturate")
+
+
+def _to_float(source: ElementType, target: ElementType, saturates: bool, specified: Stage) -> Iterator[Alternative]:
+    """The other conversions to floats."""
+    if source.kind == "float":
+        text, flush = "subnormal results become zeros of their sign", partial(flushed, least=least_normal(target))
+        yield Alternative("subnormal_results_flushed", "subnormals_flushed", text, lambda x: flush(specified(x)))
+        yield Alternative("sign_of_zero_lost", "zero_sign", "zero results are always +0", lambda x: specified(x) + 0.0)
+    if source.kind == "boolean" or _holds(target, source):
+        return
+    modes: tuple[tuple[str, str, Mode], ...] = (
+        ("rounded_toward_zero", "values are rounded toward zero instead of to nearest even", "toward zero"),
+        ("even_truncated", "what lies between an even number and the next one is cut instead of rounded", "odd only"),
+    )
+    for slug, text, mode in modes if target is not FLOAT64 else ():
+        stage = partial(_rounded_to_float, source, target, saturates, mode)
+        yield Alternative(slug, "last_bit", text, stage)
+    for slug, text, infinities in (
+        ("infinity_clamped", f"numbers beyond {target}, infinities too, become its largest finite number", True),
+        ("finite_clamped", f"finite numbers beyond {target} become its largest finite number", False),
+    ):
+        stage = partial(_clamped_float, source, target, infinities)
+        yield Alternative(slug, "saturation", text, stage)
+    if target.bits == 8 and saturates:
+        text = f"numbers beyond {target} do not become its limits"
+        yield Alternative("saturate_ignored", "saturation", text, partial(_float, source, target))
+
+
+def _rounded_to_float(source: ElementType, target: ElementType, saturates: bool, mode: Mode, x: Values) -> Values:
+    return _in_limits(target, saturates, x, _float(source, target, x, mode))
+
+
+def _clamped_float(source: ElementType, target: ElementType, infinities: bool, x: Values) -> Values:
+    return _clamped(target, x, _float(source, target, x), infinities)
