@@ -12,8 +12,9 @@ from eltwise.conformance import explain
 from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult, References, compare
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.suite import Variant, cases_of, variants
+from eltwise.conformance.suite import cases_of
 from eltwise.conformance.summary import summary
+from eltwise.conformance.variants import Variant, variants
 from eltwise.faults import alignments
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.families import UNEXPLAINED

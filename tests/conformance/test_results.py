@@ -23,7 +23,8 @@ from eltwise.conformance.results import (
     results_text,
     shown,
 )
-from eltwise.conformance.suite import layout_cases, variants
+from eltwise.conformance.suite import layout_cases
+from eltwise.conformance.variants import variants
 from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.ops import registry

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eltwise import runtimes
 from eltwise.conformance.cases import SOURCE_NAMES, Case
-from eltwise.conformance.results import Results, TestResult, read_results, results_text
+from eltwise.conformance.operators import newer_version
+from eltwise.conformance.results import Extent, Results, TestResult, read_results, results_text
 from eltwise.conformance.run import RunSettings, Selection, run_tests
-from eltwise.conformance.suite import cases_of, variants
+from eltwise.conformance.suite import cases_of
+from eltwise.conformance.variants import Variant, variants
 from eltwise.core.errors import FileFormatError
 from eltwise.ops.registry import ELEMENTWISE
 from eltwise.ops.schema import is_arithmetic
@@ -221,7 +224,7 @@ def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:
             continue
         if not is_arithmetic(variant.schema):
             continue
-        cases = cases_of(variant, "static", "quick", 0, True)
+        cases = cases_of(variant, "static", "usual", 0, True)
         shapes = {tuple(array.shape for array in case.operands) for case in cases if case.is_valid}
         assert len(shapes) >= (2 if variant.rule == "none" else 9), variant
         assert any(not case.is_valid for case in cases)
@@ -230,6 +233,47 @@ def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:
         foreign = [case for case in cases if set(dict(case.attributes)) - set(variant.schema.attribute_names)]
         others = {name for other in ELEMENTWISE if other.name == variant.schema.name for name in other.attribute_names}
         assert bool(foreign) == bool(others - set(variant.schema.attribute_names)), variant
+
+
+def test_a_quick_run_has_with_some_type_what_every_type_must_refuse() -> None:
+    for op, rule in (("Sub-14", "numpy"), ("Less-13", "numpy"), ("Subtract-1", "pdpd")):
+        of_op = [variant for variant in variants() if (str(variant.schema), variant.rule) == (op, rule)]
+        quick, usual = (
+            [
+                {
+                    (str(case.attributes), *(operand.shape for operand in case.operands))
+                    for case in refused(each, extent)
+                }
+                for each in of_op
+            ]
+            for extent in ("quick", "usual")
+        )
+        assert set.union(*quick[1:]) >= quick[0]
+        assert all(len(few) < len(every) for few, every in zip(quick[1:], usual[1:], strict=True))
+
+
+def refused(variant: Variant, extent: Extent) -> list[Case]:
+    return [case for case in cases_of(variant, "static", extent, 0, True) if case.is_risky]
+
+
+def test_old_versions_are_tested_thinly_where_a_newer_one_computes_the_same() -> None:
+    """A quick run has fewer cases of them and one operand source; named, they are tested as the newest are."""
+    selection = Selection((runtimes.find("eltwise"),))
+    jobs = {job.key: job for job in selection.jobs("quick")}
+    for job in jobs.values():
+        assert not job.is_thin or newer_version(job.variant.schema) is not None
+        assert not job.is_thin or job.source in ("static", "call")
+    assert jobs["eltwise/Sub-13/float32/numpy/static"].is_thin
+    assert not jobs["eltwise/Sub-14/float32/numpy/static"].is_thin
+    assert not jobs["eltwise/Sub-6/float32/legacy/static"].is_thin, "no later version broadcasts so"
+    named = {job.key: job for job in replace(selection, ops=("Sub-13",)).jobs("quick")}
+    assert "eltwise/Sub-13/float32/numpy/dynamic" in named
+    assert not any(job.is_thin for job in named.values())
+    assert selection.left_out("usual") == ""
+    assert "old operator versions" in selection.left_out("quick")
+    variant = jobs["eltwise/Sub-13/float32/numpy/static"].variant
+    thin, full = (cases_of(variant, "static", "quick", 0, True, is_thin) for is_thin in (True, False))
+    assert 0 < len(thin) < len(full) * 0.6
 
 
 def test_a_quick_run_has_every_shape_with_some_type() -> None:

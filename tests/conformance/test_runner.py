@@ -13,7 +13,8 @@ from eltwise.conformance.compare import References
 from eltwise.conformance.results import OUTCOMES
 from eltwise.conformance.run import Job, RunSettings, Selection, run_tests
 from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import cases_of, variants
+from eltwise.conformance.suite import cases_of
+from eltwise.conformance.variants import variants
 from eltwise.runtimes import Answer, Host, find
 from eltwise.runtimes.registry import RULES
 

@@ -94,6 +94,9 @@ def conform(
         results = run_tests(selection, RunSettings(extent, seed, limit), progress, known)
     _write(results, json, html, document, write_expected)
     _show(results)
+    left_out = selection.left_out(extent)
+    if left_out:
+        printing.note(left_out)
     for reason in results.not_started.values():
         printing.note(reason)
     surprising = [] if expected is None else surprises(results.tests, expected)

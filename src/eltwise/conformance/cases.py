@@ -119,7 +119,7 @@ class Case:
             oracle.OracleRefusal: for a rule that does not exist.
         """
         if self.schema.broadcasting == "axis":
-            return "pdpd"  # No case has scales of blocks.
+            return "none" if self.block_size else "pdpd"
         if self.schema.broadcasting != "auto_broadcast":
             return self.schema.broadcasting
         rule = dict(self.attributes).get("auto_broadcast", "numpy")
@@ -127,6 +127,24 @@ class Case:
             if rule == known:
                 return known
         raise oracle.OracleRefusal(f"there is no auto_broadcast {rule!r}")
+
+    @property
+    def block_size(self) -> int:
+        """For how many elements on the axis a scale holds; 0 where a scale does not hold for blocks."""
+        size = dict(self.attributes).get("block_size", 0)
+        return size if isinstance(size, int) else 0
+
+    @cached_property
+    def _of_blocks(self) -> tuple[np.ndarray, ...]:
+        """The operands with what holds for a block repeated for each of its elements."""
+        first, *others = self.operands
+        if not self.block_size:
+            return self.operands
+        axis, _enabled = self._axis()
+        if any(other.ndim <= axis for other in (first, *others)):
+            return self.operands
+        repeated = (np.repeat(other, self.block_size, axis) for other in others)
+        return (first, *(other.take(range(min(first.shape[axis], other.shape[axis])), axis) for other in repeated))
 
     @cached_property
     def is_defined(self) -> bool:
@@ -163,7 +181,7 @@ class Case:
         """The placement, or why there is none."""
         try:
             base = FUNCTIONS[self.function].base
-            return oracle.place_all(self.rule, [operand.shape for operand in self.operands], *self._axis(), base)
+            return oracle.place_all(self.rule, [operand.shape for operand in self._of_blocks], *self._axis(), base)
         except oracle.OracleRefusal as refusal:
             return str(refusal)
 
@@ -175,7 +193,7 @@ class Case:
         """
         axis, enabled = self._axis()
         return oracle.evaluate(
-            self.function, *self.operands, rule=self.rule, axis=axis, enabled=enabled, parameters=self.parameters
+            self.function, *self._of_blocks, rule=self.rule, axis=axis, enabled=enabled, parameters=self.parameters
         )
 
     def refusal(self) -> str:
@@ -189,7 +207,7 @@ class Case:
     def aligned(self) -> list[np.ndarray]:
         """The operands expanded to the shape of the result, as views."""
         shape, starts = self.placement()
-        return [placed(operand, shape, start) for operand, start in zip(self.operands, starts, strict=True)]
+        return [placed(operand, shape, start) for operand, start in zip(self._of_blocks, starts, strict=True)]
 
     def operands_at(self, indices: np.ndarray) -> tuple[np.ndarray, ...]:
         """The elements of the operands that meet at flat indices of the result."""

@@ -84,7 +84,11 @@ class References:
         if not case.is_defined:
             return None
         try:
-            key = (case.function, repr(case.parameters), *case.placement(), *map(_identity, case.operands))
+            key = (
+                *(case.function, repr(case.parameters), case.block_size),
+                *case.placement(),
+                *map(_identity, case.operands),
+            )
             if key not in self._known:  # The operands are kept, so that no other array gets their identity.
                 self._known[key] = case.operands, case.expected()
         except OracleRefusal:

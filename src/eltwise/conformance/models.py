@@ -125,11 +125,16 @@ def _nodes(case: Case, number: int) -> Iterator[_Node]:
 
 
 def _stated(case: Case, name: str, value: object) -> object:
-    """The value of an attribute as a file has it: an element type has a number in ONNX."""
+    """The value of an attribute as a file has it: an element type by its name, or in ONNX by its number."""
     kinds = {each.name: each.kind for each in case.schema.attributes}
-    if kinds.get(name) != "element type" or case.schema.domain == "openvino":
-        return value
-    return by_name(str(value)).onnx_number
+    return _type_in_file(case, by_name(str(value))) if kinds.get(name) == "element type" else value
+
+
+def _type_in_file(case: Case, element_type: ElementType) -> object:
+    if case.schema.domain == "openvino":
+        return element_type.ir
+    is_named = case.schema.name == "Cast" and case.schema.version < _CAST_TAKES_NUMBERS
+    return element_type.onnx if is_named else element_type.onnx_number
 
 
 def _subtraction(case: Case, operand: str, name: str, sizes: Sequence[int]) -> _Node:
@@ -153,7 +158,7 @@ def _onnx(values: Sequence[_Value], nodes: Sequence[_Node], outputs: Sequence[_N
     for value in values:
         number, shape = of_numpy(value.array.dtype).onnx_number, value.array.shape
         if value.is_constant:
-            raw = np.ascontiguousarray(value.array).tobytes()
+            raw = packed(value.array)
             constants.append(helper.make_tensor(value.name, number, shape, raw, raw=True))
         else:
             symbols: Any = [f"{value.name}_{dimension}" for dimension in range(len(shape))]
@@ -245,7 +250,7 @@ def _port(number: int, element_type: ElementType, sizes: Sequence[int], name: st
 
 
 def packed(array: np.ndarray) -> bytes:
-    """The bytes of an array in a .bin: two 4-bit elements a byte, the first one low."""
+    """The bytes of an array in a file: two 4-bit elements a byte, the first one low."""
     if of_numpy(array.dtype).bits != 4:
         return array.tobytes()
     nibbles = np.frombuffer(array.tobytes(), np.uint8) & 15

@@ -13,16 +13,16 @@ from eltwise import runtimes
 from eltwise.conformance.cases import CALL, SOURCE_NAMES, Case
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
+from eltwise.conformance.operators import find_tested
 from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import Variant, cases_of, variants
+from eltwise.conformance.suite import cases_of
 from eltwise.conformance.summary import smaller_cases, summary
+from eltwise.conformance.variants import WHOLE_SOURCES, Variant, variants
 from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import AttributeValueError, FileFormatError, UnsupportedError, unknown_name
 from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
-from eltwise.ops import registry
-from eltwise.ops.schema import stated_types
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.host import LIMIT
@@ -37,11 +37,12 @@ _MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
 
 @dataclass(frozen=True)
 class Job:
-    """One test: a runtime, a variant and an operand source."""
+    """One test: a runtime, a variant and an operand source; a thin one has the fewest cases."""
 
     runtime: Runtime
     variant: Variant
     source: str
+    is_thin: bool = False
 
     @property
     def key(self) -> str:
@@ -62,9 +63,11 @@ class Selection:
     def jobs(self, extent: Extent = "usual") -> Iterator[Job]:
         """The work, in the order in which its results are shown.
 
-        A quick run that names no types and no rules tests the rules that an attribute chooses with some types only.
+        A quick run that names no types and no rules tests the rules that an attribute chooses with some types only. One
+        that names nothing at all tests old versions of operators thinly where a newer one computes the same.
         """
-        is_thin = extent == "quick" and not self.types and not self.rules
+        has_few_rules = extent == "quick" and not self.types and not self.rules
+        has_thin_tests = has_few_rules and not self.ops and not self.sources
         for runtime in self.runtimes:
             for variant in variants():
                 selected = (
@@ -72,12 +75,26 @@ class Selection:
                     (self.types, variant.element_type.name),
                     (self.rules, variant.rule),
                 )
-                is_wanted = all(name in names for names, name in selected if names) and (
-                    variant.is_quick or not is_thin
-                )
-                if is_wanted and _has(runtime, variant):
-                    sources = (source for source in variant.sources if source in (self.sources or variant.sources))
-                    yield from (Job(runtime, variant, source) for source in sources if _takes(runtime, source))
+                is_selected = all(name in names for names, name in selected if names)
+                if not (is_selected and _has(runtime, variant)) or (has_few_rules and not variant.is_quick):
+                    continue
+                is_thin = has_thin_tests and variant.is_repeated
+                sources = WHOLE_SOURCES if is_thin else self.sources or variant.sources
+                for source in variant.sources:
+                    if source in sources and _takes(runtime, source):
+                        yield Job(runtime, variant, source, is_thin)
+
+    def left_out(self, extent: Extent) -> str:
+        """Which tests of the usual run a run of an extent leaves out, or shortens; empty if none."""
+        jobs, usual = list(self.jobs(extent)), sum(1 for _job in self.jobs())
+        thin = sum(job.is_thin for job in jobs)
+        if not thin and len(jobs) == usual:
+            return ""
+        left_out = f"{extent}: {usual - len(jobs):,} of {usual:,} tests are left out"
+        if not thin:
+            return f"{left_out}, of rules that an attribute chooses"
+        reason = "of old operator versions that compute what a newer one does, and of rules that an attribute chooses"
+        return f"{left_out}, {reason}; {thin:,} others of such versions have few cases"
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:
@@ -112,18 +129,11 @@ def select(
                 raise unknown_name(kind, name, known)
     selection = Selection(
         tuple(map(runtimes.find, dict.fromkeys(names))) if names else runtimes.installed(),
-        tuple(str(registry.find(name)) for name in ops),
+        tuple(str(find_tested(name)) for name in ops),
         tuple(by_name(name).name for name in types),
         tuple(rules),
         tuple(sources),
     )
-    for name in selection.ops:
-        if not stated_types(registry.find(name)):
-            raise UnsupportedError(
-                "no text states the bits of this function, so that its results are measured and not tested",
-                operator=name,
-                hint="`eltwise accuracy --op NAME` says how far runtimes are from the real values",
-            )
     if not any(True for _job in selection.jobs()):
         hint = "`eltwise ops` lists the types and broadcast rules of each operator"
         raise AttributeValueError("no test matches the selection", hint=hint)
@@ -262,7 +272,7 @@ class _Session:
     def _results(self, host: Host, jobs: Sequence[Job]) -> Iterator[TestResult]:
         """Run tests of one operator version; their cases share models."""
         runtime, extent, seed = (host.runtime.name, self._version(host)), self._settings.extent, self._settings.seed
-        tests = {job: cases_of(job.variant, job.source, extent, seed, job.runtime.checks) for job in jobs}
+        tests = {job: cases_of(job.variant, job.source, extent, seed, job.runtime.checks, job.is_thin) for job in jobs}
 
         def new_runner() -> CaseRunner:
             return CaseRunner(

@@ -6,26 +6,23 @@ A test is a variant, which is an operator version with an element type and a bro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import Literal
 
 import numpy as np
 
-from eltwise.conformance.cases import CALL, SOURCE_NAMES, SOURCES, STATIC, Attributes, Case, Sizes
-from eltwise.conformance.models import NEUTRAL_OPS
+from eltwise.conformance.cases import SOURCES, STATIC, Attributes, Case, Sizes
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.conformance.value_cases import value_cases as of_values
+from eltwise.conformance.variants import QUICK_SHARE, WHOLE_SOURCES, Variant
 from eltwise.core.dtypes import TYPES, ElementType
-from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, is_arithmetic, stated_types
-from eltwise.oracle import OracleRefusal, RuleName, array_of, hard_values, place
+from eltwise.ops.schema import is_arithmetic
+from eltwise.oracle import OracleRefusal, array_of, hard_values, place
+from eltwise.oracle.domain import is_defined
 
 Operands = tuple[np.ndarray, ...]
-
-TESTED = tuple(filter(stated_types, registry.ELEMENTWISE))
-"""The operator versions that are tested. ``accuracy`` measures functions, of which no text states the bits."""
 
 _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 """One of so many further shapes is tested, beside the chosen few; 0: none."""
@@ -39,120 +36,57 @@ _COMMON_RANK = 12
 HIGH_RANK = 3
 """The kind of cases with a higher rank."""
 
-_QUICK_REFUSED = 1
-"""So many cases that must be refused are tested in a quick run with most operand sources: each takes its own model."""
-
-_QUICK_SHARE = 4
-"""A quick run tests one of so many shapes with a type, others with the next type: runtimes decide them by the version.
-
-The first type has all of them, and every type has ``_ALWAYS``.
-"""
-
 _ALWAYS = {*FEW_PAIRS, *HARD_PAIRS, ((1, 2) * 6, (1, 2, 1))}
-
-_WHOLE_SOURCES = ("static", CALL)
-"""The operand sources that are tested with all shapes."""
+"""The shapes that every type is tested with."""
 
 _UNARY_SHAPES: tuple[Sizes, ...] = ((), (0,), (3,), (2, 3), (2, 0, 3), (1, 2) * 6, (2,) + (1,) * 63)
 _TRIPLES: tuple[tuple[Sizes, ...], ...] = (((3,), (3,), (3,)), ((2, 1), (1, 3), ()), ((3,), (2, 3), (4, 1, 1)))
 _MOST_OPERANDS = 4
 
 
-@dataclass(frozen=True)
-class Variant:
-    """An operator version with an element type and a broadcast rule."""
-
-    schema: ElementwiseSchema
-    element_type: ElementType
-    rule: RuleName | Literal["axis"]
-
-    def __str__(self) -> str:
-        return f"{self.schema}/{self.element_type}/{self.rule}"
-
-    @property
-    def attributes(self) -> Attributes:
-        """The attributes that choose the rule; the default needs none."""
-        has_default = self.schema.broadcasting != "auto_broadcast" or self.rule == "numpy"
-        return () if has_default else (("auto_broadcast", self.rule),)
-
-    @property
-    def switched_on(self) -> Attributes:
-        """The attributes that switch broadcasting on."""
-        return (("broadcast", 1),) if self.rule == "legacy" else self.attributes
-
-    @property
-    def count(self) -> int:
-        """The number of operands, 2 if there may be any number."""
-        return self.schema.expression().operands
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The operand sources that differ and can be built: a subtraction of 0 must have the type."""
-        if not is_arithmetic(self.schema):
-            return ("static", "b-constant", CALL) if len(self.schema.operands) > 1 else ("static", CALL)
-        subtraction = registry.resolve(self.schema.domain, NEUTRAL_OPS[self.schema.domain], self.schema.version)
-        same_type = self.schema.expression().result_type(self.element_type) is self.element_type
-        has_neutral = same_type and subtraction is not None and self.element_type in subtraction.types
-        left_out = [] if self.count > 1 else ["b-constant", "both-constant"]
-        left_out += [] if has_neutral else ["neighbours"]
-        return tuple(name for name in SOURCE_NAMES if name not in left_out)
-
-    @property
-    def has_neutral(self) -> bool:
-        """Whether a subtraction of 0, which changes no bit, can be put around the operator in its model."""
-        return "neighbours" in self.sources
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether a quick run tests it: rules other than NumPy's with one of four types, and others per operator."""
-        is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
-        rank = self.schema.types.index(self.element_type) + TESTED.index(self.schema)
-        return not is_chosen or rank % _QUICK_SHARE == 0
-
-    def case(self, source: str, operands: Sequence[np.ndarray], attributes: Attributes | None = None) -> Case:
-        """A case of this variant, by default with the attributes of the rule."""
-        if self.schema.expression().divides and self.element_type.is_integer:
-            operands = _without_undefined(self.element_type, *operands)
-        chosen = self.attributes if attributes is None else attributes
-        return Case(self.schema, chosen, tuple(operands), SOURCES.get(source, STATIC))
-
-
-def variants() -> Iterator[Variant]:
-    """Every variant that the registry has, in its order."""
-    for schema in TESTED:
-        rules: tuple[RuleName | Literal["axis"], ...] = ("none", "numpy", "pdpd")
-        if schema.broadcasting == "auto_broadcast" and not is_arithmetic(schema):
-            rules = ("numpy",)
-        elif schema.broadcasting != "auto_broadcast":
-            rules = (schema.broadcasting,)
-        yield from (Variant(schema, element_type, rule) for element_type in stated_types(schema) for rule in rules)
-
-
 @lru_cache(maxsize=256)  # Several runtimes run the same tests.
-def cases_of(variant: Variant, source: str, extent: Extent, seed: int, checks: bool) -> tuple[Case, ...]:
-    """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have."""
+def cases_of(
+    variant: Variant, source: str, extent: Extent, seed: int, checks: bool, is_thin: bool = False
+) -> tuple[Case, ...]:
+    """The cases of a test; with ``checks`` also mixed types and attributes that the version does not have.
+
+    If thin, only those without which nothing would be tested: all values once, few shapes, and no optional attributes.
+    """
+    context, is_whole = SOURCES.get(source, STATIC), source in WHOLE_SOURCES
     if not is_arithmetic(variant.schema):
-        context = SOURCES.get(source, STATIC)
-        return tuple(of_values(variant.schema, variant.element_type, context, _RANDOM[extent], seed))
-    is_quick, is_whole = extent == "quick", source in _WHOLE_SOURCES
-    type_index = variant.schema.types.index(variant.element_type)
-    valid, refused = value_cases(variant, source, extent, seed), []
+        valid = list(of_values(variant.schema, variant.element_type, context, _RANDOM[extent], seed, is_thin=is_thin))
+        refused = list[Case]()
+    else:
+        valid, refused = _arithmetic_cases(variant, source, extent, seed, is_thin)
+        refused += foreign_cases(variant) if checks and is_whole else ()
+        refused = _share_of(refused, variant.type_index, is_whole and not is_thin) if extent == "quick" else refused
+    refused += undefined_cases(variant) if is_whole or is_arithmetic(variant.schema) else ()
+    return (*valid, *(replace(case, context=context, is_risky=True) for case in refused))
+
+
+def _share_of(refused: list[Case], turn: int, is_whole: bool) -> list[Case]:
+    """What a quick run tests of what must be refused, each of which takes a model of its own: a share a type."""
+    if is_whole:
+        return refused[turn % QUICK_SHARE :: QUICK_SHARE] if turn else refused
+    return [] if turn % QUICK_SHARE else refused[:1]
+
+
+def _arithmetic_cases(
+    variant: Variant, source: str, extent: Extent, seed: int, is_thin: bool
+) -> tuple[list[Case], list[Case]]:
+    """Those that must work, and those whose shapes must be refused."""
+    has_share, turn = extent == "quick" and source in WHOLE_SOURCES, variant.type_index
+    valid, refused = value_cases(variant, source, extent, seed), list[Case]()
+    if is_thin:
+        valid = valid[:1]
     for number, case in enumerate(layout_cases(variant, source, extent, seed)):
         shapes = tuple(operand.shape for operand in case.operands)
-        has_share = type_index == 0 or not (is_quick and is_whole) or (number - type_index) % _QUICK_SHARE == 0
+        is_taken = turn == 0 or not has_share or (number - turn) % QUICK_SHARE == 0
         if not case.is_valid:
             refused.append(case)
-        elif has_share or shapes in _ALWAYS:
+        elif shapes in _ALWAYS or (is_taken and not is_thin):
             valid.append(case)
-    if is_quick and is_whole and type_index:
-        refused = refused[type_index % _QUICK_SHARE :: _QUICK_SHARE] or refused[:1]
-    elif is_quick and not is_whole:
-        refused = refused[:_QUICK_REFUSED]
-    refused += undefined_cases(variant)
-    if checks and is_whole:
-        refused += foreign_cases(variant)
-    context = SOURCES.get(source, STATIC)
-    return (*valid, *(replace(case, context=context, is_risky=True) for case in refused))
+    return valid, refused
 
 
 def kind_of(case: Case) -> int:
@@ -179,28 +113,28 @@ def value_cases(variant: Variant, source: str, extent: Extent, seed: int) -> lis
 
     Types of up to 8 bits are tested with every combination of two values where that costs no model of its own size.
     """
-    element_type, rule = variant.element_type, variant.rule
+    element_type, rule, count, function = variant.element_type, variant.rule, variant.count, _limited(variant)
     case = partial(variant.case, source)
-    cases = [case(_values(element_type, variant.count, extent, seed))]
-    if element_type.bits <= 8 and (source in _WHOLE_SOURCES or extent != "quick"):
-        cases.append(case(_all_values(element_type, variant.count)))
-    hard = hard_values_of(element_type)
+    cases = [case(_values(function, element_type, count, extent, seed))]
+    if element_type.bits <= 8 and (source in WHOLE_SOURCES or extent != "quick"):
+        cases.append(case(_all_values(function, element_type, count)))
     if variant.schema.is_variadic:
-        generator = np.random.default_rng(seed)
-        for count in (1, *range(3, _MOST_OPERANDS + 1)):
-            cases.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(count)]))
+        generator, hard = np.random.default_rng(seed), hard_values_of(element_type)
+        for number in (1, *range(3, _MOST_OPERANDS + 1)):
+            cases.append(case([generator.permutation(np.concatenate([hard] * 4)) for _index in range(number)]))
     for attribute in variant.schema.attributes:
         if attribute.kind == "boolean":
             other: Attributes = (*variant.attributes, (attribute.name, not attribute.default))
             cases.append(case(cases[0].operands, other))
-    if rule == "none" or variant.count == 1:
+    if rule == "none" or count == 1:
         return cases
     # Every hard value with every other by broadcasting: a column and a row, or a matrix and a row.
+    hard, row = (_defined(function, index, hard_values_of(element_type)) for index in (0, 1))
     column = hard.reshape(-1, 1)
-    spread = (column, hard.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, hard.size, axis=1), hard)
+    spread = (column, row.reshape(1, -1)) if rule == "numpy" else (np.repeat(column, row.size, axis=1), row)
     cases.append(case(spread, variant.switched_on))
-    if source in (*_WHOLE_SOURCES, "dynamic"):
-        for scalar in hard[:: -(-hard.size // _SCALARS[extent])]:
+    if source in (*WHOLE_SOURCES, "dynamic"):
+        for scalar in row[:: -(-row.size // _SCALARS[extent])]:
             cases.append(case((hard, np.array(scalar)), variant.switched_on))
     return cases
 
@@ -210,26 +144,41 @@ def hard_values_of(element_type: ElementType) -> np.ndarray:
     return hard_values.hard_values(element_type) if element_type.is_numeric else array_of(element_type, (0, 1))
 
 
-@cache
-def _values(element_type: ElementType, count: int, extent: Extent, seed: int) -> Operands:
-    pairs = _pairs(hard_values_of(element_type), count)
-    if not element_type.is_numeric:
-        return pairs
-    drawn = [hard_values.random_bits(element_type, _RANDOM[extent], seed + offset) for offset in range(count)]
-    plain = [hard_values.ordinary(element_type, _ORDINARY, seed + offset) for offset in range(count)]
-    return tuple(map(_fixed, map(np.concatenate, zip(pairs, drawn, plain, strict=True))))
+def _limited(variant: Variant) -> str:
+    """The function of a variant that does not define results for all values; empty for others, which share operands."""
+    return variant.schema.function if variant.schema.expression().divides else ""
+
+
+def _defined(function: str, index: int, values: np.ndarray) -> np.ndarray:
+    """Those of some values that an operand may have."""
+    return _fixed(values[is_defined(function, index, values, {})])
+
+
+def _where_defined(function: str, operands: Sequence[np.ndarray]) -> Operands:
+    """The elements of operands of one shape that have defined results together."""
+    flags = [is_defined(function, index, operand, {}) for index, operand in enumerate(operands)]
+    return tuple(_fixed(operand[np.logical_and.reduce(flags)]) for operand in operands)
 
 
 @cache
-def _all_values(element_type: ElementType, count: int) -> Operands:
-    return _pairs(array_of(element_type, range(1 << (element_type.bits if element_type.is_numeric else 1))), count)
+def _values(function: str, element_type: ElementType, count: int, extent: Extent, seed: int) -> Operands:
+    parts = [_pairs(hard_values_of(element_type), count)]
+    if element_type.is_numeric:
+        seeds = range(seed, seed + count)
+        parts.append([hard_values.random_bits(element_type, _RANDOM[extent], each) for each in seeds])
+        parts.append([hard_values.ordinary(element_type, _ORDINARY, each) for each in seeds])
+    return _where_defined(function, [np.concatenate(columns) for columns in zip(*parts, strict=True)])
 
 
-def _pairs(values: np.ndarray, count: int) -> Operands:
+@cache
+def _all_values(function: str, element_type: ElementType, count: int) -> Operands:
+    patterns = range(1 << (element_type.bits if element_type.is_numeric else 1))
+    return _where_defined(function, _pairs(array_of(element_type, patterns), count))
+
+
+def _pairs(values: np.ndarray, count: int) -> list[np.ndarray]:
     """Every value alone, or with every other."""
-    return tuple(
-        map(_fixed, (values,) if count == 1 else (np.repeat(values, values.size), np.tile(values, values.size)))
-    )
+    return [values] if count == 1 else [np.repeat(values, values.size), np.tile(values, values.size)]
 
 
 def _fixed(array: np.ndarray) -> np.ndarray:
@@ -238,33 +187,36 @@ def _fixed(array: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _pool(element_type: ElementType, seed: int) -> np.ndarray:
-    """What the operands of layouts are drawn from: hard values and random ones."""
+def _pool(function: str, index: int, element_type: ElementType, seed: int) -> np.ndarray:
+    """What an operand of layouts is drawn from: hard values and random ones."""
     hard = hard_values_of(element_type)
     drawn = [hard_values.random_bits(element_type, 256, seed)] if element_type.is_numeric else []
-    return _fixed(np.concatenate([hard, *drawn]))
+    return _defined(function, index, np.concatenate([hard, *drawn]))
 
 
 def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
     """A case for each combination of shapes and attributes, valid or not, filled with hard and random values."""
     return [
-        variant.case(source, _filled(variant.element_type, shapes, seed), attributes)
+        variant.case(source, _filled(_limited(variant), variant.element_type, shapes, seed), attributes)
         for attributes, shapes in dict.fromkeys(_layouts(variant, source, extent))
         if source != "dynamic" or any(shapes)  # Nothing of scalars is dynamic.
     ]
 
 
 @cache
-def _filled(element_type: ElementType, shapes: tuple[Sizes, ...], seed: int) -> Operands:
+def _filled(function: str, element_type: ElementType, shapes: tuple[Sizes, ...], seed: int) -> Operands:
     """Operands of these shapes, drawn by the shapes alone: the results for every source and version are the same."""
-    pool = _pool(element_type, seed)
-    generator = np.random.default_rng([seed, *shapes[0], pool.size, *(size for one in shapes[1:] for size in one)])
-    return tuple(_fixed(np.asarray(pool[generator.integers(0, pool.size, size=sizes)])) for sizes in shapes)
+    pools = [_pool(function, index, element_type, seed) for index in range(len(shapes))]
+    generator = np.random.default_rng([seed, *shapes[0], pools[0].size, *(size for one in shapes[1:] for size in one)])
+    return tuple(
+        _fixed(np.asarray(pool[generator.integers(0, pool.size, size=sizes)]))
+        for pool, sizes in zip(pools, shapes, strict=True)
+    )
 
 
 def _layouts(variant: Variant, source: str, extent: Extent) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
     """The attributes and shapes: the chosen few, and the share of all others that the extent has."""
-    whole = source in _WHOLE_SOURCES
+    whole = source in WHOLE_SOURCES
     attributes, switched_on = variant.attributes, variant.switched_on
     if variant.count == 1:
         yield from ((attributes, (sizes,)) for sizes in _UNARY_SHAPES)
@@ -296,14 +248,6 @@ def undefined_cases(variant: Variant) -> Iterator[Case]:
     if low < 0:
         least, minus_one = (array_of(element_type, (bits,)) for bits in (high + 1, 2 * high + 1))
         yield Case(variant.schema, variant.attributes, (least, minus_one))
-
-
-def _without_undefined(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Operands:
-    """Integers to divide: no 0 as a divisor, and not the least value, which may meet -1."""
-    low, _high = element_type.limits
-    kind = element_type.storage.type
-    a = np.where(a == kind(low), kind(low + 1), a) if low < 0 else a
-    return np.asarray(a), np.asarray(np.where(b == kind(0), kind(1), b))
 
 
 def foreign_cases(variant: Variant) -> Iterator[Case]:

@@ -17,7 +17,8 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
 from eltwise.conformance.results import Extent
-from eltwise.conformance.suite import Variant, cases_of
+from eltwise.conformance.suite import cases_of
+from eltwise.conformance.variants import Variant
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.progress import Progress
 from eltwise.formats.files import new_folder, write_into

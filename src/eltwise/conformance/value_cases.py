@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
 from eltwise.conformance.cases import Attributes, Case, Context
+from eltwise.conformance.operators import is_cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ops.attribute import Attribute
@@ -31,15 +32,32 @@ _MOST_TYPES = 2
 
 _MOST_ON_AN_AXIS, _HALVES = 100, 200
 
+_BLOCK_SIZE, _BLOCKS = 3, 3
+_LEVELS = (256, 5)
+_LIMITS = ((-1.0, 1.0), (0.0, 2.55), (-1.28, 1.27), (0.0, 6.0))
+"""Pairs of limits between which values are quantized."""
+
 _NUMBERS = (-1.5, 2.25, 0.75)
 """What attributes that are numbers are, in their order."""
 
 
 def value_cases(
-    schema: ElementwiseSchema, element_type: ElementType, context: Context, count: int, seed: int
+    schema: ElementwiseSchema,
+    element_type: ElementType,
+    context: Context,
+    count: int,
+    seed: int,
+    *,
+    is_thin: bool = False,
 ) -> Iterator[Case]:
-    """The cases of an operator version and a type T, of ``count`` random values each."""
+    """The cases of an operator version and a type T, of ``count`` random values each.
+
+    If thin, only those whose attributes are required, each once.
+    """
+    required = {each.name for each in schema.attributes if each.required}
     for attributes, has_all in _attribute_sets(schema):
+        if (is_thin and {name for name, _value in attributes} != required) or _is_idle(schema, dict(attributes)):
+            continue
         operation = schema.bind(dict(attributes))
         counts = {len(schema.operands) if has_all else schema.required_operands}
         if has_all and schema.required_operands < len(schema.operands):
@@ -47,7 +65,8 @@ def value_cases(
         for number in sorted(counts):
             every = _types(operation, number, element_type)
             for types in every if has_all and not attributes else every[:_MOST_TYPES]:
-                for more, operands in _operands(operation, types, count, seed):
+                chosen = _operands(operation, types, count, seed)
+                for more, operands in islice(chosen, 1) if is_thin else chosen:
                     yield Case(schema, (*attributes, *more), operands, context)
 
 
@@ -55,27 +74,36 @@ def _attribute_sets(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, boo
     """Each value of each attribute once, and whether operands that may be left out are there."""
     numbers = iter(_NUMBERS)
     required = [each for each in schema.attributes if each.required]
-    values = [_choices(each) or (next(numbers),) for each in required]
+    values = [_choices(each, schema) or (next(numbers),) for each in required]
     for chosen in product(*values):
         base = tuple(zip((each.name for each in required), chosen, strict=True))
         yield base, True
-        optional = [each for each in schema.attributes if not each.required and each.name not in _OF_SHAPES]
+        optional = [each for each in schema.attributes if not each.required and each.name not in _LEFT_OUT]
         for attribute in optional:
-            others = [each for each in _choices(attribute) if each != attribute.default]
+            others = [each for each in _choices(attribute, schema) if each != attribute.default]
             yield from (((*base, (attribute.name, each)), attribute.kind != "element type") for each in others)
         floats = [each.name for each in optional if each.kind == "float"]
         if floats:
             yield (*base, *zip(floats, _NUMBERS, strict=False)), True
 
 
-_OF_SHAPES = ("auto_broadcast", "axis", "broadcast", "block_size", "consumed_inputs")
+_LEFT_OUT = ("auto_broadcast", "axis", "broadcast", "block_size", "consumed_inputs", "round_mode")
+"""The attributes that belong to shapes, and those without effect on the types that run."""
 
 
-def _choices(attribute: Attribute) -> Sequence[object]:
+def _choices(attribute: Attribute, schema: ElementwiseSchema) -> Sequence[object]:
     """The values of an attribute as a file states them, if they can be listed."""
     if attribute.kind == "boolean":
         return (False, True)
-    return [each.name if isinstance(each, ElementType) else each for each in attribute.choices]
+    if attribute.name == "levels":
+        return _LEVELS
+    choices = schema.types if attribute.kind == "element type" and not attribute.choices else attribute.choices
+    return [each.name if isinstance(each, ElementType) else each for each in choices]
+
+
+def _is_idle(schema: ElementwiseSchema, attributes: Mapping[str, object]) -> bool:
+    """Whether a cast states an attribute that is for other types than its own."""
+    return is_cast(schema) and "saturate" in attributes and not str(attributes["to"]).startswith("float8")
 
 
 def _types(operation: Operation, count: int, element_type: ElementType) -> list[tuple[ElementType, ...]]:
@@ -106,14 +134,18 @@ def _operands(
     assert element_type is not None
     parameters = dict(computation.typed(element_type, types).steps[-1].parameters)
     generator = np.random.default_rng(seed)
+    domain = "convert" if (schema.name, schema.domain) == ("Convert", "openvino") else operation.function
     pools = [
-        values[is_defined(operation.function, index, values, parameters)]
+        values[is_defined(domain, index, values, parameters)]
         for index, values in enumerate(_pool(each, count, seed + index) for index, each in enumerate(types))
     ]
     if any(not pool.size for pool in pools):
         return
     if schema.broadcasting == "axis":
         yield from _on_an_axis(schema, pools, generator, operation.function, parameters)
+        return
+    if operation.function == "fake_quantize":
+        yield from _between_limits(pools[0], types[1], int(str(parameters["levels"])), generator)
         return
     if len(pools) == 1:
         yield (), (pools[0],)
@@ -156,6 +188,36 @@ def _on_an_axis(
     yield (), (np.ascontiguousarray(x), *rows)
     if has_axis:
         yield (("axis", 0),), (np.ascontiguousarray(x.T), *rows)
+    if "block_size" in schema.attribute_names:
+        yield from _in_blocks(x, others, generator)
+
+
+def _in_blocks(
+    x: np.ndarray, others: Sequence[np.ndarray], generator: np.random.Generator
+) -> Iterator[tuple[Attributes, tuple[np.ndarray, ...]]]:
+    """Scales and the like for blocks on each axis, of which the last block is not whole."""
+    x = x[:, : _BLOCK_SIZE * _BLOCKS - 1]
+    blocks = [generator.choice(pool, (x.shape[0], _BLOCKS)) for pool in others]
+    block_size = ("block_size", _BLOCK_SIZE)
+    yield (block_size,), (np.ascontiguousarray(x), *blocks)
+    yield (("axis", 0), block_size), tuple(np.ascontiguousarray(each.T) for each in (x, *blocks))
+
+
+def _between_limits(
+    pool: np.ndarray, of_limits: ElementType, levels: int, generator: np.random.Generator
+) -> Iterator[tuple[Attributes, tuple[np.ndarray, ...]]]:
+    """Numbers, those midway between levels and their neighbours, with scalars as limits and with one an index."""
+    columns = []
+    for low, high in _LIMITS:
+        midway = low + (generator.integers(0, levels - 1, _HALVES) + 0.5) * (high - low) / (levels - 1)
+        near = midway.astype(pool.dtype)
+        bits = near.view(f"u{near.itemsize}") + generator.integers(-1, 2, _HALVES).astype(f"u{near.itemsize}")
+        columns.append(np.concatenate([generator.choice(pool, _HALVES), bits.view(pool.dtype)]))
+        limits = [np.asarray(limit, of_limits.storage) for limit in (low, high, *_LIMITS[len(columns) % len(_LIMITS)])]
+        yield (), (columns[-1], *limits)
+    ends = np.array(_LIMITS).T
+    limits = [each.astype(of_limits.storage) for each in (*ends, *ends[:, ::-1])]
+    yield (), (np.stack(columns, axis=1), *limits)
 
 
 def _with_halves(x: np.ndarray, scale: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import INT32, ElementType
 from eltwise.oracle.elements import element_type_of
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
@@ -42,6 +43,26 @@ def _is_castable(values: Array, parameters: Mapping[str, object]) -> Flags:
     return np.asarray((whole >= low) & (whole < high + 1))
 
 
+def _is_convertible(values: Array, parameters: Mapping[str, object]) -> Flags:
+    """What OpenVINO's text states: numbers that the type has but for rounding to a float, and negative ones modulo 2^n.
+
+    It states neither how fractions are rounded to integers nor what becomes of other numbers beyond the limits.
+    """
+    target, source = parameters["to"], element_type_of(values)
+    assert isinstance(target, ElementType)
+    if source.kind != "float":
+        if not target.is_integer or not source.is_integer:
+            return _every(values, parameters)
+        low, high = target.limits
+        return np.asarray([value <= high and (value >= low or target.kind == "unsigned") for value in map(int, values)])
+    numbers = values.astype(np.float64)
+    if target.kind == "float":
+        largest = float(decode(target, FLOAT_LAYOUTS[target].largest_finite))  # type: ignore[arg-type]
+        return np.asarray(~np.isfinite(numbers) | (np.abs(numbers) <= largest))
+    is_whole = np.isfinite(numbers) & (np.trunc(numbers) == numbers)
+    return np.asarray(is_whole & _is_castable(values, parameters))
+
+
 def _is_number(values: Array, _parameters: Mapping[str, object]) -> Flags:
     return np.asarray(~np.isnan(values.astype(np.float64)))
 
@@ -49,6 +70,11 @@ def _is_number(values: Array, _parameters: Mapping[str, object]) -> Flags:
 def _is_scale(values: Array, _parameters: Mapping[str, object]) -> Flags:
     numbers = values.astype(np.float64)
     return np.asarray(np.isfinite(numbers) & (numbers > 0))
+
+
+def _is_zero_point(values: Array, parameters: Mapping[str, object]) -> Flags:
+    """All but other numbers than 0 of int32, which has no zero point."""
+    return np.asarray(values == 0) if element_type_of(values) is INT32 else _every(values, parameters)
 
 
 def _is_amount(values: Array, _parameters: Mapping[str, object]) -> Flags:
@@ -61,12 +87,21 @@ def _is_exponent(values: Array, parameters: Mapping[str, object]) -> Flags:
 
 
 def _is_divisor(values: Array, parameters: Mapping[str, object]) -> Flags:
-    """Integers but 0; -1 is left out too, by which the least value has no quotient."""
-    if element_type_of(values).kind == "float":
+    """Integers but 0."""
+    return _every(values, parameters) if element_type_of(values).kind == "float" else np.asarray(values != 0)
+
+
+def _is_dividend(values: Array, parameters: Mapping[str, object]) -> Flags:
+    """Integers but the least, which has no quotient by -1."""
+    element_type = element_type_of(values)
+    if element_type.kind != "signed":
         return _every(values, parameters)
-    numbers = values.astype(np.int64) if values.dtype.itemsize < 8 else values
-    is_minus_one = numbers == -1 if element_type_of(values).kind == "signed" else np.zeros(values.shape, bool)
-    return np.asarray((numbers != 0) & ~is_minus_one)
+    return np.asarray(values.astype(np.int64) != element_type.limits[0])
+
+
+def _has_sign(values: Array, parameters: Mapping[str, object]) -> Flags:
+    """What is less than, equal to or greater than 0, as NaN is not; and not -0, of which either zero is a result."""
+    return _is_number(values, parameters) & _has_no_minus_zero(values, parameters)
 
 
 def _has_no_minus_zero(values: Array, parameters: Mapping[str, object]) -> Flags:
@@ -77,19 +112,24 @@ def _has_no_minus_zero(values: Array, parameters: Mapping[str, object]) -> Flags
     return np.asarray(~((numbers == 0) & np.signbit(numbers)))
 
 
+_DIVIDING = ("divide", "floor_divide", "modulo", "fmod")
+
 _DOMAINS: dict[tuple[str, int], Callable[[Array, Mapping[str, object]], Flags]] = {
     ("cast", 0): _is_castable,
+    ("convert", 0): _is_convertible,
     ("quantize", 0): _is_number,
     ("quantize", 1): _is_scale,
     ("dequantize", 1): _is_scale,
+    ("dequantize", 2): _is_zero_point,
+    ("fake_quantize", 0): _is_number,
     ("shift_left", 1): _is_amount,
     ("shift_right", 1): _is_amount,
     ("power", 1): _is_exponent,
-    ("modulo", 1): _is_divisor,
-    ("fmod", 1): _is_divisor,
+    **{(name, 0): _is_dividend for name in _DIVIDING},
+    **{(name, 1): _is_divisor for name in _DIVIDING},
     ("clip", 1): _is_number,
     ("clip", 2): _is_number,
     ("relu", 0): _has_no_minus_zero,
-    ("sign", 0): _has_no_minus_zero,
+    ("sign", 0): _has_sign,
 }
 """By the function and the index of the operand."""

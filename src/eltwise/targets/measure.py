@@ -15,7 +15,8 @@ from eltwise.conformance.cases import SOURCES, Case, Context
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.runner import CaseRunner
-from eltwise.conformance.suite import Variant, hard_values_of, layout_cases, value_cases, variants
+from eltwise.conformance.suite import hard_values_of, layout_cases, value_cases
+from eltwise.conformance.variants import Variant, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.machine import machine_name
