@@ -22,6 +22,8 @@ Compute = Callable[..., Values]
 OperandChange = tuple[int | None, Change]
 """An operand, None for every one, and what it is changed to."""
 
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
+
 Align = Callable[[tuple[np.ndarray, ...], tuple[int, ...]], list[np.ndarray] | None]
 """Expands operands to the shape of the result, as views; gives None where they cannot be paired so."""
 
@@ -101,6 +103,8 @@ class Operation:
         is_known = not any(each.is_real or each.is_variadic or each.result == "to" for each in steps)
         is_integer = self.element_type.kind != "float"
         is_held = self.element_type.is_numeric and not (is_integer and any(each.whole for each in steps))
+        if is_known and all(each.name in _BITWISE for each in steps):
+            return is_held
         return is_known and is_held and all("float" in each.numpy and each.widens for each in steps)
 
     def values(self, operands: Iterable[np.ndarray]) -> list[Values]:

@@ -67,9 +67,11 @@ def findings(results: Results) -> list[RuntimeFinding]:
 
 
 def _faults(test: TestResult) -> tuple[str, ...]:
-    """What groups tests: the fault models, or for a refusal what its words have in common with others."""
+    """What groups tests: the fault models, how a process ended, or what the words of refusals have in common."""
     if test.faults:
         return test.faults
+    if test.outcome == "crashed":  # At once, or only after it had answered.
+        return (first_line(test.description).partition(",")[0],)
     if test.outcome != "refused":
         return ("",)
     message = first_line(test.description)[:_COMPARED]
