@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from eltwise.tracing.difference import (
 )
 from eltwise.tracing.isolated import Isolated, exact_results
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_rounded_operands
+from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
 from eltwise.tracing.runs import NodeResult, Runs
 from eltwise.tracing.steps import Steps
@@ -106,9 +107,9 @@ class Attribution:
             self._sought[operator] += 1
             difference = _of_values(self._runs, isolated)
             if difference.share < 1:
-                difference = with_overflow(
-                    difference, isolated.actual, isolated.expected, isolated.submodel.inputs.values()
-                )
+                wide, inputs = self._runs.reference.float_type, isolated.submodel.inputs.values()
+                expected = isolated.expected if wide is None else isolated.expected.astype(wide.storage)
+                difference = with_overflow(difference, isolated.actual, expected, inputs)
             if difference.share < 1 and difference.cause != OVERFLOW:
                 difference = _of_rounding(self._runs, isolated, difference)
         if difference.cause in ROUNDINGS:
@@ -249,11 +250,12 @@ def _of_rounding(
     tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
     inputs, value = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
-    difference = of_rounded_operands(difference, reference, region, inputs, value, isolated.actual, tested.name, types)
-    if difference.share >= LEAST_SHARE:
+    predict = partial(of_operands, reference, region, inputs, value)
+    difference = of_rounded_operands(difference, predict, isolated.actual, tested.name, types)
+    if difference.share >= LEAST_SHARE or runs.reference.float_type is not None:  # A wider one rounds none.
         return difference
-    numbers, inputs, other = isolated.numbers, dict(isolated.submodel.inputs), runs.reference.name
-    return of_rounded_operands(difference, tested, numbers, inputs, isolated.value, isolated.expected, other, types)
+    predict = partial(of_operands, tested, isolated.numbers, isolated.submodel.inputs, isolated.value)
+    return of_rounded_operands(difference, predict, isolated.expected, runs.reference.name, types)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

@@ -135,15 +135,17 @@ def _measure_types(
 def with_overflow(
     difference: Difference, actual: np.ndarray, expected: np.ndarray, inputs: Iterable[np.ndarray]
 ) -> Difference:
-    """The same difference of two arrays of one type; numbers that are infinite in one of them only are its cause.
+    """The same difference; numbers that are infinite in one of two arrays only are its cause.
 
+    What is infinite in a reference of a wider type has left no range.
     Where an input holds an infinity or NaN, no result needs to leave the range of a type for that.
     """
-    if of_numpy(expected.dtype).kind != "float" or not all(map(_is_finite, inputs)):
+    narrow = of_numpy(actual.dtype)
+    if narrow.kind != "float" or of_numpy(expected.dtype).kind != "float" or not all(map(_is_finite, inputs)):
         return difference
-    count = _count_overflows((actual, expected), of_numpy(expected.dtype))
+    count = _count_overflows((actual, expected), narrow)
     is_reference = bool(count) and not np.isinf(actual).any()
-    return _of_overflow(difference, count, expected, of_numpy(expected.dtype), is_reference=is_reference)
+    return _of_overflow(difference, count, expected, narrow, is_reference=is_reference)
 
 
 def _is_finite(array: np.ndarray) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import ml_dtypes
@@ -28,67 +28,69 @@ _CLOSE = 2.0**-16
 
 def of_rounded_operands(
     difference: Difference,
-    runner: Runner,
-    numbers: Sequence[int],
-    inputs: Mapping[str, np.ndarray],
-    value: str,
+    predict: Callable[[type | None], np.ndarray | None],
     result: np.ndarray,
-    other: str,
+    runtime: str,
     types: Sequence[str],
 ) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly all elements, and more than its cause.
 
+    Elements that the operands as they are predict as well show nothing of how these are rounded.
+
     Args:
         difference: one that is not explained, or only in part.
-        runner: what is run on rounded operands.
-        numbers: its nodes.
-        inputs: what they read.
-        value: what they make.
-        result: that value of the other runtime.
-        other: the name of that one.
+        predict: gives the result of operands that are rounded to a type, or as they are; None where it cannot.
+        result: that of the runtime that may round them.
+        runtime: the name of that one.
         types: what operands may be rounded to.
     """
     digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
-    shares = {
-        name: _share(runner, numbers, inputs, value, result, narrow)
+    narrows = {
+        name: narrow
         for name, narrow in _NARROW.items()
         if name in types and BY_NAME[name].digits < digits <= FLOAT32.digits
     }
-    if not shares:
+    plain = predict(None) if narrows else None
+    if plain is None or plain.shape != result.shape or (shown := ~_is_near(plain, result)).sum() == 0:
         return difference
+    shares = {name: _share(predict(narrow), result, narrow, shown) for name, narrow in narrows.items()}
     name = max(shares, key=lambda one: shares[one])
     if shares[name] < max(LEAST_SHARE, difference.share):
         return difference
-    message = f"{other} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
+    message = f"{runtime} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
     return replace(difference, cause=f"{name}_operands", explanation=message, share=shares[name])
 
 
-def _share(
-    runner: Runner,
-    numbers: Sequence[int],
-    inputs: Mapping[str, np.ndarray],
-    value: str,
-    result: np.ndarray,
-    narrow: type,
-) -> float:
-    """The share of elements that rounded operands predict: as they come, or rounded once more."""
+def of_operands(
+    runner: Runner, numbers: Sequence[int], inputs: Mapping[str, np.ndarray], value: str, narrow: type | None
+) -> np.ndarray | None:
+    """A value that nodes make of operands that are rounded to a type, if one is named; None where they do not run."""
     names = sorted({name for number in numbers for name in reads(runner.model.nodes[number])})
     tensors = {name: runner.model.constant(name) for name in names}
     try:
         constants = {name: _rounded(one.array, narrow) for name, one in tensors.items() if isinstance(one, Tensor)}
     except EltwiseError:
-        return 0.0
+        return None
     rounded = {name: _rounded(array, narrow) for name, array in inputs.items() if name in names}
-    outcome = runner.run(numbers, rounded, [value], isolated=True, replaced=constants)
-    if value not in outcome.values or outcome.values[value].shape != result.shape:
+    return runner.run(numbers, rounded, [value], isolated=True, replaced=constants).values.get(value)
+
+
+def _share(predicted: np.ndarray | None, result: np.ndarray, narrow: type, shown: np.ndarray) -> float:
+    """The share of some elements that are predicted: as they come, or rounded once more."""
+    if predicted is None or predicted.shape != result.shape:
         return 0.0
-    predicted = outcome.values[value]
+    is_right = _is_near(predicted, result) | ((_rounded(predicted, narrow) == result) & np.isfinite(result))
+    return float(np.mean(is_right[shown]))
+
+
+def _is_near(predicted: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """Which elements differ by no more than sums do that are added in another order."""
     with np.errstate(all="ignore"):
         near = _CLOSE * np.max(np.abs(predicted), initial=0, where=np.isfinite(predicted))
-        is_right = (np.abs(predicted - result) <= near) | (_rounded(predicted, narrow) == result)
-    return float(np.mean(is_right)) if result.size else 0.0
+        return np.asarray((predicted == result) | (np.abs(predicted - result) <= near))
 
 
-def _rounded(array: np.ndarray, narrow: type) -> np.ndarray:
+def _rounded(array: np.ndarray, narrow: type | None) -> np.ndarray:
     with np.errstate(over="ignore"):
-        return array.astype(narrow).astype(array.dtype) if is_float(array.dtype) else array
+        is_rounded = narrow is not None and is_float(array.dtype)
+        return array.astype(narrow).astype(array.dtype) if is_rounded else array
