@@ -30,7 +30,6 @@ def report(nodes: int = 40) -> TraceReport:
         "onnxruntime 2",
         "given",
         "ulp<=1",
-        ("onnxruntime",),
         ("a note",),
         model="net.onnx",
     )

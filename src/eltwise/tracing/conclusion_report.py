@@ -45,7 +45,6 @@ def report_of(
         versions[1],
         inputs,
         "; ".join(map(str, runs.tolerances)) or DEFAULT,
-        right=isolated.right if isolated else None,
         notes=(
             *_notes(runs.model, result.longer),
             *notes_of_ties(tracer.steps.ties, lambda one: str(runs.model.nodes[one].label), runs.tested.name),

@@ -15,7 +15,7 @@ from eltwise.engine.random_inputs import drawn
 from eltwise.ir.graph import Graph, Port, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.runtimes import Host
-from eltwise.tracing.matching import matched_inputs
+from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import has_large_weights, program_of
 from eltwise.tracing.runner import cast_float, is_float
 
@@ -120,7 +120,7 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
         GraphError: if the models have other inputs.
     """
     arrays: dict[str, np.ndarray] = {}
-    for port, partner in matched_inputs(first, graph):
+    for port, partner in matched_ports(graph.inputs, first.inputs):
         array = None if partner is None else feeds[partner.value]
         expected = port.inner_type or port.type.element_type
         if array is not None and expected is not None and is_float(array.dtype) and expected.kind == "float":

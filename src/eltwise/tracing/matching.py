@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.graph import Node, Port
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners, attributes_of, is_one_constant
 
@@ -31,7 +31,7 @@ class _Matching:
     partners: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for port, partner in matched_inputs(self.first.graph, self.second.graph):
+        for port, partner in matched_ports(self.second.graph.inputs, self.first.graph.inputs):
             if partner is not None:
                 self.partners[partner.value] = port.value
         self.copied, self._same_as = _copies(self.first), _copies(self.second)
@@ -82,7 +82,7 @@ class _Matching:
         return self.partners.get(value) or self.partners.get(self.copied.get(value, value), "")
 
     def _match_outputs(self) -> None:
-        for port, other in matched_outputs(self.first.graph, self.second.graph):
+        for port, other in matched_ports(self.first.graph.outputs, self.second.graph.outputs):
             if other is not None and port.value in self.first.producer:
                 for value in {port.value, self.copied.get(port.value, port.value)}:
                     self.partners[value] = self._source(other.value)
@@ -170,26 +170,14 @@ class _Matching:
         return value == other == "" or is_one_constant(self.first.constant(value), self.second.constant(other))
 
 
-def matched_inputs(first: Graph, second: Graph) -> list[tuple[Port, Port | None]]:
-    """Each input of the second model, with that of the first: of the same name, or else of the same position."""
-    by_name = {name: port for port in first.inputs for name in (port.name, *port.aliases)}
-    pairs = []
-    for position, port in enumerate(second.inputs):
-        named = next((by_name[name] for name in (port.name, *port.aliases) if name in by_name), None)
-        is_one_for_one = len(first.inputs) == len(second.inputs)
-        pairs.append((port, named or (first.inputs[position] if is_one_for_one else None)))
-    return pairs
-
-
-def matched_outputs(first: Graph, second: Graph) -> list[tuple[Port, Port | None]]:
-    """Each output of the first model, with that of the second: of the same name, or else of the same position."""
-    by_name = {name: port for port in second.outputs for name in (port.name, *port.aliases)}
-    pairs = []
-    for position, port in enumerate(first.outputs):
-        named = next((by_name[name] for name in (port.name, *port.aliases) if name in by_name), None)
-        is_one_for_one = len(first.outputs) == len(second.outputs)
-        pairs.append((port, named or (second.outputs[position] if is_one_for_one else None)))
-    return pairs
+def matched_ports(ports: Sequence[Port], others: Sequence[Port]) -> list[tuple[Port, Port | None]]:
+    """Each input or output of a model with that of another one: of the same name, or else of the same position."""
+    by_name = {name: port for port in others for name in (port.name, *port.aliases)}
+    by_position = others if len(ports) == len(others) else [None] * len(ports)
+    return [
+        (port, next((by_name[name] for name in (port.name, *port.aliases) if name in by_name), other))
+        for port, other in zip(ports, by_position, strict=True)
+    ]
 
 
 def _match_quantized(first: TracedModel, second: TracedModel, partners: dict[str, str]) -> None:

@@ -21,11 +21,8 @@ def node_data(nodes: Sequence[TracedNode]) -> str:
 
     Nodes that were not compared have no entry.
     """
-    results = {node.name: _result(node) for node in nodes if node.error_out is not None and node.status in _COMPARED}
+    results = {node.name: _result(node) for node in nodes if node.error_out is not None}
     return to_json({"results": results}, indent=2)
-
-
-_COMPARED = ("equal", "within_tolerance", "differs")
 
 
 def _result(node: TracedNode) -> dict[str, object]:

@@ -58,8 +58,7 @@ def content(
     parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
     present = {kind_of(node) for node in nodes}
     parts.append(filters({kind: name for kind, name in _KINDS.items() if kind in present}))
-    different = [node for node in nodes if node.status not in ("equal", "within_tolerance")]
-    rest = [node for node in nodes if node.status in ("equal", "within_tolerance")]
+    different, rest = ([node for node in nodes if node.is_within is is_within] for is_within in (False, True))
     for name, group, is_open in (("Beyond the tolerance, or not compared", different, True), ("Others", rest, False)):
         if group:
             shown = table((node.columns() for node in group), COLUMNS, map(kind_of, group))

@@ -99,17 +99,14 @@ class RecordedRunner(Runner):
         no_host: Any = None
         super().__init__(recording.where, no_host, model, missing="not in the recorded run")
 
-    def run(
+    def _run(
         self,
-        numbers: Iterable[int],
-        values: Mapping[str, np.ndarray],
-        outputs: Sequence[str] | None = None,
-        *,
-        isolated: bool = False,
-        replaced: Mapping[str, np.ndarray] | None = None,
+        numbers: Sequence[int],
+        _values: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None,
+        _options: Mapping[str, Any],
     ) -> Outcome:
         """Give the recorded values of some nodes, whatever these read."""
-        del values, isolated, replaced
         names = self.model.made_by(numbers) if outputs is None else outputs
         return Outcome({name: self.recorded[name] for name in names if name in self.recorded})
 

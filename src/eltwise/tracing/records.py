@@ -10,12 +10,16 @@ from eltwise.comparison.tensor_report import number
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import on_one_line
 from eltwise.core.exit_codes import ExitCode
+from eltwise.tracing.difference import largest
 
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 """What ``TracedNode.columns`` gives."""
 
 STATUSES = ("equal", "within_tolerance", "differs", "failed", "not_compared")
 """What came of a node or an output, from good to not known."""
+
+WITHIN = STATUSES[:2]
+"""The statuses of what was compared and is within the tolerance."""
 
 WRONG_THEMSELVES = ("own", "in_graph", "fused", "changed")
 """The blames of nodes whose difference does not come from what they read."""
@@ -69,6 +73,11 @@ class TracedNode:
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
         return dict(vars(self))
+
+    @property
+    def is_within(self) -> bool:
+        """Whether what it makes was compared and is within the tolerance."""
+        return self.status in WITHIN
 
     @property
     def is_wrong_itself(self) -> bool:
@@ -127,18 +136,11 @@ def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
             op_type,
             cause,
             tuple(node.name for node in group),
-            largest_error(node.error_out if node.own_error is None else node.own_error for node in group),
+            largest(node.error_out if node.own_error is None else node.own_error for node in group),
             group[0].explanation,
         )
         for (op_type, cause), group in groups.items()
     ]
-
-
-def largest_error(errors: Iterable[float | None]) -> float | None:
-    """The largest of some errors; None if one has no size."""
-    errors = list(errors)
-    sizes = [error for error in errors if error is not None]
-    return max(sizes) if len(sizes) == len(errors) else None
 
 
 Verdict = Literal["agree", "disagree", "not_established"]

@@ -27,6 +27,7 @@ from eltwise.tracing.records import (
     EXIT_CODES,
     STATUSES,
     VERDICTS,
+    WITHIN,
     CauseGroup,
     TracedNode,
     TracedOutput,
@@ -52,7 +53,6 @@ class TraceReport(Written[TracedNode]):
         against: the reference, with its version.
         inputs: where the inputs come from.
         tolerance: what counts as a difference.
-        right: whose result of the first node has the bits of the exact one; None where that is not known.
         notes: what was matched by its contents, or has no partner, and what else restricts the report.
         blamed: the first node with its inputs and results.
         adapter: the name of the tested runtime, as the runtimes are found.
@@ -73,7 +73,6 @@ class TraceReport(Written[TracedNode]):
     against: str
     inputs: str = ""
     tolerance: str = ""
-    right: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     blamed: Isolated | None = field(default=None, compare=False)
     adapter: str = ""
@@ -91,7 +90,7 @@ class TraceReport(Written[TracedNode]):
         not compared and a node differs or failed; otherwise ``not_established``.
         """
         outputs, nodes = {output.status for output in self.outputs}, {node.status for node in self.nodes}
-        if outputs and outputs <= {"equal", "within_tolerance"}:
+        if outputs and outputs <= {*WITHIN}:
             return "agree"
         return "disagree" if "differs" in outputs or nodes & {"differs", "failed"} else "not_established"
 
@@ -107,6 +106,11 @@ class TraceReport(Written[TracedNode]):
     def exit_code(self) -> ExitCode:
         """What the verdict comes to."""
         return EXIT_CODES[self.verdict]
+
+    @property
+    def right(self) -> tuple[str, ...] | None:
+        """Whose result of the first node has the bits of the exact one; None where that is not known."""
+        return None if self.blamed is None else self.blamed.right
 
     @property
     def first_node(self) -> TracedNode | None:
@@ -211,7 +215,7 @@ class TraceReport(Written[TracedNode]):
         Args:
             all_nodes: whether every node has a line.
         """
-        has_table = all_nodes or any(node.status not in ("equal", "within_tolerance") for node in self.nodes)
+        has_table = all_nodes or not all(node.is_within for node in self.nodes)
         blocks = [
             table(self.nodes, is_whole=all_nodes) if has_table else [],
             noisiest(self.nodes) if self.is_pair else [],

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from eltwise.comparison.tensor_report import number
 from eltwise.core.escaping import on_one_line
-from eltwise.tracing.records import COLUMNS, TracedNode, largest_error
+from eltwise.tracing.difference import largest
+from eltwise.tracing.records import COLUMNS, TracedNode
 
 _MOST_LINES = 30
 _MOST_NOISY = 12
@@ -40,13 +41,13 @@ def _folded(nodes: Sequence[TracedNode]) -> Iterator[_Line]:
         shown = len(run) if kind == "itself" or len(run) <= _SHOWN_OF_MANY + 1 else _SHOWN_OF_MANY
         yield from (node.columns() for node in run[:shown])
         if run[shown:]:
-            worst = largest_error(node.error_out for node in run[shown:])
+            worst = largest(node.error_out for node in run[shown:])
             yield f"... {len(run) - shown} more {kind}, by {number(worst)} at most"
 
 
 def _kind(node: TracedNode) -> str:
     """What folds nodes: a status that says all, or that all of them inherit."""
-    if node.status in ("equal", "within_tolerance"):
+    if node.is_within:
         return "within"
     return "inherited" if node.blame == "inherited" else "itself"
 

@@ -13,7 +13,7 @@ from eltwise.core.errors import named
 from eltwise.ir.graph import Port
 from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
-from eltwise.tracing.matching import matched_outputs
+from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
@@ -60,7 +60,7 @@ def compare_whole(
             for a reference that cannot be deployed.
         untied: computes the outputs of the reference that rounds ties by itself; None where it did.
     """
-    matching = matched_outputs(runs.model.graph, runs.reference.model.graph)
+    matching = matched_ports(runs.model.graph.outputs, runs.reference.model.graph.outputs)
     pairs = {port.value: (port, other) for port, other in matching if port.value not in runs.model.deciding}
     decided = _decided(runs, segments)
     doubt = f"it decides otherwise on {named([each.name for each in decided])}" if decided else ""
