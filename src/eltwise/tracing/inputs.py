@@ -86,7 +86,7 @@ def feeds_for(
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
     for port in missing:
         arrays[port.name] = drawn(port, port.inner_type or port.type.element_type, generator, symbols, sizes)
-    source = "the given inputs"
+    source = "the given inputs" if arrays else "none"
     if missing:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
         source = f"{counted(len(missing), 'input')} drawn at random with the seed {seed}: {shapes}"

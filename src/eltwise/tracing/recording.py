@@ -136,12 +136,57 @@ class RecordedRun:
     is_tested: bool
 
     def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int) -> tuple[Values, str]:
-        """The inputs that were recorded, and where they come from."""
-        return feeds_of(self.recording, graph, inputs)
+        """The inputs that were recorded by the values of the model, and where they come from.
+
+        Raises:
+            RecordingError: for a run of another model or of other inputs.
+        """
+        recording = self.recording
+        where, digest = recording.where, recording.metadata.get("model")
+        if digest and digest != digest_of(graph):
+            hint = "record it anew"
+            raise RecordingError("the run was recorded of another model file", where=where, got=digest, hint=hint)
+        missing = [port.name for port in graph.inputs if port.name not in recording.inputs]
+        if missing:
+            raise RecordingError(f"the recorded run has no input {named(missing)}", where=where)
+        try:
+            feeds, _source = feeds_for(graph, recording.inputs, 0)
+            requested, _source = feeds_for(graph, {**recording.inputs, **inputs}, 0)
+        except EltwiseError as error:
+            raise RecordingError(f"the recorded run is not of this model: {error}", where=where) from None
+        for value, array in requested.items():
+            if value not in feeds or array.tobytes() != feeds[value].tobytes():
+                message = f"the run was recorded of another array for the input {value!r}"
+                raise RecordingError(message, where=where, hint="leave out inputs: those that were recorded are used")
+        return feeds, f"those of {where}"
 
     def runner(self, model: TracedModel, _feeds: Values, _declared: Graph) -> RecordedRunner:
-        """Its values in the place of a runtime."""
-        return recorded_runner(self.recording, model)
+        """Its values in the place of a runtime.
+
+        Raises:
+            RecordingError: for values that the model does not have, or that have another type or shape there.
+        """
+        recording = self.recording
+        graph, where, values = model.graph, recording.where, Values()
+        ports = {name: port.value for port in graph.outputs for name in (port.name, *port.aliases)}
+        names = {name: value for value, aliases in graph.tensor_names for name in aliases} | ports
+        extra = [name for name in recording.values if not {name, names.get(name)} & model.producer.keys()]
+        constant = [name for name in extra if name in ports]
+        if len(extra) > len(constant):
+            unknown = named([name for name in extra if name not in constant])
+            hint = "leave them out, or name those of the model"
+            raise RecordingError(f"the model has no values {unknown}", where=where, hint=hint)
+        for name, array in recording.values.items():
+            value = names.get(name, name)
+            declared = model.types.get(value)
+            got = f"{of_numpy(array.dtype)}({of_sizes(array.shape)})"
+            is_typed = declared is None or declared.element_type in (None, of_numpy(array.dtype))
+            is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
+            if not (is_typed and is_shaped):
+                message = f"the recorded value {name!r} has another type or shape than the model's"
+                raise RecordingError(message, where=where, got=got, allowed=str(declared))
+            values[value] = array
+        return RecordedRunner(recording, model, values, notes_of(recording), is_file=True)
 
 
 def is_recording(text: object) -> bool:
@@ -177,59 +222,6 @@ def digest_of(graph: Graph) -> str:
     if graph.origin.domain != "ai.onnx":
         return hashlib.sha256(file.xml).hexdigest()
     return hashlib.sha256(file.data or file.model.SerializeToString()).hexdigest()
-
-
-def feeds_of(recording: Recording, graph: Graph, inputs: Mapping[str, object]) -> tuple[Values, str]:
-    """The inputs of a recorded run by the values of its model, and where they come from.
-
-    Raises:
-        RecordingError: for a run of another model or of other inputs.
-    """
-    where, digest = recording.where, recording.metadata.get("model")
-    if digest and digest != digest_of(graph):
-        hint = "record it anew"
-        raise RecordingError("the run was recorded of another model file", where=where, got=digest, hint=hint)
-    missing = [port.name for port in graph.inputs if port.name not in recording.inputs]
-    if missing:
-        raise RecordingError(f"the recorded run has no input {named(missing)}", where=where)
-    try:
-        feeds, _source = feeds_for(graph, recording.inputs, 0)
-        requested, _source = feeds_for(graph, {**recording.inputs, **inputs}, 0)
-    except EltwiseError as error:
-        raise RecordingError(f"the recorded run is not of this model: {error}", where=where) from None
-    for value, array in requested.items():
-        if value not in feeds or array.tobytes() != feeds[value].tobytes():
-            message = f"the run was recorded of another array for the input {value!r}"
-            raise RecordingError(message, where=where, hint="leave out inputs: those that were recorded are used")
-    return feeds, f"those of {where}"
-
-
-def recorded_runner(recording: Recording, model: TracedModel) -> RecordedRunner:
-    """A recorded run as one of the two runs of a trace.
-
-    Raises:
-        RecordingError: for values that the model does not have, or that have another type or shape there.
-    """
-    graph, where, values = model.graph, recording.where, Values()
-    ports = {name: port.value for port in graph.outputs for name in (port.name, *port.aliases)}
-    names = {name: value for value, aliases in graph.tensor_names for name in aliases} | ports
-    extra = [name for name in recording.values if not {name, names.get(name)} & model.producer.keys()]
-    constant = [name for name in extra if name in ports]
-    if len(extra) > len(constant):
-        unknown = named([name for name in extra if name not in constant])
-        hint = "leave them out, or name those of the model"
-        raise RecordingError(f"the model has no values {unknown}", where=where, hint=hint)
-    for name, array in recording.values.items():
-        value = names.get(name, name)
-        declared = model.types.get(value)
-        got = f"{of_numpy(array.dtype)}({of_sizes(array.shape)})"
-        is_typed = declared is None or declared.element_type in (None, of_numpy(array.dtype))
-        is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
-        if not (is_typed and is_shaped):
-            message = f"the recorded value {name!r} has another type or shape than the model's"
-            raise RecordingError(message, where=where, got=got, allowed=str(declared))
-        values[value] = array
-    return RecordedRunner(recording, model, values, notes_of(recording), is_file=True)
 
 
 def notes_of(recording: Recording) -> Iterable[str]:
