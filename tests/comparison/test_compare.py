@@ -94,7 +94,7 @@ def test_texts_and_numbers_of_one_name_differ() -> None:
     sides = {"w": W, "words": np.array(["a"])}, {"w": W, "words": V}
     for (one, other), side in ((sides, "B"), (sides[::-1], "A")):
         report = eltwise.compare(one, other)
-        assert [str(each) for each in report.others] == [f"words: different (texts): {side} has numbers instead of it"]
+        assert [str(each) for each in report.others] == [f"words: different (values): {side} has numbers instead of it"]
         assert (report.missing, report.extra, report.unreadable, report.is_good) == ((), (), (), False)
 
 

@@ -1,4 +1,4 @@
-"""Texts for terminals: nothing in them that is not printable, and JSON of the same value."""
+"""Values for terminals: nothing in them that is not printable, and JSON of the same value."""
 
 from __future__ import annotations
 

@@ -204,13 +204,47 @@ def test_arrays_of_texts_are_compared(name: str, tmp_path: Path, cli: Cli) -> No
         b = made(folder, texts, {"w": W})
         assert verdicts(a, b, cli) == verdicts(b, a, cli) == {False}
         phrase = "" if name == "m.nc" else difference  # It has an axis for the signs.
-        assert f"names: different (texts): {phrase}" in str(eltwise.compare(a, b)), folder
+        assert f"names: different (values): {phrase}" in str(eltwise.compare(a, b)), folder
     only, other = made("only", TEXTS, {}), made("other", OTHER_TEXTS["another"][0], {})
     assert verdicts(only, only, cli) == {True}
     assert verdicts(only, other, cli) == {False}
     report = eltwise.compare(a, {"w": W})
     assert "names" in report.missing[-1]
     assert not report.is_good
+
+
+RECORDS = np.zeros(4, [("a", "<f4"), ("b", [("c", "S3"), ("d", "<i2", (2,))])])
+OTHER_VALUES: dict[str, Any] = {
+    "complex64": np.complex64([1, 2j, -0.0, np.nan]),
+    "complex128": np.array([1, 2j, -0.0, np.nan]),
+    "dates": np.array(["2024-01-01", "1999-12-31", "1970-01-01", "NaT"], "M8[ns]"),
+    "records": RECORDS,
+}
+
+
+@pytest.mark.parametrize("values", OTHER_VALUES)
+@pytest.mark.parametrize("name", ["m.npz", "m.h5"])
+def test_values_that_no_element_type_is_for_are_compared(name: str, values: str, tmp_path: Path, cli: Cli) -> None:
+    """Every bit of each counts, and how they lie in the file does not: they made the file unreadable."""
+    if (name, values) == ("m.h5", "dates"):
+        pytest.skip("HDF5 has no such type")
+    array = OTHER_VALUES[values]
+
+    def made(folder: str, content: Any) -> Path:
+        path = tmp_path / folder / name
+        path.parent.mkdir()
+        WRITERS[name](path, {"w": W, "x": content}, "a")
+        return path
+
+    a, swapped = made("a", array), made("swapped", array.astype(array.dtype.newbyteorder(">")))
+    assert verdicts(a, swapped, cli) == verdicts(swapped, a, cli) == {True}
+    for index in (0, array.nbytes // 2, array.nbytes - 1):
+        changed = array.copy()
+        changed.view(np.uint8).reshape(-1)[index] ^= 1
+        b = made(f"byte {index}", changed)
+        assert verdicts(a, b, cli) == verdicts(b, a, cli) == {False}
+        assert "(values): 1 of 4 differs; first [" in str(eltwise.compare(a, b)), index
+    assert verdicts(a, made("float32", np.float32([1, 2, 3, 4])), cli) == {False}
 
 
 def test_texts_in_files_of_one_array_are_compared(tmp_path: Path, cli: Cli) -> None:

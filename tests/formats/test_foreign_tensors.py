@@ -122,6 +122,38 @@ def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pyt
         open_tensors(tmp_path / "many.h5")
 
 
+def test_what_hdf5_nests_is_compared(tmp_path: Path) -> None:
+    """Arrays and texts of their own length, and elements that are arrays; not references, nor records of these."""
+    h5py: Any = pytest.importorskip("h5py")
+    vlen, text = h5py.vlen_dtype(np.float32), h5py.string_dtype()
+    rows = [np.arange(2000, dtype=np.float32), np.zeros(0, np.float32)]
+    kinds = {"references": h5py.ref_dtype, "records": np.dtype([("text", text), ("n", "<f4")])}
+    grid = np.arange(4, dtype=np.float32).reshape(2, 2)
+    changes: dict[str, Any] = {
+        "nothing": 0,
+        "rows": [np.where(np.arange(2000) == 1000, 7, rows[0]), rows[1]],
+        "texts": ["a", "c"],
+        "grids": np.stack([grid, np.tril(grid)]),
+    }
+    content: dict[str, Any] = {"rows": rows, "texts": ["a", "b"], "grids": np.stack([grid, grid])}
+    for change in ("original", *changes):
+        with h5py.File(tmp_path / f"{change}.h5", "w") as file:
+            for key, kind in (("rows", vlen), ("texts", text)):
+                stored = file.create_dataset(key, (2,), kind)
+                stored[0], stored[1] = (changes if key == change else content)[key]
+            grids = file.create_dataset("grids", (2,), np.dtype(("<f4", (2, 2))))
+            grids[...] = (changes if change == "grids" else content)["grids"]
+            for key, kind in kinds.items():
+                file.create_dataset(key, (1,), kind)
+    reports = {each: eltwise.compare(tmp_path / "original.h5", tmp_path / f"{each}.h5") for each in changes}
+    for change, report in reports.items():
+        differing = [each.name for each in report.tensors if each.status == "differs"]
+        differing += [each.name for each in report.others if each.status == "differs"]
+        assert differing == [each for each in changes if each == change != "nothing"]
+        assert {key for key in kinds for text in report.unreadable if f"tensor {key!r}" in text} == {*kinds}
+    assert reports["nothing"]["grids"].shape == (2, 2, 2)
+
+
 def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """HDF5 gives fill values for virtual sources that are gone, and zeros for the rest of a short raw file."""
     h5py: Any = pytest.importorskip("h5py")
@@ -147,13 +179,25 @@ def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monk
 def test_numbers_beside_the_tensors_of_torch_are_compared(tmp_path: Path) -> None:
     """Other objects are texts; where keys with dots give two values one name, brackets tell them apart."""
     torch: Any = pytest.importorskip("torch")
-    content = {"w": torch.ones(3), "lr": 0.1, "step": 3, "on": True, "name": "a", "x.y": 1, "x": {"y": 2}}
+    content = {
+        "w": torch.ones(3),
+        "lr": 0.1,
+        "step": 3,
+        "on": True,
+        "z": torch.ones(2) * 1j,
+        "name": "a",
+        "x.y": 1,
+        "x": {"y": 2},
+    }
     torch.save(content, tmp_path / "a.pt")
-    torch.save(content | {"lr": 0.2, "name": "b"}, tmp_path / "b.pt")
+    torch.save(content | {"lr": 0.2, "name": "b", "z": torch.ones(2) + 1j}, tmp_path / "b.pt")
     report = eltwise.compare(tmp_path / "a.pt", tmp_path / "b.pt")
     assert [each.name for each in report.tensors if each.status == "differs"] == ["lr"]
     assert {each.name for each in report.tensors} == {"w", "lr", "step", "on", "['x.y']", "['x']['y']"}
-    assert [str(each) for each in report.others] == ["name: different (texts): 'a' and 'b'"]
+    assert [str(each) for each in report.others] == [
+        "z: different (values): 2 of 2 differ; first [0]: '1j' and '(1+1j)'",
+        "name: different (values): 'a' and 'b'",
+    ]
 
 
 @pytest.mark.parametrize("name", [*WRITERS, "m.pt", "m.bin"])

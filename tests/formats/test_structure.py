@@ -64,6 +64,13 @@ def test_other_nodes_beside_equal_constants_are_a_difference(text: str, tmp_path
     assert not report.is_good
 
 
+def test_models_without_constants_are_compared_by_their_nodes(tmp_path: Path) -> None:
+    model = MODEL.replace("<float[3] w = {1, 2, 3}>\n", "").replace("Sub (x, w)", "Neg (x)")
+    model = model.replace("  k = Constant <value_float = 2.0> ()\n", "").replace("Mul (d, k)", "Mul (d, d)")
+    assert compared(tmp_path, model, model) == ""
+    assert "B has 1 more Abs" in compared(tmp_path, model, model.replace("Neg (x)", "Abs (x)"))
+
+
 def test_names_the_order_of_nodes_and_the_kind_of_constant_are_no_structure(tmp_path: Path) -> None:
     model = MODEL.replace("Sub (a, b)", "Sub (aa, b)").replace("a = Sub (x, w)", "aa = Sub (x, w)")
     model = model.replace("LeakyRelu <alpha = 0.5> (a)", "LeakyRelu <alpha = 0.5> (aa)")

@@ -17,7 +17,7 @@ from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
-from eltwise.comparison.others import compare_parameters, compare_texts, missing_texts, notes
+from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
@@ -33,7 +33,7 @@ from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Tensor, of_array
-from eltwise.ir.texts import Texts, shown_as_text
+from eltwise.ir.values import Values, shown_as_text, type_of_values
 
 
 @public
@@ -104,7 +104,7 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     tensors = TensorSet(side, is_one=not isinstance(source, Mapping))
     for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
         tensors.add(str(name), partial(_in_memory, str(name), value, side))
-    if tensors.unreadable and not (tensors.tensors or tensors.texts):
+    if tensors.unreadable and not (tensors.tensors or tensors.others):
         raise next(iter(tensors.unreadable.values()))
     return tensors
 
@@ -126,9 +126,9 @@ def _positions(a: TensorSet, graph: Graph) -> dict[str, int]:
     return {one.name: position[other.name] for one, other in pairs if other.name in position}
 
 
-def _in_memory(name: str, value: object, side: str) -> Tensor | Texts:
-    if isinstance(value, np.ndarray) and value.dtype.kind in "SU":
-        return Texts(InMemory(value), name, "", value.dtype.itemsize)
+def _in_memory(name: str, value: object, side: str) -> Tensor | Values:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUcMm":
+        return Values(InMemory(value), name, "", type_of_values(value.dtype), value.dtype.itemsize)
     if isinstance(value, str | bytes):
         return shown_as_text(name, value, "")
     array, _element_type = as_array(value, f"tensor {name!r}")
@@ -148,14 +148,14 @@ def compare_sets(
     What cannot be read on the way is said in ``unreadable``, and the other tensors are compared.
     """
     for side in (a, b):
-        if not (side or side.texts or side.unreadable):
+        if not (side or side.others or side.models or side.unreadable):
             raise FileFormatError("there are no tensors to compare", where=side.where)
     states = states_of([a, b])
     pairs, missing, extra, unread = match(a, b)
     names = Counter(name for one, other in pairs for name in {(one.name, ""), ("", other.name)})
     errors = [*a.unreadable.values(), *b.unreadable.values(), *unread]
-    texts = list(compare_texts(a, b, errors))
-    replaced = {each.name for each in texts}
+    values = list(compare_values(a, b, errors))
+    replaced = {each.name for each in values}
     check_patterns(tolerances, [*a, *a.unreadable, *b, *b.unreadable])
     meter, copies = Meter(sum(_bytes(one) + _bytes(other) for one, other in pairs), progress), Copies(a)
     settings_of = cache(lambda tolerance: ComparisonSettings(tolerance, causes, meter, copies))
@@ -172,14 +172,14 @@ def compare_sets(
         reports.sort(key=lambda each: positions.get(each.name, math.inf))
     return ComparisonReport(
         tensors=tuple(reports),
-        missing=(*(name for name in missing if name not in replaced), *missing_texts(a, b)),
-        extra=(*(name for name in extra if name not in replaced), *missing_texts(b, a)),
+        missing=(*(name for name in missing if name not in replaced), *missing_values(a, b)),
+        extra=(*(name for name in extra if name not in replaced), *missing_values(b, a)),
         unreadable=tuple(dict.fromkeys(map(str, errors))),
         tolerances=tolerances,
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
         notes=tuple(dict.fromkeys([*a.notes, *b.notes, *notes(a, b)])),
-        others=(*texts, *compare_parameters(a, b)),
+        others=(*values, *compare_parameters(a, b)),
     )
 
 

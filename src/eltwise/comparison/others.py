@@ -1,4 +1,4 @@
-"""What two sets hold beside tensors, compared: texts, parameters, the nodes of models."""
+"""What two sets hold beside tensors, compared: other values, parameters, the nodes of models."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class OtherReport:
 
     Attributes:
         name: its name, or its path in a folder; "" for the nodes of a single model.
-        kind: ``texts``, a ``parameter``, or the ``nodes`` of a model.
+        kind: ``values``, a ``parameter``, or the ``nodes`` of a model.
         status: ``equal`` or ``differs``.
         explanation: how it differs.
     """
 
     name: str
-    kind: Literal["texts", "parameter", "nodes"]
+    kind: Literal["values", "parameter", "nodes"]
     status: Literal["equal", "differs"]
     explanation: str = ""
 
@@ -42,22 +42,24 @@ class OtherReport:
         return asdict(self)
 
 
-def missing_texts(a: TensorSet, b: TensorSet) -> list[str]:
-    """The names of texts that A has and B has not."""
-    names = {*a.texts} if _are_single(a, b) else {*b.texts, *b.unreadable, *b}
-    return [name for name in a.texts if name not in names]
+def missing_values(a: TensorSet, b: TensorSet) -> list[str]:
+    """The names of other values that A has and B has not."""
+    names = {*a.others} if _are_single(a, b) else {*b.others, *b.unreadable, *b}
+    return [name for name in a.others if name not in names]
 
 
 def _are_single(a: TensorSet, b: TensorSet) -> bool:
-    """Whether each side has one array of texts and nothing else, and one has it without a name."""
-    return (a.is_one or b.is_one) and len(a.texts) == len(b.texts) == 1 and not (a or b or a.unreadable or b.unreadable)
+    """Whether each side has one array of other values and nothing else, and one has it without a name."""
+    return (
+        (a.is_one or b.is_one) and len(a.others) == len(b.others) == 1 and not (a or b or a.unreadable or b.unreadable)
+    )
 
 
-def compare_texts(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> Iterator[OtherReport]:
-    """Compare the texts that both sides have; the errors of those that cannot be read are added to a list."""
-    pairs = [(name, texts, b.texts.get(name)) for name, texts in a.texts.items()]
+def compare_values(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> Iterator[OtherReport]:
+    """Compare the other values that both sides have; the errors of those that cannot be read are added to a list."""
+    pairs = [(name, one, b.others.get(name)) for name, one in a.others.items()]
     if _are_single(a, b):
-        pairs = [(name, texts, next(iter(b.texts.values()))) for name, texts, _other in pairs]
+        pairs = [(name, one, next(iter(b.others.values()))) for name, one, _other in pairs]
     for name, one, other in pairs:
         if other is not None:
             try:
@@ -65,12 +67,12 @@ def compare_texts(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> Ite
             except EltwiseError as error:
                 errors.append(error)
                 continue
-            yield OtherReport(name, "texts", "differs" if difference else "equal", difference)
+            yield OtherReport(name, "values", "differs" if difference else "equal", difference)
         elif name in b.tensors:
-            yield OtherReport(name, "texts", "differs", "B has numbers instead of it")
-    for name in b.texts:
+            yield OtherReport(name, "values", "differs", "B has numbers instead of it")
+    for name in b.others:
         if name in a.tensors:
-            yield OtherReport(name, "texts", "differs", "A has numbers instead of it")
+            yield OtherReport(name, "values", "differs", "A has numbers instead of it")
 
 
 def compare_parameters(a: TensorSet, b: TensorSet) -> Iterator[OtherReport]:
@@ -94,7 +96,7 @@ def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mappi
     """
     if a.format != b.format:
         return [name for name in one if name in other]
-    arrays = {*a, *a.texts, *a.unreadable} ^ {*b, *b.texts, *b.unreadable}
+    arrays = {*a, *a.others, *a.unreadable} ^ {*b, *b.others, *b.unreadable}
     return [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
 
 

@@ -41,7 +41,7 @@ class ComparisonReport(Written[TensorReport]):
         sources: what A and B are called.
         renamings: the rules by which names differ, with how many tensors follow each.
         notes: sentences on metadata that differs, and on what is not compared.
-        others: a record for each array of texts, each parameter and the nodes of each model that both sides can hold.
+        others: a record for each array of other values, each parameter, and the nodes of each model.
     """
 
     json_kind = "comparison"
@@ -86,7 +86,7 @@ class ComparisonReport(Written[TensorReport]):
         parts += [f"{len(self.unreadable)} unreadable"] if self.unreadable else []
         differing = sum(each.status == "differs" for each in self.others)
         parts += [f"{differing} different beside the tensors"] if differing else []
-        parts += ["all texts equal"] if not parts and self.others else []
+        parts += ["all else equal"] if not parts and self.others else []
         return f"{counted(len(self.tensors), 'tensor')} compared: {', '.join(parts) or 'nothing to compare'}"
 
     @property

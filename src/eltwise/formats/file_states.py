@@ -15,7 +15,7 @@ from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.zarr_stores import ZarrArray, is_url
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor, Transposed
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values
 
 States = dict[str, str]
 """For each path or URL what changes when its content does."""
@@ -75,7 +75,7 @@ def check_unchanged(before: States) -> None:
             )
 
 
-def _source(tensor: Tensor | Texts) -> tuple[States, tuple[str, ...]]:
+def _source(tensor: Tensor | Values) -> tuple[States, tuple[str, ...]]:
     """The state that the file of elements had when it was opened, and other paths or URLs in which they lie."""
     source: Any = tensor.source
     while isinstance(source, Transposed):

@@ -23,7 +23,7 @@ from eltwise.formats.attributes import add_attributes
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Source, Tensor, native
-from eltwise.ir.texts import Texts, shown_as_text
+from eltwise.ir.values import Values, is_element_type, shown_as_text, type_of_values
 
 _SAFE_TORCH = (2, 6)
 """Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
@@ -39,8 +39,6 @@ _GGUF_GENERAL = "general."
 _DEEPEST = 32
 _MOST_PATHS = 100_000
 _TILE = 1 << 16
-_NO_TEXTS = InMemory(np.empty(0, object))
-"""Of a dataset of HDF5 that has a type only."""
 
 
 class Rows(Source):
@@ -129,17 +127,20 @@ def _dotted(keys: tuple[object, ...]) -> str:
     return ".".join(map(str, keys)) or "tensor"
 
 
-def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Texts:
+def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Values:
     """A tensor; a Python number is one without axes, in the type that holds it; any other value is a text."""
     if not isinstance(value, torch.Tensor):
         array = np.asarray(value) if isinstance(value, bool | int | float) else np.empty((), object)
         if array.dtype.kind == "O":
             return shown_as_text(name, value, where)
         return Tensor(InMemory(array), of_numpy(array.dtype), name, where)
-    element_type = by_name(str(value.dtype).removeprefix("torch."))
+    type_name = str(value.dtype).removeprefix("torch.")
+    element_type = None if value.is_complex() else by_name(type_name)
     try:
         dense = value.to_dense() if value.layout is not torch.strided else value
         dense = dense.detach().resolve_conj().resolve_neg().contiguous()
+        if element_type is None:
+            return Values(InMemory(dense.numpy()), name, where, type_name, dense.element_size())
         same_width = getattr(torch, f"uint{8 * dense.element_size()}")
         array = dense.reshape(-1).view(same_width).numpy()
     except Exception as error:  # noqa: BLE001 - torch raises what it likes, as of a tensor without elements on "meta"
@@ -242,8 +243,8 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
 
 
-def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Texts:
-    """A dataset of numbers or of texts, if all that it maps from other files is present: HDF5 fills in what is not."""
+def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Values:
+    """A dataset, if all that it maps from other files is present: HDF5 fills in what is not."""
     where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
     for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
         expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
@@ -262,19 +263,21 @@ def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Texts:
         if not is_complete:
             got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
             raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
-    is_text = h5py.check_string_dtype(stored.dtype) is not None
-    return _sliced(name, stored, str(where), is_text, tuple(dict.fromkeys(paths)))
+    return _sliced(name, stored, str(where), tuple(dict.fromkeys(paths)))
 
 
-def _sliced(name: str, stored: Any, where: str, is_text: bool, paths: tuple[str, ...] = ()) -> Tensor | Texts:
-    shape = None if stored.shape is None else tuple(map(int, stored.shape))
-    if is_text:
-        rows = Rows(shape or (), lambda box: stored[box], where, paths) if shape is not None else _NO_TEXTS
-        return Texts(rows, name, where, 0 if stored.dtype.kind == "O" else stored.dtype.itemsize)
-    element_type = of_numpy(np.dtype(stored.dtype).newbyteorder("="))
-    if shape is None:  # A dataset of HDF5 may have a type only.
-        return Tensor(np.empty(0, element_type.storage), element_type, name, where)
-    return Tensor(Rows(shape, lambda box: stored[box], where, paths), element_type, name, where)
+def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor | Values:
+    """A dataset of HDF5 or a variable of NetCDF; one whose elements are arrays has their axes, too."""
+    dtype, inner = stored.dtype.subdtype or (stored.dtype, ())
+    source: Source = InMemory(np.empty(0, dtype))  # A dataset of HDF5 may have a type only.
+    if stored.shape is not None:
+        rank = len(stored.shape)
+        shape = (*map(int, stored.shape), *inner)
+        source = Rows(shape, lambda box: stored[box[:rank]][(..., *box[rank:])] if inner else stored[box], where, paths)
+    values = "" if is_element_type(dtype) else type_of_values(dtype)
+    if values:
+        return Values(source, name, where, values, 0 if dtype.hasobject else dtype.itemsize)
+    return Tensor(source, of_numpy(dtype), name, where)
 
 
 def _open_netcdf(path: Path) -> TensorSet:
@@ -289,7 +292,7 @@ def _open_netcdf(path: Path) -> TensorSet:
     add_attributes(tensors, "", stored.attrs)
     for name, variable in stored.variables.items():
         add_attributes(tensors, str(name), variable.attrs)
-        tensors.add(str(name), _sliced, str(name), variable, where, variable.dtype.kind == "S")
+        tensors.add(str(name), _sliced, str(name), variable, where)
     return tensors
 
 

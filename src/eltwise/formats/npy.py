@@ -20,6 +20,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, TYPES, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
+from eltwise.ir.values import type_of_values
 
 _LENGTH_BYTES = {b"\1\0": 2, b"\2\0": 4}
 _LONGEST_HEADER = 10_000
@@ -36,6 +37,9 @@ ZIP_ERRORS = (
 
 _WARNS = re.compile(r"\\|\d[A-Za-z_]")
 """Escapes and numbers with letters: Python warns of some, and no header of numbers has any."""
+
+_VALUES = re.compile(r"[<>|=]?([SU][1-9][0-9]{0,7}|c(8|16)|[mM]8(\[[0-9a-zA-Z]+\])?)", re.ASCII)
+"""The types of texts, complex numbers, dates and spans of time, as NumPy writes them."""
 
 _RUN = [each for each in TYPES if each.runs]
 _BY_CODE = {each.storage.str[1:]: each for each in _RUN if each.storage.kind != "V"}
@@ -54,7 +58,7 @@ class NpyLayout:
     """What the header of an .npy file says, checked against the size of the file.
 
     Attributes:
-        element_type: the type of the elements; of texts NumPy's.
+        element_type: the type of the elements; of other values NumPy's.
         order: the byte order as NumPy writes it.
         shape: the sizes.
         fortran: whether the first axis moves fastest.
@@ -76,8 +80,8 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
         raise FileFormatError("the file is empty", where=where, allowed="an .npy file")
     fields = _read_header(file, where)
     shape, fortran = fields["shape"], fields["fortran_order"]
-    texts = _type_of_texts(fields["descr"])
-    order, element_type, item_bytes = ("=", None, texts.itemsize) if texts else _type_of(fields["descr"], where)
+    values = _type_of_values(fields["descr"])
+    order, element_type, item_bytes = ("=", None, values.itemsize) if values else _type_of(fields["descr"], where)
     if not isinstance(fortran, bool):
         raise FileFormatError("the header's fortran_order is neither True nor False", where=where)
     if (
@@ -90,12 +94,12 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
     needed, present = element_count(shape) * item_bytes, size - file.tell()
     if needed != present:
         raise FileFormatError(
-            f"shape {shape} of {element_type or texts or f'{item_bytes} raw bytes'} needs {needed} bytes of data",
+            f"shape {shape} of {element_type or values or f'{item_bytes} raw bytes'} needs {needed} bytes of data",
             where=where,
             got=str(present),
             hint="the file is truncated" if present < needed else "the file holds more than one array",
         )
-    stored_type = texts or element_type or _type_of_raw_bytes(item_bytes, raw_type, where)
+    stored_type = values or element_type or _type_of_raw_bytes(item_bytes, raw_type, where)
     return NpyLayout(stored_type, order, shape, fortran)
 
 
@@ -124,10 +128,16 @@ def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
     raise FileFormatError("the header cannot be read", where=where, allowed=allowed)
 
 
-def _type_of_texts(descr: object) -> np.dtype[np.generic] | None:
-    """The NumPy type of texts of one length; None of other elements, and of texts of no length."""
-    match = re.fullmatch(r"[<>|=]?[SU]([1-9][0-9]{0,7})", str(descr), re.ASCII)
-    return np.dtype(match[0]) if match else None
+def _type_of_values(descr: object) -> np.dtype[np.generic] | None:
+    """The NumPy type of texts, complex numbers, dates and records; None of numbers and of what is not compared."""
+    is_one = isinstance(descr, str) and _VALUES.fullmatch(descr)
+    if not (is_one or (isinstance(descr, list) and descr)):
+        return None
+    try:
+        dtype = np.lib.format.descr_to_dtype(descr)  # type: ignore[arg-type]
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, SyntaxError, OverflowError, MemoryError):
+        return None
+    return dtype if type_of_values(dtype) and dtype.itemsize else None
 
 
 def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
@@ -142,7 +152,9 @@ def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
     if element_type is None or not element_type.runs:
         allowed = ", ".join(each.name for each in _RUN)
         hint = (
-            "objects are pickled, and pickles are never loaded: save the array with one of these" if code == "O" else ""
+            "objects are pickled, and pickles are never loaded: save the array with one of these"
+            if code.startswith("O")
+            else ""
         )
         problem, got = "unsupported element type", repr(descr)[:60]
         raise ElementTypeError(problem, where=where, got=got, allowed=allowed, hint=hint)

@@ -63,7 +63,7 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
     """
     files.check_regular(file.path)
     tensors = open_tensors(file.path, raw_type)
-    names = [*tensors, *tensors.unreadable, *tensors.texts]
+    names = [*tensors, *tensors.unreadable, *tensors.others]
     if not names and not file.key:
         raise FileFormatError("the file holds no array", where=tensors.where)
     if not file.key and len(names) > 1:
@@ -72,9 +72,11 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
     name = file.key or names[0]
     if name in tensors.unreadable:
         raise tensors.unreadable[name]
-    if name in tensors.texts:
+    if name in tensors.others:
         problem, operand = "unsupported element type", "" if tensors.is_one else f"tensor {name!r}"
-        raise ElementTypeError(problem, where=tensors.where, operand=operand, got="texts", allowed="numbers")
+        raise ElementTypeError(
+            problem, where=tensors.where, operand=operand, got=tensors.others[name].type, allowed="numbers"
+        )
     if name not in tensors:
         raise unknown_name("array", name, names, where=tensors.where)
     array = tensors[name].array

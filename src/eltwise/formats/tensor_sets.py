@@ -33,7 +33,7 @@ from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import Names
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor, Transposed, of_array
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values, type_of_values
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -160,16 +160,16 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
                 tensors.add(full, tensor.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
             tensors.notes.extend(inner.notes)
-            for name, texts in inner.texts.items():
+            for name, values in inner.others.items():
                 full = stem if inner.is_one else f"{stem}/{name}"
-                tensors.add(full, lambda texts=texts, full=full: replace(texts, name=full))
+                tensors.add(full, lambda values=values, full=full: replace(values, name=full))
             tensors.parameters.update({f"{stem}/{name}": text for name, text in inner.parameters.items()})
             tensors.metadata.update({f"{stem}/{name}": text for name, text in inner.metadata.items()})
             if "" in inner.models:
                 tensors.models[stem] = inner.models[""]
         except EltwiseError as error:
             tensors.unreadable[stem] = error.located(where=str(file))
-    if not (tensors.tensors or tensors.texts or tensors.unreadable):
+    if not (tensors.tensors or tensors.others or tensors.unreadable):
         allowed = ", ".join(ENDINGS)
         raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
     return tensors
@@ -209,8 +209,8 @@ def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
     return tensors
 
 
-def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor | Texts:
-    """The tensor or the texts behind an .npy header."""
+def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, where: str) -> Tensor | Values:
+    """The tensor or the other values behind an .npy header."""
     shape, element_type = layout.shape, layout.element_type
     in_file = shape[::-1] if layout.fortran else shape
     source: Source
@@ -222,7 +222,7 @@ def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, wh
         source = Transposed(source, tuple(range(len(shape)))[::-1])
     if isinstance(element_type, ElementType):
         return Tensor(source, element_type, name, where)
-    return Texts(source, name, where, element_type.itemsize)
+    return Values(source, name, where, type_of_values(element_type), element_type.itemsize)
 
 
 def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
@@ -247,8 +247,8 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
 
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
-) -> Tensor | Texts:
-    """A tensor of an .npz file, or its texts; a member that is no .npy file is its bytes, as for NumPy."""
+) -> Tensor | Values:
+    """A tensor of an .npz file, or other values; a member that is no .npy file is its bytes, as for NumPy."""
     where = str(file.path)
     npy.check_member(member, where)
     layout, begin = npy.NpyLayout(UINT8, "<", (member.file_size,), fortran=False), 0

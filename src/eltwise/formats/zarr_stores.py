@@ -22,7 +22,7 @@ from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor, native
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values, is_element_type, type_of_values
 
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
-
-_TEXTS = "STU"
-"""The kinds of NumPy's types of texts."""
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
@@ -154,8 +151,8 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
     return names
 
 
-def _opened(name: str, array: Any, path: Path | str) -> Tensor | Texts:
-    """An array of numbers or of texts."""
+def _opened(name: str, array: Any, path: Path | str) -> Tensor | Values:
+    """An array of numbers or of other values."""
     from eltwise.formats.guarded_codecs import guarded  # It needs the library.
 
     try:
@@ -163,7 +160,8 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor | Texts:
         shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
         raise unreadable(path, error, "zarr store") from None
-    element_type, itemsize = None if stored.kind in _TEXTS else of_numpy(stored), stored.itemsize
+    values, itemsize = "" if is_element_type(stored) else type_of_values(stored), stored.itemsize
+    element_type = None if values else of_numpy(stored)
     check_sizes(shape, itemsize)
     if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
         raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
@@ -175,7 +173,7 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor | Texts:
         raise unreadable(path, error, "zarr store") from None
     elements = ZarrArray(array, shape, chunk, path, deque([reader]))
     if element_type is None:
-        return Texts(elements, name, str(path), itemsize)
+        return Values(elements, name, str(path), values, itemsize)
     return Tensor(elements, element_type, name, str(path))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.ir.structure import Structure
 from eltwise.ir.tensors import Tensor
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TensorSet(Mapping[str, Tensor]):
         unreadable: the tensors, and in a folder the files, that cannot be read, with the reason.
         is_one: whether the format holds one tensor without a name.
         format: what the file is; "" for what is in memory.
-        texts: the arrays of texts by name, and other values that are no tensors, each as the text that shows it.
+        others: arrays of what no element type is for, and other values with a name of their own.
         parameters: what decides on the meaning of the elements or on what is computed with them, by name: the
             attributes by which elements are decoded, the fields of GGUF; a text, or a digest of it.
         metadata: what describes the file, such as what wrote it and when; in the same form.
@@ -36,7 +36,7 @@ class TensorSet(Mapping[str, Tensor]):
     unreadable: dict[str, EltwiseError] = field(default_factory=dict)
     is_one: bool = False
     format: str = ""
-    texts: dict[str, Texts] = field(default_factory=dict)
+    others: dict[str, Values] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
     stores_once: bool = False
@@ -56,24 +56,24 @@ class TensorSet(Mapping[str, Tensor]):
         return len(self.tensors)
 
     @property
-    def arrays(self) -> list[Tensor | Texts]:
-        """All that has elements: the tensors, and the texts."""
-        return [*self.tensors.values(), *self.texts.values()]
+    def arrays(self) -> list[Tensor | Values]:
+        """All that has elements: the tensors, and the other values."""
+        return [*self.tensors.values(), *self.others.values()]
 
-    def add(self, name: str, make: Callable[..., Tensor | Texts], *arguments: Any) -> None:
+    def add(self, name: str, make: Callable[..., Tensor | Values], *arguments: Any) -> None:
         """Add what a function gives for some arguments, or the reason why it cannot be read.
 
         Of two with one name neither can be read.
         """
         try:
-            if name in self.tensors or name in self.texts or name in self.unreadable:
+            if name in self.tensors or name in self.others or name in self.unreadable:
                 self.tensors.pop(name, None)
-                self.texts.pop(name, None)
+                self.others.pop(name, None)
                 raise FileFormatError(f"two tensors are called {name!r}")
             content = make(*arguments)
             if isinstance(content, Tensor):
                 self.tensors[name] = content
             else:
-                self.texts[name] = content
+                self.others[name] = content
         except EltwiseError as error:
             self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")

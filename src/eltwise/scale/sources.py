@@ -138,9 +138,13 @@ def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) 
     sets = tuple(map(_opened, texts, raw_types))
     for each in sets:
         raise_all(list(each.unreadable.values())[:_MOST_NAMED])
-        for name in each.texts:
+        for name, other in each.others.items():
             raise ElementTypeError(
-                "unsupported element type", where=each.where, operand=f"tensor {name!r}", got="texts", allowed="numbers"
+                "unsupported element type",
+                where=each.where,
+                operand=f"tensor {name!r}",
+                got=other.type,
+                allowed="numbers",
             )
     kinds = {each.is_one for each in sets}
     if len(kinds) > 1:

@@ -15,9 +15,9 @@ from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor, of_array
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values
 
-Leaf: TypeAlias = Tensor | Texts | str | bytes | bool | int | float | None
+Leaf: TypeAlias = Tensor | Values | str | bytes | bool | int | float | None
 Leaves: TypeAlias = dict[str, Leaf]
 """What a side has, by name: tensors, and what stands between them, such as a text or None."""
 
@@ -34,7 +34,7 @@ def leaves_of(value: object, side: str) -> Leaves:
     if isinstance(value, TensorSet):
         for error in value.unreadable.values():
             raise error
-        return {"": value.arrays[0]} if value.is_one and len(value.arrays) == 1 else {**value.tensors, **value.texts}
+        return {"": value.arrays[0]} if value.is_one and len(value.arrays) == 1 else {**value.tensors, **value.others}
     leaves: Leaves = {}
     for name, leaf in _walked(value, side, "", 0):
         if name in leaves:

@@ -11,7 +11,7 @@ from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, 
 from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.texts import Texts
+from eltwise.ir.values import Values
 from eltwise.testing.differences import Failure, Rule, differing
 from eltwise.testing.leaves import Leaf, as_tensors, leaves_of, opened
 
@@ -61,7 +61,7 @@ def check_sides(
 
 def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
     tensors = as_tensors(actual, expected)
-    if isinstance(actual, Texts) and isinstance(expected, Texts):
+    if isinstance(actual, Values) and isinstance(expected, Values):
         difference = expected.difference(actual)
         return Failure(name, rule, text=difference) if difference else None
     if tensors is None:

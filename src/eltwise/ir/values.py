@@ -1,0 +1,157 @@
+"""Arrays of what no element type is for, read in ranges as tensors are: texts, records, complex numbers, dates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.errors import EltwiseError, FileFormatError, shown
+from eltwise.ir.tensors import InMemory, Source
+
+_USUAL_BYTES, _LEAST_BYTES = 1 << 10, 1 << 6
+"""What a value of its own length is taken to have, and what each takes in memory at least."""
+
+_BYTES_AT_A_TIME, _MOST_BYTES = 1 << 24, 1 << 34
+_LONGEST_SHOWN = 60
+_TEXTS = "texts"
+
+
+def type_of_values(dtype: Any) -> str:
+    """What the elements of a NumPy type are called, in any byte order and layout; empty for what is not compared.
+
+    h5py says in the metadata of a type what its objects are: texts or arrays, each of its own length, or references.
+
+    >>> type_of_values(np.dtype("<U3")), type_of_values(np.dtype([("a", ">c8"), ("b", "S2", (3,))]))
+    ('texts', '(a: complex64, b: texts[3])')
+    """
+    if dtype in (str, bytes) or dtype.kind in "SUT":
+        return _TEXTS
+    if dtype.subdtype is not None:
+        inner, shape = type_of_values(dtype.subdtype[0]), ",".join(map(str, dtype.subdtype[1]))
+        return inner and f"{inner}[{shape}]"
+    if dtype.names is not None:
+        if dtype.hasobject:
+            return ""  # h5py 3.16 crashes now and then where it reads values of their own length in records.
+        fields = {name: type_of_values(dtype[name]) for name in dtype.names}
+        return f"({', '.join(f'{name}: {each}' for name, each in fields.items())})" if all(fields.values()) else ""
+    if dtype.kind == "O":
+        of_each = (dtype.metadata or {}).get("vlen")
+        inner = "" if of_each is None else type_of_values(of_each)
+        return inner if inner in ("", _TEXTS) else f"{inner}[]"
+    return f"{dtype.itemsize} raw bytes" if dtype.kind == "V" else dtype.name
+
+
+def is_element_type(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a NumPy type are tensors: of numbers that are not complex, and of the types of ml_dtypes."""
+    return dtype.kind in "biuf" or dtype.isbuiltin == 2
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """An array of values that are no elements of a tensor; two are equal in their bits, and texts in their letters.
+
+    Attributes:
+        source: what gives them.
+        name: what it is called.
+        where: the file, for errors.
+        type: what they are, as ``type_of_values`` says it.
+        longest: the bytes of each, or 0 where each has its own length.
+    """
+
+    source: Source
+    name: str
+    where: str
+    type: str = _TEXTS
+    longest: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its sizes."""
+        return self.source.shape
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Read a range in C order as a flat array."""
+        try:
+            return self.source.read(start, stop)
+        except EltwiseError as error:
+            raise error.located(where=self.where, operand=f"values {self.name!r}") from None
+
+    def difference(self, other: Values) -> str:
+        """How another array differs, as a phrase; empty where both are equal, however their values are encoded.
+
+        Raises:
+            FileFormatError: for more values than are read, and where a file does not give them.
+        """
+        if self.type != other.type:
+            return f"{other.type} instead of {self.type}"
+        if self.shape != other.shape:
+            return f"the shape is {list(other.shape)} instead of {list(self.shape)}"
+        size, each = math.prod(self.shape), max(self._bytes_of_each, other._bytes_of_each)
+        if size * each > _MOST_BYTES:
+            problem, got = "the values are too many", f"{size} of {each} bytes"
+            raise FileFormatError(
+                problem, where=self.where, operand=f"values {self.name!r}", got=got, allowed=f"{_MOST_BYTES} bytes"
+            )
+        count, first = 0, ""
+        step, grain = max(_BYTES_AT_A_TIME // each, 1), max(self.source.grain, other.source.grain)
+        step -= step % grain if grain < step else 0
+        for start in range(0, size, step):
+            one, two = (side.read(start, min(start + step, size)) for side in (self, other))
+            if one.dtype.kind == two.dtype.kind and one.dtype.kind in "SU" and np.array_equal(one, two):
+                continue
+            pairs = zip(_encoded(one), _encoded(two), strict=True)
+            unequal = [number for number, (a, b) in enumerate(pairs) if a != b]
+            count += len(unequal)
+            if unequal and not first:
+                first = self._shown(start + unequal[0], one[unequal[0]], two[unequal[0]])
+        if not count or not self.shape:
+            return first
+        return f"{count:,} of {size:,} {'differs' if count == 1 else 'differ'}; first {first}"
+
+    def _shown(self, number: int, a: Any, b: Any) -> str:
+        """The values of both sides at an index; the only one of a shape without axes is shown as it is."""
+        a, b = (each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in (a, b))
+        if not self.shape:
+            return f"{a[:_LONGEST_SHOWN]} and {b[:_LONGEST_SHOWN]}"
+        index = list(map(int, np.unravel_index(number, self.shape)))
+        return f"{index}: {shown(a, _LONGEST_SHOWN)} and {shown(b, _LONGEST_SHOWN)}"
+
+    @property
+    def _bytes_of_each(self) -> int:
+        return max(self.longest or _USUAL_BYTES, _LEAST_BYTES)
+
+
+def shown_as_text(name: str, value: object, where: str) -> Values:
+    """A value that is no tensor as one text: of a text with its quotes, so that texts and bytes differ."""
+    return Values(InMemory(np.array(repr(value), object)), name, where)
+
+
+def _encoded(values: np.ndarray) -> list[bytes]:
+    """The bytes of each row of an array: of texts those of UTF-8, of others those of this machine's byte order."""
+    if values.ndim > 1:
+        parts, each = _encoded(values.reshape(-1)), math.prod(values.shape[1:])
+        return [_joined(parts[row * each : (row + 1) * each]) for row in range(len(values))]
+    if values.dtype.names is not None:
+        fields = [_encoded(values[name]) for name in values.dtype.names]
+        return [_joined(row) for row in zip(*fields, strict=True)]
+    if values.dtype.kind in "SUTO":
+        return list(map(_bytes_of, values.tolist()))
+    ordered = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    encoded: list[bytes] = ordered.view(f"V{ordered.itemsize}").tolist()
+    return encoded
+
+
+def _bytes_of(value: object) -> bytes:
+    """The bytes of a text, or of an array of its own length."""
+    if isinstance(value, np.ndarray):
+        return _joined(_encoded(value.reshape(-1)))
+    return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
+
+
+def _joined(parts: Iterable[bytes]) -> bytes:
+    """Bytes that tell apart where each part ends."""
+    return b"".join([b"%d " % len(part) + part for part in parts])
