@@ -122,6 +122,17 @@ def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pyt
         open_tensors(tmp_path / "many.h5")
 
 
+def test_other_names_of_dimensions_are_a_note(tmp_path: Path) -> None:
+    """In NetCDF 3 they were passed over."""
+    pytest.importorskip("scipy")
+    xarray: Any = pytest.importorskip("xarray")
+    for path, axes in (("a.nc", ("y", "x")), ("b.nc", ("x", "y"))):
+        xarray.Dataset({"w": (axes, W)}).to_netcdf(tmp_path / path, engine="scipy")
+    report = eltwise.compare(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert report.is_good
+    assert "w@dimension_names" in report.notes[0]
+
+
 def test_what_hdf5_nests_is_compared(tmp_path: Path) -> None:
     """Arrays and texts of their own length, and elements that are arrays; not references, nor records of these."""
     h5py: Any = pytest.importorskip("h5py")

@@ -291,7 +291,7 @@ def _open_netcdf(path: Path) -> TensorSet:
     tensors = TensorSet(where, format="netcdf")
     add_attributes(tensors, "", stored.attrs)
     for name, variable in stored.variables.items():
-        add_attributes(tensors, str(name), variable.attrs)
+        add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
         tensors.add(str(name), _sliced, str(name), variable, where)
     return tensors
 
