@@ -235,6 +235,39 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
+CONDITIONAL: dict[str, tuple[list[object], str, set[str]]] = {
+    "check": ([MODELS / "sub6_axis1.onnx"], "--target", {"summary", "json", "sarif", "markdown"}),
+    "targets": ([], "--refresh", {"table", "json"}),
+    "repair": (
+        [MODELS / "sub6_axis1.onnx", "out.onnx", "--target", "onnxruntime"],
+        "--precision",
+        {"target", "allow", "verify", "severity", "in_place", "json"},
+    ),
+}
+"""Commands some of whose options need another one: arguments, the other one, and what has an effect without it."""
+
+
+@pytest.mark.parametrize("command", CONDITIONAL)
+def test_an_option_that_would_have_no_effect_is_refused(
+    cli: Cli, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its value is, its default among them."""
+    monkeypatch.chdir(tmp_path)
+    arguments, condition, effective = CONDITIONAL[command]
+    parser = app.get_command(click.Context(app), command)
+    assert parser is not None
+    for option in (each for each in parser.params if isinstance(each, click.Option)):
+        if option.name in effective or condition in option.opts:
+            continue
+        for name in (option.opts[0], *option.secondary_opts):
+            values = [] if option.is_flag else ["0" if isinstance(option.type, click.IntRange) else "x"]
+            code, out, err = cli(command, *arguments, name, *values)
+            assert (code, out, err.count("\n")) == (2, "", 1), name
+            assert name in err
+            assert f"add {condition}" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_wrong_type_or_shape_names_the_input(cli: Cli, tmp_path: Path) -> None:
     model = onnx_file(tmp_path / "m.onnx", [helper.make_node("Sub", ["x", "y"], ["z"])], shape=("N", 3))
     arrays = {"wide": np.zeros((2, 3)), "flat": np.zeros(3, np.float32), "long": np.zeros((2, 4), np.float32)}

@@ -13,14 +13,16 @@ import click
 from eltwise.cli import options, printing
 from eltwise.cli.progress import waiting
 from eltwise.cli.run import read_input_sets
-from eltwise.core.errors import AttributeValueError
 from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from eltwise.model import Model
+    from eltwise.targets.problems import ProblemsReport
     from eltwise.targets.report import TargetReport
 
 RUNNING = "running the model"
+_OF_RUNS = ("run", "severity", "inputs", "tolerance", "seed")
+"""The options that need a runtime."""
 
 
 @click.command(cls=options.Command)
@@ -57,27 +59,24 @@ def check(
 
     Exit 1 if there is a problem, and 3 if nothing was found and the outputs could not be compared.
     """
-    options_of_runs = {
-        "--no-run": not run,
-        "--severity": options.is_on_command_line("severity"),
-        "--input": bool(inputs),
-        "--tolerance": options.is_on_command_line("tolerance"),
-    }
     printing.check_report(None, None, [model], sarif, texts=[markdown])
-    if target is not None:
+    report: ProblemsReport | TargetReport
+    if target is None:
+        options.refuse_on_command_line(_OF_RUNS, "nothing is run without a runtime", "add --target RUNTIME")
+        report = _problems(model)
+    else:
         report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
-        printing.report(report, as_json=json, is_summary=summary)
-        printing.write_ci_files(report, model, f"eltwise check --target {target}", sarif, markdown)
-        return report.exit_code
-    for option, is_given in options_of_runs.items():
-        if is_given:
-            raise AttributeValueError("nothing is run without a runtime", operand=option, hint="add --target RUNTIME")
+    command = "eltwise check" if target is None else f"eltwise check --target {target}"
+    printing.report(report, as_json=json, is_summary=summary)
+    printing.write_ci_files(report, model, command, sarif, markdown)
+    return report.exit_code
+
+
+def _problems(path: Path) -> ProblemsReport:
+    """What is wrong with a model, whatever runs it."""
     from eltwise.targets.problems import problems_of
 
-    problems = replace(problems_of(model), name=model.name)
-    printing.report(problems, as_json=json, is_summary=summary)
-    printing.write_ci_files(problems, model, "eltwise check", sarif, markdown)
-    return problems.exit_code
+    return replace(problems_of(path), name=path.name)
 
 
 def _check_target(

@@ -74,6 +74,24 @@ def is_on_command_line(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def refuse_on_command_line(names: Iterable[str], problem: str, hint: str) -> None:
+    """Refuse options that would have no effect.
+
+    Args:
+        names: of the parameters of the command that runs.
+        problem: why they have none.
+        hint: what would give them one.
+
+    Raises:
+        AttributeValueError: for the first of them that is on the command line.
+    """
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in names and is_on_command_line(parameter.name):
+            raise AttributeValueError(
+                problem, operand="/".join((parameter.opts[0], *parameter.secondary_opts)), hint=hint
+            )
+
+
 tolerance = click.option(
     "--tolerance",
     multiple=True,

@@ -11,7 +11,6 @@ from eltwise.cli import options, printing
 from eltwise.cli.check import RUNNING
 from eltwise.cli.progress import progress_of_bytes, waiting
 from eltwise.cli.run import read_input_sets
-from eltwise.core.errors import AttributeValueError
 from eltwise.core.exit_codes import ExitCode
 
 
@@ -67,11 +66,9 @@ def repair(
     from eltwise.targets.repair import repair_file
     from eltwise.targets.rules import severity_named
 
-    if precision is None and (inputs or tolerance):
-        message = "this is of a rewrite for another precision"
-        raise AttributeValueError(
-            message, operand="--input" if inputs else "--tolerance", hint="add --precision float16"
-        )
+    if precision is None:
+        problem = "this is of a rewrite for another precision"
+        options.refuse_on_command_line(("inputs", "tolerance", "seed"), problem, "add --precision float16")
     graph = read(source, reads_weights=False).graph if inputs else None
     sets = {} if graph is None else input_sets(graph, read_input_sets(graph, inputs))
     with waiting(RUNNING) if verify or precision else progress_of_bytes() as progress:

@@ -48,8 +48,10 @@ def targets(
         for known in _chosen(runtime):
             if not _refresh(path, known, op, types, only_missing=missing):
                 return ExitCode.INTERRUPTED
-    elif runtime or op or types or missing:
-        raise AttributeValueError("--runtime, --op, --type and --missing say what is measured", hint="add --refresh")
+    else:
+        options.refuse_on_command_line(
+            ("runtime", "op", "types", "missing"), "this says what is measured", "add --refresh"
+        )
     _show([read_rules(path, name) for name in runtimes_in(path)], json=json)
     return ExitCode.GOOD
 
