@@ -15,7 +15,7 @@ import pytest
 import eltwise
 from eltwise import runtimes
 from eltwise.conformance.compare import References
-from eltwise.conformance.suite import Variant, variants
+from eltwise.conformance.variants import Variant, variants
 from eltwise.runtimes import Host
 from eltwise.runtimes.eltwise import Eltwise
 from eltwise.targets import measure as measure_module

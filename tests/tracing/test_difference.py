@@ -41,7 +41,7 @@ def test_a_reference_in_a_wider_type_overflows_nowhere(
 ) -> None:
     difference = Difference("differs")
     assert with_overflow(difference, actual, expected, [actual[1:]]).cause == cause
-    assert with_overflow(difference, actual, expected, [np.float32([np.inf])]).cause is None
+    assert with_overflow(difference, actual, expected, [np.array([np.inf], np.float32)]).cause is None
 
 
 @pytest.mark.parametrize("largest", [1.0, 3.0e38, np.inf])

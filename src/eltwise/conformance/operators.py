@@ -6,7 +6,8 @@ from functools import cache
 
 from eltwise.core.errors import UnsupportedError
 from eltwise.ops import registry
-from eltwise.ops.schema import DataMovementSchema, ElementwiseSchema, stated_types
+from eltwise.ops.data_movement import DataMovementSchema
+from eltwise.ops.schema import ElementwiseSchema, stated_types
 
 
 def _as_elementwise(schema: DataMovementSchema) -> ElementwiseSchema:
