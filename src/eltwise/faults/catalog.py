@@ -82,10 +82,11 @@ def faults_of(operation: Operation) -> Mapping[str, Fault]:
 
 @cache
 def misaligned_faults_of(operation: Operation) -> Mapping[str, Fault]:
-    """The wrong alignments by slug, alone and with each fault of an operation."""
-    if not operation.is_computed and operation.function not in _OF_CONVERSIONS:
+    """The wrong alignments by slug, alone and with each fault of an operation; with single ones of a conversion."""
+    is_conversion = operation.function in _OF_CONVERSIONS
+    if not operation.is_computed and not is_conversion:
         return {}
-    faults = faults_of(operation).values()
+    faults = [fault for fault in faults_of(operation).values() if not (is_conversion and fault.parts)]
     misaligned = ((one, *(combined((one, fault)) for fault in faults)) for one in WRONG_ALIGNMENTS)
     return {fault.slug: fault for of_one in misaligned for fault in of_one}
 
