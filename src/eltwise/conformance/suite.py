@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 from eltwise.conformance.cases import SOURCES, STATIC, Attributes, Case, Sizes
-from eltwise.conformance.operators import TESTED
+from eltwise.conformance.operators import TESTED, is_cast
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.conformance.value_cases import value_cases as of_values
@@ -29,6 +29,9 @@ _SHARES: dict[Extent, int] = {"quick": 0, "usual": 8, "thorough": 1}
 
 _RANDOM: dict[Extent, int] = {"quick": 2000, "usual": 4000, "thorough": 20000}
 _SCALARS: dict[Extent, int] = {"quick": 2, "usual": 32, "thorough": 1 << 16}
+_FEWER_OF_CASTS = 4
+"""Casts are tested with every pair of types, each with so much fewer random values."""
+
 _ORDINARY = 256
 _COMMON_RANK = 12
 """Runtimes that limit the rank have a higher limit."""
@@ -54,7 +57,8 @@ def cases_of(
     """
     context, is_whole = SOURCES.get(source, STATIC), source in WHOLE_SOURCES
     if not is_arithmetic(variant.schema):
-        valid = list(of_values(variant.schema, variant.element_type, context, _RANDOM[extent], seed, is_thin=is_thin))
+        count = _RANDOM[extent] // (_FEWER_OF_CASTS if is_cast(variant.schema) else 1)
+        valid = list(of_values(variant.schema, variant.element_type, context, count, seed, is_thin=is_thin))
         refused = list[Case]()
     else:
         valid, refused = _arithmetic_cases(variant, source, extent, seed, is_thin)
