@@ -1,4 +1,4 @@
-r"""Values without control characters, bidirectional overrides and lone surrogates; names in files may hold any."""
+r"""Texts without control characters, bidirectional overrides and lone surrogates; names in files may hold any."""
 
 from __future__ import annotations
 
