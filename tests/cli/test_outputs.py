@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -136,6 +137,22 @@ def test_an_output_that_is_an_input_is_refused_and_nothing_is_written(
         assert snapshot(folder) == before, name
         for made in ("linked", "middle", f"output{ending}"):
             (folder / made).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("command", "ending", "_inputs"), WRITERS, ids=[" ".join(each[0]) for each in WRITERS])
+def test_a_folder_that_takes_no_files_is_refused_before_anything_is_computed(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], ending: str, _inputs: object
+) -> None:
+    closed = folder / "closed"
+    closed.mkdir(mode=0o555)
+    can_access = os.access
+    if can_access(closed, os.W_OK):  # As root always.
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and can_access(path, mode))
+    code, out, err = cli(*command, closed / f"output{ending}")
+    assert (code, out) == (2, "")
+    assert err.endswith("name another folder, or change its permissions\n")
+    assert "nothing can be written in the output's folder" in err
+    assert list(closed.iterdir()) == []
 
 
 def test_weights_of_an_ir_replace_no_data_of_the_model_that_is_converted(folder: Path, cli: Cli) -> None:

@@ -19,8 +19,9 @@ from typing import NoReturn
 import click
 
 from eltwise.cli import options, printing
-from eltwise.core.errors import EltwiseError, unknown_name
+from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
 from eltwise.core.exit_codes import ExitCode
+from eltwise.core.foreign import reason_of
 from eltwise.version import VERSION
 
 COMMANDS = (
@@ -107,6 +108,8 @@ def _main() -> NoReturn:
     except KeyboardInterrupt as interrupt:
         _leave("", interrupt.args[0] if interrupt.args else ExitCode.INTERRUPTED)
     except OSError as error:
+        if error.filename is not None:
+            _refuse(FileFormatError(f"cannot be used ({reason_of(error)})", where=str(error.filename)))
         _leave(f"eltwise: cannot write the output ({error.strerror or error})", ExitCode.BAD_INPUT)
 
 

@@ -192,9 +192,16 @@ def check_writable(path: Path) -> None:
         raise unwritable(path, error) from None
     if not is_file:
         raise FileFormatError("this is a folder or a device, not a file", where=str(path))
-    if not path.parent.is_dir():
-        problem, hint = "the output's folder does not exist", "create it first"
-        raise FileFormatError(problem, where=str(path), got=str(path.parent), hint=hint)
+    _check_folder(path, path.parent, "the output's folder")
+
+
+def _check_folder(path: Path, folder: Path, name: str) -> None:
+    """Refuse a path in whose folder nothing can be made."""
+    if not folder.is_dir():
+        raise FileFormatError(f"{name} does not exist", where=str(path), got=str(folder), hint="create it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        hint = "name another folder, or change its permissions"
+        raise FileFormatError(f"nothing can be written in {name}", where=str(path), got=str(folder), hint=hint)
 
 
 def check_space(path: Path, needed: int) -> None:
@@ -230,8 +237,8 @@ def check_outputs(outputs: Sequence[Path], inputs: Iterable[Path] = (), *, are_f
             raise FileFormatError("two outputs have one name", where=str(output), hint="give each its own")
         if not are_folders:
             check_writable(output)
-        elif not output.resolve().parent.is_dir():
-            raise FileFormatError("the output's folder does not exist", where=str(output), hint="create it first")
+        else:
+            _check_folder(output, output.resolve().parent, "the output's folder")
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -252,9 +259,7 @@ def check_new_folder(folder: Path) -> None:
             raise FileFormatError("the folder is not empty", where=str(folder), hint="name a new or an empty folder")
         if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
-        if not resolved.parent.is_dir():
-            problem, hint = "the folder above does not exist", "create it first"
-            raise FileFormatError(problem, where=str(folder), got=str(resolved.parent), hint=hint)
+        _check_folder(folder, resolved.parent, "the folder above")
     except (OSError, ValueError) as error:
         raise unwritable(folder, error, "folder") from None
 
