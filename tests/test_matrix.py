@@ -9,7 +9,17 @@ import pytest
 
 from eltwise.core.dtypes import BOOL
 from eltwise.ops.schema import ElementwiseSchema, Operation
-from support.cases import SCHEMAS, WHOLE, Case, failures, layouts, shape_cases, value_cases, versions_and_types
+from support.cases import (
+    SCHEMAS,
+    WHOLE,
+    Case,
+    failures,
+    layouts,
+    shape_cases,
+    shares_of,
+    value_cases,
+    versions_and_types,
+)
 from support.planted import (
     broadcasting_without_leave,
     comparing_unsigned,
@@ -48,7 +58,22 @@ def test_every_layout_of_a_broadcast_rule_is_shared_out() -> None:
         every = len(list(layouts(schema)))
         shares = [len(list(shape_cases(schema, each, 0, shared=True))) for each in VERSIONS[schema]]
         assert shares[0] == every
-        assert all(every // 8 <= share <= every // 8 + 1 for share in shares[1:])
+        each = every // shares_of(schema)
+        assert all(each <= share <= each + 1 for share in shares[1:])
+
+
+MANY_TYPES = {each.broadcasting: each for each in SCHEMAS if each not in WHOLE and len(each.types) >= 8}
+"""A version with each broadcast rule whose types are enough for all shares."""
+
+
+@pytest.mark.parametrize("schema", MANY_TYPES.values(), ids=str)
+def test_the_types_of_a_version_have_every_layout_together(schema: ElementwiseSchema) -> None:
+    tried = {
+        (case.attributes, tuple(operand.shape for operand in case.operands))
+        for element_type in VERSIONS[schema]
+        for case in shape_cases(schema, element_type, 0, shared=True)
+    }
+    assert tried == set(layouts(schema))
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)

@@ -219,14 +219,20 @@ WHOLE = frozenset(
 FEW = 2 * len(NUMPY_PAIRS)
 
 
+def shares_of(schema: ElementwiseSchema) -> int:
+    """Into how many shares the layouts of a version are divided."""
+    return max(8, len(schema.types))
+
+
 def shape_cases(
     schema: ElementwiseSchema, element_type: ElementType, seed: int, *, shared: bool = False
 ) -> Iterator[Case]:
     """Cases filled with hard and random values, one a layout; most integer divisors have no 0, some have one.
 
     With ``shared``, the first type of a version has all layouts where they are few or the version is in ``WHOLE``, and
-    an eighth otherwise, as all other types have; types and versions beside each other have different ones. How shapes
-    broadcast depends on the rule of a version, not on what it computes.
+    a share otherwise, as all other types have: together they have each layout once, and no type more than an eighth.
+    Versions beside each other begin with different ones. How shapes broadcast depends on the rule of a version, not on
+    what it computes.
     """
     generator = np.random.default_rng(seed)
     pool = values(element_type, seed)
@@ -234,9 +240,10 @@ def shape_cases(
     own = schema.types.index(element_type)
     every = list(layouts(schema))
     has_all = not shared or (not own and (schema in WHOLE or len(every) <= FEW))
-    share = None if has_all else (own + SCHEMAS.index(schema)) % 8
+    shares = shares_of(schema)
+    share = None if has_all else (own + SCHEMAS.index(schema)) % shares
     for number, (attributes, shapes) in enumerate(every):
-        if share not in (None, number % 8):
+        if share not in (None, number % shares):
             continue
         types = (
             operand_types(schema, element_type, len(shapes)) if not schema.is_variadic else [element_type] * len(shapes)
