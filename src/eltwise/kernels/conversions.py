@@ -2,7 +2,7 @@
 
 Numbers of at most 32 bits are computed in float64, where a quotient of two is a tie only if the real one is: with 31
 digits at most, it lies farther from every half of 17 digits than float64 rounds. With fused products, floats are
-quantized in float32, where what is left of x decides.
+quantized in float32, where what is left of x decides beside halves.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from collections.abc import Sequence
 from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE
+from eltwise.kernels.recomputation import recomputed
 from eltwise.kernels.rounding_tests import odd
 from eltwise.kernels.vectors import Vector, narrowed
 from eltwise.ops.expression import Step
 
 _MOST_LEVELS = 2.0**20
 """Larger quotients give a limit of every type of at most 16 bits, whatever the zero point is."""
+
+
+_RECIPROCAL_ERROR = 2.0**-21
+"""The relative error that a product with the reciprocal of a float32 does not reach, also where that is not normal."""
 
 
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
@@ -84,7 +89,26 @@ def _quantized(to: ElementType, x: Vector, scale: Vector, zero_point: Vector | N
 def _quantized_in_single(
     code: Instructions, lanes: int, to: ElementType, types: Sequence[ElementType], operands: Sequence[str]
 ) -> str:
-    """The same of floats of at most 32 bits: the level n of the rounded quotient is right, or one away from it.
+    """The same of floats of at most 32 bits: a product with the reciprocal decides, but beside a half.
+
+    The reciprocal of what many elements are divided by is computed once. Where it is not normal, or the product no
+    number, the quotient decides.
+    """
+    x, scale = (Vector(code, lanes, value, SINGLE) for value in operands[:2])
+    ratio = x * (1.0 / scale)
+    level = ratio.to_integer()
+    is_unsure = abs(ratio - level).flags("uge", abs(ratio).fused(-_RECIPROCAL_ERROR, 0.5))
+    name = recomputed(level, is_unsure, lambda _mask: _level_of_quotient(x, scale).name)
+    level = Vector(code, lanes, name, SINGLE)
+    if len(operands) > 2:
+        convert = "sitofp" if types[2].kind == "signed" else "uitofp"
+        before = of(lanes, computed_in(types[2]))
+        level = level + Vector(code, lanes, code.let(f"{convert} {before} {operands[2]} to {level.type}"), SINGLE)
+    return _level(to, level)
+
+
+def _level_of_quotient(x: Vector, scale: Vector) -> Vector:
+    """The level n of the rounded quotient is right, or one away from it.
 
     If the real quotient is a half it is a float32, and n is the even one. Else n is right where what is left of x,
     x - n * scale, is smaller than half the scale; it has the sign of the step to the right one otherwise. A fused
@@ -92,17 +116,11 @@ def _quantized_in_single(
     the scale are within a factor of 2 (Sterbenz); else it is a multiple of the scale's last digit, and less than the
     scale. Quotients beyond 2**18 need not be right, since they give limits of every type of at most 16 bits.
     """
-    x, scale = (Vector(code, lanes, value, SINGLE) for value in operands[:2])
     ratio = x / scale
     level = ratio.where("oeq", ratio, ratio, 0.0).to_integer()
     left = (-level).fused(scale, x)
     is_beyond = abs(left + left).flags("ogt", abs(scale))
-    moved = (level + x.constant(1.0).signed_as(scale).signed_by(left)).chosen(is_beyond, level)
-    if len(operands) > 2:
-        convert = "sitofp" if types[2].kind == "signed" else "uitofp"
-        before = of(lanes, computed_in(types[2]))
-        moved = moved + Vector(code, lanes, code.let(f"{convert} {before} {operands[2]} to {moved.type}"), SINGLE)
-    return _level(to, moved)
+    return (level + x.constant(1.0).signed_as(scale).signed_by(left)).chosen(is_beyond, level)
 
 
 def _level(to: ElementType, levels: Vector) -> str:
