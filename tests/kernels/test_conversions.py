@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -12,6 +13,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INTEGERS, UINT8, ElementType
 from eltwise.kernels import dispatch
 from eltwise.kernels.compiled import Call
+from eltwise.kernels.emit import kernel_text
 from eltwise.kernels.jit import target
 from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.expression import Expression, Step, expression_of
@@ -72,6 +74,21 @@ def test_quantization(function: str, seed: int) -> None:
         expected = oracle.evaluate(function, *operands, rule="none", parameters={"to": to, **dict(more)})
         result = computed(expression, types[0], *operands)
         assert oracle.same_bits(result, expected), (types, to, oracle.differences(result, expected)[:3])
+
+
+def test_what_scalars_decide_alone_is_computed_before_the_loop() -> None:
+    """The reciprocal of a scale, and a zero point as a float; both are computed in the loop where they are arrays."""
+    expression = expression_of("quantize", 3, (("to", UINT8), ("saturate", True), ("precision", None)))
+    expression = expression.with_types(FLOAT32, (FLOAT32, FLOAT32, UINT8))
+    x, scale, zero = np.ones(4096, np.float32), np.array([0.1], np.float32), np.array([3], np.uint8)
+    for operands, is_before in (((x, scale, zero), True), ((x, x, x.astype(np.uint8)), False)):
+        plan = aligned_plan(x.shape, [each.shape for each in operands])
+        call = Call(TypedCall(expression, FLOAT32, plan), (False,) * 4)
+        text = kernel_text(call.recipe(operands, np.empty(x.shape, np.uint8)).structure)
+        before, loop = re.split(r"\nloop\d+:", text)[:2]
+        loop = re.split(r", label %loop\d+, ", loop)[0]
+        assert ("fdiv" in before) == ("uitofp" in before) == is_before
+        assert ("uitofp" in loop) != is_before
 
 
 def test_a_chain_of_several_types(seed: int) -> None:

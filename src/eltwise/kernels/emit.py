@@ -148,7 +148,7 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
         result = code.results(lanes, operands)
         code.store(result, code.place(places, inner, 0, index), lanes, mask)
 
-    code.loop(head, end, lanes, vector)
+    code.loop(head, end, lanes, vector, scalars.values())
     if not structure.target.has_masks or "strided" in structure.walks:
         code.single_elements(places, inner, end, inner.size)
         return

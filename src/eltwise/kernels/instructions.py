@@ -7,6 +7,7 @@ reassociation, a contraction or a flush to zero.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,6 +18,9 @@ _DEFAULT_MODE = 0x1F80
 
 RARE = '!1 = !{!"branch_weights", i32 1, i32 100000}'
 """The metadata of a branch that is seldom taken."""
+
+_STAYS = re.compile(r"load|phi|alloca|call (?!.*@llvm\.)|.*@llvm\.masked")
+"""What is not computed before a loop, whatever it reads: memory, and functions of the module, which take long."""
 
 NATIVE_FLOATS = {FLOAT32: "float", FLOAT64: "double"}
 """What LLVM calls the float types that it computes with as they are."""
@@ -78,6 +82,8 @@ class Instructions:
         self.definitions: dict[str, str] = {}
         self._block = "entry"
         self._count = 0
+        self._loop_invariants: set[str] = set()
+        self._hoisted: list[str] = []
 
     def kernel(self) -> str:
         """The LLVM module of a kernel whose body this is: ``kernel(arguments, first, last)``.
@@ -109,23 +115,38 @@ class Instructions:
         self.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {saved})")
 
     def let(self, instruction: str) -> str:
-        """Append an instruction and give the name of its result."""
+        """Append an instruction and give the name of its result; see ``loop`` for what is computed before that."""
         name = self.name("%v")
-        self.lines.append(f"  {name} = {instruction}")
+        known = self._loop_invariants
+        if known and known.issuperset(re.findall(r"%[\w.]+", instruction)) and not _STAYS.match(instruction):
+            known.add(name)
+            self._hoisted.append(f"  {name} = {instruction}")
+        else:
+            self.lines.append(f"  {name} = {instruction}")
         return name
 
     def do(self, instruction: str) -> None:
         """Append an instruction without a result."""
         self.lines.append(f"  {instruction}")
 
-    def loop(self, begin: str, end: str, step: int, body: Callable[[str], None]) -> None:
-        """Write a loop over i64 indices from ``begin`` to before ``end``; the body is written with the index's name."""
+    def loop(
+        self, begin: str, end: str, step: int, body: Callable[[str], None], invariants: Iterable[str] = ()
+    ) -> None:
+        """Write a loop over i64 indices from ``begin`` to before ``end``; the body is written with the index's name.
+
+        What the body computes of ``invariants`` alone, names of values, is computed once, before the loop: LLVM moves
+        no operation on floats, since each reads the floating-point mode.
+        """
 
         def once(index: str, _values: list[str]) -> list[str]:
             body(index)
             return []
 
+        outside, before = (self._loop_invariants, self._hoisted), len(self.lines)
+        self._loop_invariants, self._hoisted = set(invariants), []
         self.fold(begin, end, step, (), once)
+        self.lines[before:before] = self._hoisted
+        self._loop_invariants, self._hoisted = outside
 
     def fold(
         self,
@@ -197,7 +218,9 @@ class Instructions:
         before, then, after = self._block, self.name("then"), self.name("after")
         self.do(f"br i1 {condition}, label %{then}, label %{after}{', !prof !1' if is_rare else ''}")
         self.block(then)
+        outside, self._loop_invariants = self._loop_invariants, set() if is_rare else self._loop_invariants
         results, last = body(), self._block
+        self._loop_invariants = outside
         self.do(f"br label %{after}")
         self.block(after)
         chosen = zip(values, results, strict=True)
