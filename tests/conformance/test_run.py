@@ -11,6 +11,7 @@ import pytest
 
 from eltwise import runtimes
 from eltwise.conformance.cases import SOURCE_NAMES, Case
+from eltwise.conformance.compare import References
 from eltwise.conformance.operators import newer_version
 from eltwise.conformance.results import Extent, Results, TestResult, read_results, results_text
 from eltwise.conformance.run import RunSettings, Selection, run_tests
@@ -291,3 +292,14 @@ def layouts_of(made: Sequence[Case]) -> set[tuple[object, ...]]:
         for case in made
         if sum(operand.size for operand in case.operands) < 80  # Not those of all hard values.
     }
+
+
+def test_the_reference_of_equal_cases_is_computed_once() -> None:
+    """Operand sources and versions of an operator share most of their cases."""
+    references, count = References(), 0
+    for variant in variants():
+        if variant.schema.name == "Sub" and variant.rule == "numpy" and variant.element_type.name == "float32":
+            for source in variant.sources:
+                cases = cases_of(variant, source, "quick", 0, False)
+                count += len([references.of(case) for case in cases])
+    assert len(references._known) < count / 5

@@ -155,7 +155,7 @@ def _limited(variant: Variant) -> str:
 
 def _defined(function: str, index: int, values: np.ndarray) -> np.ndarray:
     """Those of some values that an operand may have."""
-    return _fixed(values[is_defined(function, index, values, {})])
+    return np.asarray(values[is_defined(function, index, values, {})])
 
 
 def _where_defined(function: str, operands: Sequence[np.ndarray]) -> Operands:
@@ -195,7 +195,7 @@ def _pool(function: str, index: int, element_type: ElementType, seed: int) -> np
     """What an operand of layouts is drawn from: hard values and random ones."""
     hard = hard_values_of(element_type)
     drawn = [hard_values.random_bits(element_type, 256, seed)] if element_type.is_numeric else []
-    return _defined(function, index, np.concatenate([hard, *drawn]))
+    return _fixed(_defined(function, index, np.concatenate([hard, *drawn])))
 
 
 def layout_cases(variant: Variant, source: str, extent: Extent, seed: int) -> list[Case]:
