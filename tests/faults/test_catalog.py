@@ -108,6 +108,9 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("subtract", UINT8, "float32_arithmetic_wrapped", 3, 5, 254),
         ("subtract", INT64, "float16_arithmetic_saturated", -(10**6), 0, -(2**63)),
         ("subtract", INT64, "float16_arithmetic_wrapped", 10**6, 0, 0),
+        ("maximum", INT64, "low_halves_compared_as_signed", 0, 2**31, 0),
+        ("fmod", INT64, "float64_arithmetic_saturated", 2**53 + 1, 2, 0),
+        ("bitwise_and", INT64, "int32_arithmetic", -1, 2**31, -(2**31)),
         ("subtract", FLOAT64, "float32_arithmetic", 1e300, 0, np.inf),
         ("subtract", FLOAT64, "float32_arithmetic_clamped_operands", np.inf, 0, 3.4028234663852886e38),
         (
