@@ -31,11 +31,11 @@ class Planned(CaseRunner):
     def _answers(self, cases: Sequence[Case]) -> list[Answer]:
         self.asked += 1
         if any(map(self.dies, cases)):
-            return [Answer("crashed", words="SIGFPE")] * len(cases)
+            return [Answer("crashed", message="SIGFPE")] * len(cases)
         results = [REFERENCES.of(case) for case in cases]
         refused = [self.refuses(case) or result is None for case, result in zip(cases, results, strict=True)]
         if any(refused):
-            return [Answer("refused", words=f"no {next(filter(None, refused))}")] * len(cases)
+            return [Answer("refused", message=f"no {next(filter(None, refused))}")] * len(cases)
         return [Answer("result", (result,)) for result in results]
 
 
@@ -126,7 +126,7 @@ class Broken(Host):
     def run(self, program: object, inputs: object, *, only_load: bool = False) -> Answer:  # type: ignore[override]
         del program, inputs, only_load
         if self.is_running:
-            return Answer("refused", words="Converting input model std::bad_alloc")
+            return Answer("refused", message="Converting input model std::bad_alloc")
         return Answer("result", (EXPECTED,))
 
     def end(self) -> None:

@@ -110,7 +110,7 @@ def test_ir_neighbours_as_onnx(
 ) -> None:
     before = ir_neighbour(kind, constants, data)
     after, _report = converted(before, onnx_of(opset))
-    given = dict(after.graph.nodes[-1].operation.given)
+    given = dict(after.graph.nodes[-1].operation.attributes)
     given.pop("to", None)
     assert given == attributes
     right = before.run({"x": X})

@@ -34,7 +34,7 @@ def tensors(folder: Path, kind: str) -> list[np.ndarray]:
 
 def run(data: bytes, given: list[np.ndarray]) -> list[np.ndarray | None]:
     answer = answer_of("onnxruntime", (data,), given)
-    assert answer.kind == "result", answer.words
+    assert answer.kind == "result", answer.message
     return list(answer.arrays)
 
 

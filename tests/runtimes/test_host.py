@@ -41,7 +41,7 @@ def test_a_call_gives_its_result() -> None:
     with Host(planted("exact")) as host:
         assert host.version().startswith("1.2 (file ")
         answer = host.run(CALL, OPERANDS)
-        assert (answer.kind, answer.words, answer.mode) == ("result", "", "")
+        assert (answer.kind, answer.message, answer.mode) == ("result", "", "")
         assert np.array_equal(answer.arrays[0], [[4, 5, 6]])  # type: ignore[arg-type]
 
 
@@ -54,7 +54,7 @@ def test_a_crash_is_an_answer_and_the_next_call_gets_a_new_process(function: str
         for _time in range(2):
             answer = host.run(CALL, OPERANDS)
             assert answer.kind == "crashed"
-            assert words in answer.words
+            assert words in answer.message
             assert not host.is_running
 
 
@@ -62,18 +62,18 @@ def test_a_hang_is_an_answer() -> None:
     with Host(planted("hanging"), limit=0.5) as host:
         three = np.zeros((3, 3), np.int32)
         answer = host.run(CALL, [three, three])
-        assert (answer.kind, answer.words) == ("hung", "no answer within 0.5 seconds")
+        assert (answer.kind, answer.message) == ("hung", "no answer within 0.5 seconds")
         assert host.run(CALL, OPERANDS).kind == "result"
 
 
 def test_a_refusal_and_what_is_not_an_array_are_told() -> None:
     with Host(planted("raising")) as host:
         answer = host.run(CALL, OPERANDS)
-        assert (answer.kind, answer.words) == ("refused", "RuntimeError: there is no kernel for this")
+        assert (answer.kind, answer.message) == ("refused", "RuntimeError: there is no kernel for this")
     with Host(planted("giving_lists")) as host:
         answer = host.run(CALL, OPERANDS)
         assert (answer.kind, answer.arrays) == ("result", (None,))
-        assert answer.words == "gave a list instead of a NumPy array"
+        assert answer.message == "gave a list instead of a NumPy array"
 
 
 @pytest.mark.parametrize("size", [3, 5000])  # The larger ones lie in shared memory.
@@ -81,7 +81,7 @@ def test_who_writes_to_its_operands_is_refused_whatever_it_gives(size: int) -> N
     operands = [np.full((1, size), value, np.int32) for value in (5, 3)]
     with Host(planted("writing_into_operands"), shares_memory=True) as host:
         answer = host.run(CALL, operands)
-        assert (answer.kind, answer.words) == ("refused", "it wrote to its input 1")
+        assert (answer.kind, answer.message) == ("refused", "it wrote to its input 1")
 
 
 def test_threads_take_turns() -> None:

@@ -138,7 +138,7 @@ def test_a_precision_that_the_processor_lacks_is_refused() -> None:
     for precision in ("f32", "bf16", "f16"):
         with Host(runtimes.find(f"openvino:precision={precision}", domain="ai.onnx")) as host:
             answer = host.run(Model(DIFFERENCE), [np.zeros((2, 3), np.float32)] * 2)
-        assert answer.kind == "result" or f"no precision {precision}" in answer.words
+        assert answer.kind == "result" or f"no precision {precision}" in answer.message
 
 
 def test_a_specification_is_named_in_reports(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def ask(name: str, program: Graph | onnx.ModelProto, given: dict[str, np.ndarray
         graph = read_model_proto(program, None, "", reads_weights=False).graph
         data = (program.SerializeToString(),)
     answer = answer_of(name, data, [given[port.name] for port in graph.inputs])
-    assert answer.kind == "result", answer.words
+    assert answer.kind == "result", answer.message
     return {port.name: array for port, array in zip(graph.outputs, answer.arrays, strict=True) if array is not None}
 
 

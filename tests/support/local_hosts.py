@@ -34,7 +34,7 @@ class LocalHost(nullcontext[Any]):
             loaded = self._adapter.load(program.data, program.weights)
             results = loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
-            return Answer("refused", words=message_of(error))
+            return Answer("refused", message=message_of(error))
         return Answer("result", tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results))
 
 

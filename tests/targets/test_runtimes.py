@@ -72,7 +72,7 @@ def test_what_is_said_of_chains_holds_on_the_runtime(runtime: runtimes.Runtime, 
         for claim, number, graph, inputs, expected in told_of_chains(runtime, seed):
             claims.add(claim)
             answer = host.run(program_of(graph), inputs)
-            assert answer.kind == "result", (claim, number, answer.words)
+            assert answer.kind == "result", (claim, number, answer.message)
             found = [severity_of(got, exact, False) for got, exact in zip(answer.arrays, expected, strict=True)]
             if any(one == "wrong values" or (one and claim != "not severe") for one in found):
                 wrong.append((claim, number, found))

@@ -127,7 +127,7 @@ def _with_block(
     answer = host.run(program, (x,), results=((element_type, x.shape),))
     actual = answer.arrays[0] if answer.kind == "result" and len(answer.arrays) == 1 else None
     if actual is None or actual.shape != x.shape or actual.dtype != x.dtype:
-        message = answer.words or "it gave another type or shape"
+        message = answer.message or "it gave another type or shape"
         return replace(FunctionAccuracy(so_far.function, so_far.dtype, so_far.runtime), message=message)
     return _joined(so_far, _errors_of_block(so_far, element_type, x, actual, expected))
 

@@ -188,7 +188,7 @@ class CaseRunner:
             for probe in probes:
                 self._ask([probe])
             answers = [self.results[probe].answer for probe in probes if probe in self.results]
-            messages = {re.sub(r"\(.*|\d", "", answer.words) for answer in answers}
+            messages = {re.sub(r"\(.*|\d", "", answer.message) for answer in answers}
             if len(messages) == 1 and all(answer.kind == "refused" for answer in answers):
                 parts = []
         for part in parts:
@@ -201,12 +201,12 @@ class CaseRunner:
 
     def _divide_ended(self, batch: Cases, answer: Answer, was_running: bool) -> None:
         """Find out what ended the process: a model before it, a case of it, or only all of it together."""
-        is_own = answer.kind == "hung" or not was_running or _AT_ONCE in answer.words or self._crash_of([batch])
+        is_own = answer.kind == "hung" or not was_running or _AT_ONCE in answer.message or self._crash_of([batch])
         if not is_own:
             message = self._crash_of([self._before, batch] * _REPEATED) if self._before else ""
             if message:
                 (case,) = _narrowed(self._before, lambda part: bool(self._crash_of([part] * _REPEATED)))[:1]
-                crash = Answer("crashed", words=f"it answered, and then {message}")
+                crash = Answer("crashed", message=f"it answered, and then {message}")
                 self.results[case] = self._compare(case, crash)
             self._ask(batch)
             return
@@ -218,8 +218,8 @@ class CaseRunner:
         for part in tests if len(tests) > 1 and answer.kind == "crashed" else [[case] for case in batch]:
             self._ask(part)
         if all(self.results[case].outcome != answer.kind for case in batch if case in self.results):
-            message = f"{answer.words} (with {len(batch)} cases in one model)"
-            self.results[batch[0]] = self._compare(batch[0], replace(answer, words=message))
+            message = f"{answer.message} (with {len(batch)} cases in one model)"
+            self.results[batch[0]] = self._compare(batch[0], replace(answer, message=message))
 
     def _parts(self, cases: Cases) -> list[Cases]:
         """Cases divided by what a runtime is likely to take or to refuse as a whole, or into halves."""
@@ -255,7 +255,7 @@ class CaseRunner:
         for batch in batches:
             answer = self._answers(batch)[0]
             if answer.kind == "crashed":
-                return answer.words
+                return answer.message
         return self._host.leave()
 
     def _answers(self, cases: Cases) -> list[Answer]:
@@ -267,14 +267,14 @@ class CaseRunner:
         model, was_running = build(cases), self._host.is_running
         program, inputs = Model(model.data, model.weights), list(model.inputs.values())
         answer = self._host.run(program, inputs)
-        if answer.kind == "refused" and _BROKEN in answer.words and was_running:
+        if answer.kind == "refused" and _BROKEN in answer.message and was_running:
             self._host.end()
             answer = self._host.run(program, inputs)
         if answer.kind != "result":
             return [answer] * len(cases)
         if len(answer.arrays) != len(model.outputs):
             message = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
-            return [Answer("refused", words=message, mode=answer.mode)] * len(cases)
+            return [Answer("refused", message=message, mode=answer.mode)] * len(cases)
         return [replace(answer, arrays=answer.arrays[number : number + 1]) for number in range(len(cases))]
 
 

@@ -67,7 +67,7 @@ def summary(
             *names, "differs", ((FLOAT_MODE_CHANGED,),), *counts, _example(first), message, failing, message
         )
     reasons, explanation = (
-        _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.words)
+        _explained(results, items, explainer) if outcome == "differs" else ((), items[0].answer.message)
     )
     shows = (item for item in smaller if item.outcome == outcome and (item.wrong or outcome == "crashed"))
     smallest = next(shows, None) or _smallest_seen(items)
@@ -121,7 +121,7 @@ def _problem_in_words(item: CaseResult) -> str:
     if item.problem == AFFECTED_BY_OTHER_NODES:
         return f"{item.case} gives other values in one model with others than alone"
     assert item.expected is not None
-    came = item.answer.words if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"
+    came = item.answer.message if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"
     return f"{came} instead of {item.expected.dtype}{list(item.expected.shape)}"
 
 

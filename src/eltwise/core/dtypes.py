@@ -120,12 +120,12 @@ class ElementType:
         return (elements * self.bits + 7) // 8
 
 
-def not_run(element_type: ElementType, **place: str) -> ElementTypeError:
+def not_run(element_type: ElementType, **location: str) -> ElementTypeError:
     """Make the error for a type that is known by name but not run."""
     return ElementTypeError(
         f"element type {element_type.name} is unsupported",
         allowed=", ".join(each.name for each in TYPES if each.is_numeric),
-        **place,
+        **location,
     )
 
 
@@ -191,7 +191,7 @@ def by_name(name: str) -> ElementType:
     raise unknown_name("element type", name, BY_NAME)
 
 
-def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = (), **place: str) -> ElementType:
+def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = (), **location: str) -> ElementType:
     """Find the type of a NumPy array by its dtype, in either byte order.
 
     Raises:
@@ -207,7 +207,7 @@ def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = ()
             "unsupported element type",
             got=str(numpy_type),
             allowed=", ".join(each.name for each in types or TYPES if each.runs),
-            **place,
+            **location,
         )
     return element_type
 

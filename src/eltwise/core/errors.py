@@ -202,7 +202,7 @@ _MOST_NAMES, _LONGEST_NAME = 24, 200
 """So many names are listed, and so many characters of an unknown one are shown."""
 
 
-def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> NameUnknownError:
+def unknown_name(kind: str, got: str, known: Iterable[str], **location: str) -> NameUnknownError:
     """Make the error for a name that is not known, with the nearest known one as the hint.
 
     >>> print(unknown_name("attribute", "brodcast", ["axis", "broadcast"], operator="Sub-6"))
@@ -218,7 +218,7 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **place: str) -> Nam
         allowed=", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"... ({len(names)} in all)"])
         or "none",
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",
-        **place,
+        **location,
     )
 
 

@@ -66,7 +66,7 @@ class Operator:
         return Operator, (self.operation,)  # The function cannot be pickled.
 
     def __repr__(self) -> str:
-        attributes = "".join(f", {name}={value!r}" for name, value in self.operation.given)
+        attributes = "".join(f", {name}={value!r}" for name, value in self.operation.attributes)
         return f"eltwise.operator({self.name!r}{attributes})"
 
     @overload

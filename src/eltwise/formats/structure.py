@@ -44,7 +44,7 @@ def _digests(graph: Graph, outer: Mapping[str, str], nodes: Counter[tuple[str, s
 
 def _attributes(node: Node) -> Iterator[tuple[str, str]]:
     """The attributes of a node but for tensors and graphs, as text."""
-    for name, value in node.operation.given:
+    for name, value in node.operation.attributes:
         if isinstance(node.operation, Foreign) and hasattr(value, "SerializeToString"):
             if value.type not in _TENSORS_AND_GRAPHS:  # type: ignore[attr-defined]
                 yield name, value.SerializeToString(deterministic=True).hex()

@@ -108,12 +108,14 @@ def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names) 
             name = path + node.outputs[0]
             constants.add(name, lambda node=node, name=name: constant_tensor(node.bound).opened(name, where))
         elif isinstance(node.operation, Foreign):
-            tensors = [(each, value) for each, value in node.operation.given if getattr(value, "type", 0) == _TENSOR]
+            tensors = [
+                (each, value) for each, value in node.operation.attributes if getattr(value, "type", 0) == _TENSOR
+            ]
             for attribute, message in tensors:
                 name = names.fresh(f"{path}{node.label}/{attribute}")
                 constants.add(name, lambda message=message, name=name: _attribute(message.t, name, where))
             if node.operator == ("", "Constant") and not tensors:  # Of strings, which are compared as they lie there.
-                name, parts = path + node.outputs[0], [value for _each, value in node.operation.given]
+                name, parts = path + node.outputs[0], [value for _each, value in node.operation.attributes]
                 constants.add(name, lambda parts=parts, name=name: of_array(name, _bytes_of(parts), where))
         for attribute, inner in node.graphs:
             _add_constants(constants, inner, names.fresh(f"{path}{node.label}/{attribute}") + "/", names)

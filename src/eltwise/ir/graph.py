@@ -89,12 +89,12 @@ class Foreign:
 
     Attributes:
         schema: its name.
-        given: its attributes as the file's messages, by name.
+        attributes: as the file's messages, by name.
         graphs: the graphs in its attributes, each with the attribute's name; a body reads values of those around it.
     """
 
     schema: ForeignSchema
-    given: tuple[tuple[str, object], ...] = ()
+    attributes: tuple[tuple[str, object], ...] = ()
     graphs: tuple[tuple[str, Graph], ...] = ()
 
     __hash__ = None  # type: ignore[assignment]  # Messages have none.

@@ -88,12 +88,12 @@ def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
 
 def constant_tensor(operation: Operation) -> Tensor:
     """The value of a Constant node, from whichever of its attributes is there."""
-    if len(operation.given) != 1:
+    if len(operation.attributes) != 1:
         names = ", ".join(operation.schema.attribute_names)
         raise AttributeValueError(
-            "exactly one attribute must hold the value", got=str(len(operation.given)), allowed=f"one of {names}"
+            "exactly one attribute must hold the value", got=str(len(operation.attributes)), allowed=f"one of {names}"
         )
-    name, value = operation.given[0]
+    name, value = operation.attributes[0]
     if isinstance(value, Tensor):
         return value
     element_type = FLOAT32 if "float" in name else INT64

@@ -88,7 +88,7 @@ class Scope:
         if tensor is not None:
             return None if tensor.is_sparse else tensor
         producer = owner.producers.get(value)
-        if producer is None or producer.schema.behaviour != "constant" or len(producer.bound.given) != 1:
+        if producer is None or producer.schema.behaviour != "constant" or len(producer.bound.attributes) != 1:
             return None
         return constant_tensor(producer.bound)
 

@@ -82,7 +82,7 @@ def _found_target() -> Target:
         features = llvm.get_host_cpu_features()
     except RuntimeError:  # LLVM does not know them of every processor.
         features = llvm.FeatureMap()
-    present = {name for name, there in features.items() if there}
+    present = {name for name, is_present in features.items() if is_present}
     level = os.environ.get("ELTWISE_CPU", "")
     if not level:
         return _described(llvm.get_host_cpu_name(), features.flatten(), present)

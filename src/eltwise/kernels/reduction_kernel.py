@@ -93,8 +93,8 @@ class _Writer:
             return
         lanes = self._outputs * structure.vectors
         if structure.vectors > 1 or structure.rows > 1:
-            words = structure.carried._replace(levels=max(structure.carried.levels, 2)).words + 1
-            size = words * structure.lanes * (structure.vectors if structure.rows == 1 else structure.rows)
+            word_count = structure.carried._replace(levels=max(structure.carried.levels, 2)).words + 1
+            size = word_count * structure.lanes * (structure.vectors if structure.rows == 1 else structure.rows)
             self._memory = code.let(f"alloca [{size} x i64], align {CACHE_LINE}")
         blocks = code.let(f"udiv i64 {code.let(f'add i64 {columns.size}, {lanes - 1}')}, {lanes}")
         still = Loop(blocks, ["0"] * (1 + self._operands))
@@ -155,10 +155,10 @@ class _Writer:
         code, rows = self.code, self._rows
         lanes = 1 if self._has_single_tail else min(self._structure.lanes, rows)
         types, numbers = accumulator.types(lanes), range(len(accumulator.kinds))
-        words = [code.moved(self._memory, str(8 * rows * lanes * number)) for number in numbers]
+        columns = [code.moved(self._memory, str(8 * rows * lanes * number)) for number in numbers]
 
         def of_row(number: int | str) -> list[str]:
-            pairs = zip(types, words, strict=True)
+            pairs = zip(types, columns, strict=True)
             return [code.let(f"getelementptr {kind}, ptr {word}, i64 {number}") for kind, word in pairs]
 
         def row(number: str) -> None:
@@ -172,7 +172,7 @@ class _Writer:
 
         code.loop("0", str(rows), 1, row)
         if lanes == 1:
-            return loaded(accumulator.types(rows), words)
+            return loaded(accumulator.types(rows), columns)
         return self._lane_of_each(accumulator, lanes, [loaded(types, of_row(number)) for number in range(rows)])
 
     def _lane_values(self, accumulator: Accumulator, places: list[str], left: int) -> list[str]:

@@ -84,28 +84,28 @@ class OpSchema:
         """The names of the attributes, in the specification's order."""
         return tuple(attribute.name for attribute in self.attributes)
 
-    def bind(self, given: Mapping[str, object]) -> Operation:
+    def bind(self, values: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them.
 
         Raises:
             NameUnknownError: for an attribute that this version does not have.
             AttributeValueError: for a value that it does not allow, or one that is missing.
         """
-        if not given and not any(attribute.required for attribute in self.attributes):
+        if not values and not any(attribute.required for attribute in self.attributes):
             return Operation(self)
         schemas = {attribute.name: attribute for attribute in self.attributes}
-        for name in given:
+        for name in values:
             if name not in schemas:
                 raise unknown_name("attribute", name, schemas, operator=self.versioned_name)
         for attribute in self.attributes:
-            if attribute.required and attribute.name not in given:
+            if attribute.required and attribute.name not in values:
                 raise AttributeValueError(
                     "a required attribute is missing",
                     operator=self.versioned_name,
                     operand=f"attribute {attribute.name}",
                 )
-        values = {name: schemas[name].checked(value, self.versioned_name) for name, value in given.items()}
-        ordered = tuple((name, values[name]) for name in self.attribute_names if name in values)
+        checked = {name: schemas[name].checked(value, self.versioned_name) for name, value in values.items()}
+        ordered = tuple((name, checked[name]) for name in self.attribute_names if name in checked)
         return Operation(self, ordered)
 
     def check_type(self, element_type: ElementType, operand: str) -> None:
@@ -171,7 +171,7 @@ class ElementwiseSchema(OpSchema):
 
     def _check_numbers(self, operation: Operation, *, is_real: bool) -> None:
         """Refuse NaN, and numbers of a formula that are infinite, also as the float32 that a file has."""
-        for name, value in operation.given:
+        for name, value in operation.attributes:
             if isinstance(value, float) and (math.isnan(value) or (is_real and abs(value) > _LARGEST_FLOAT32)):
                 raise AttributeValueError(
                     "this value is not allowed",
@@ -181,10 +181,10 @@ class ElementwiseSchema(OpSchema):
                     allowed="a finite float32" if is_real else "a number",
                 )
 
-    def bind(self, given: Mapping[str, object]) -> Operation:
+    def bind(self, values: Mapping[str, object]) -> Operation:
         """Check attributes by name and bind them; ``axis`` needs the broadcasting that reads it."""
-        operation = super().bind(given)
-        if not given:
+        operation = super().bind(values)
+        if not values:
             return operation
         self._check_numbers(operation, is_real=operation.expression().is_real)
         axis, rule = operation.value("axis"), operation.value("auto_broadcast")
@@ -222,13 +222,13 @@ class Operation:
 
     Attributes:
         schema: the operator version.
-        given: the attributes that were given, in the schema's order.
+        attributes: those that are stated, in the schema's order.
         is_aligned: whether the operands have the rank of the result, so that they broadcast by NumPy's rule whatever
             the schema's is.
     """
 
     schema: OpSchema
-    given: tuple[tuple[str, AttributeValue], ...] = ()
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
     is_aligned: bool = field(default=False, kw_only=True)
 
     def __hash__(self) -> int:
@@ -237,11 +237,11 @@ class Operation:
     @cached_property
     def _hash(self) -> int:
         """Computed once: an operation is the key of every call's plan."""
-        return hash((self.schema.domain, self.schema.versioned_name, self.given, self.is_aligned))
+        return hash((self.schema.domain, self.schema.versioned_name, self.attributes, self.is_aligned))
 
     def value(self, name: str) -> AttributeValue:
-        """The value of an attribute: as given, else its default; None where the schema has no such attribute."""
-        for key, value in self.given:
+        """The value of an attribute: as stated, else its default; None where the schema has no such attribute."""
+        for key, value in self.attributes:
             if key == name:
                 return value
         return next((attribute.default for attribute in self.schema.attributes if attribute.name == name), None)

@@ -213,7 +213,7 @@ def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     alignments = align_all(node.bound.rule, [builder.type_of(value).shape for value in node.inputs], "numpy")
     pairs = zip(node.inputs, alignments, strict=True)
     operands = [builder.with_ones(value, each.leading, each.trailing) for value, each in pairs]
-    attributes = {name: value for name, value in node.operation.given if name not in ("auto_broadcast", "axis")}
+    attributes = {name: value for name, value in node.operation.attributes if name not in ("auto_broadcast", "axis")}
     operation = node.schema.bind({**attributes, "auto_broadcast": "numpy"})
     builder.nodes.append(Node(node.name, operation, tuple(operands), node.outputs))
     reason, assumptions = joined_reasons(alignments)

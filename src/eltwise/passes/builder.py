@@ -204,7 +204,7 @@ def _forbidden(operation: Operation, element_type: ElementType, target: Origin) 
         other.version
         for other in (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
         if (other.domain, other.name) == (schema.domain, schema.name)
-        and element_type in Operation(other, operation.given).types
+        and element_type in Operation(other, operation.attributes).types
         and other.version > schema.version
     ]
     return ElementTypeError(

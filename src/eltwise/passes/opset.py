@@ -148,7 +148,7 @@ class _Conversion:
         name, inputs = node.schema.name, list(node.inputs)
         if is_turned:
             name, inputs = MIRRORED[name], inputs[::-1]
-        names = [name for name, _value in node.operation.given if name in _OWN_ATTRIBUTES]
+        names = [name for name, _value in node.operation.attributes if name in _OWN_ATTRIBUTES]
         attributes = {**dict.fromkeys(names), **dict(alignment.attributes)}
         inputs[1] = builder.with_ones(inputs[1], alignment.leading, alignment.trailing)
         rewritten = in_opset(replace(node, inputs=tuple(inputs)), self._opset, name, attributes)

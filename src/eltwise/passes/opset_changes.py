@@ -255,7 +255,7 @@ def _same_schema(old: OpSchema, new: OpSchema) -> bool:
 
 def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
     """Whether the other version has a node's attributes, and those that are not given mean the same there."""
-    names = {name for name, _value in node.operation.given}
+    names = {name for name, _value in node.operation.attributes}
     if not names <= new.attributes.keys():
         return False
     if any(attribute.required and name not in names for name, attribute in new.attributes.items()):

@@ -149,12 +149,12 @@ class Host:
         try:
             reply, timed_out = self._exchange(request, self.limit)
         except FileFormatError as error:
-            answer = Answer("crashed", words=f"its answer could not be read: {error}")
+            answer = Answer("crashed", message=f"its answer could not be read: {error}")
         else:
             if reply is not None:
                 return _answer(reply)
-            answer = Answer("hung", words=f"no answer within {self.limit:g} seconds")
-            answer = answer if timed_out else Answer("crashed", words=self._last_words())
+            answer = Answer("hung", message=f"no answer within {self.limit:g} seconds")
+            answer = answer if timed_out else Answer("crashed", message=self._last_message())
         self.end()
         return answer
 
@@ -170,7 +170,7 @@ class Host:
             ended_well = self._process.wait(_EXIT_LIMIT) == 0
         except subprocess.TimeoutExpired:
             ended_well = True  # Slow is not broken.
-        message = "" if ended_well else self._last_words()
+        message = "" if ended_well else self._last_message()
         self.end()
         return message
 
@@ -216,7 +216,7 @@ class Host:
         except FileFormatError:
             fields = {"failed": "it printed something else"}
         if "ready" not in fields:
-            reason = fields.get("failed") or self._last_words()
+            reason = fields.get("failed") or self._last_message()
             self.end()
             packages = " ".join(("numpy", "ml_dtypes", *self.runtime.packages))
             hint = f"install what it needs: {python} -m pip install -U {packages}" if self.runtime.python else ""
@@ -251,7 +251,7 @@ class Host:
                 return
             time.sleep(_WATCH_INTERVAL)
 
-    def _last_words(self) -> str:
+    def _last_message(self) -> str:
         """How the process ended, and the last line that it wrote to standard error."""
         assert self._process is not None
         assert self._stderr is not None
@@ -267,9 +267,9 @@ class Host:
 
 
 def _answer(reply: Message) -> Answer:
-    message, mode = str(reply.fields.get("words", "")), str(reply.fields.get("mode", ""))
+    message, mode = str(reply.fields.get("message", "")), str(reply.fields.get("mode", ""))
     if reply.fields.get("kind") != "result":
-        return Answer("refused", words=message, mode=mode)
+        return Answer("refused", message=message, mode=mode)
     arrays = iter(reply.arrays)
     present = reply.fields.get("present")
     values = [next(arrays, None) if is_array else None for is_array in (present if isinstance(present, list) else [])]

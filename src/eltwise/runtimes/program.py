@@ -58,13 +58,13 @@ class Answer:
         kind: ``result``: it ran; ``refused``: it raised an error; ``crashed``: its process ended; ``hung``: it gave no
             answer within the time limit.
         arrays: the outputs, each an array of a known element type; None for one that is something else.
-        words: the runtime's error message, or a description of what came.
+        message: the runtime's error message, or a description of what came.
         mode: how the thread's floating-point mode was left changed; empty if it was not.
     """
 
     kind: AnswerKind
     arrays: tuple[np.ndarray | None, ...] = ()
-    words: str = ""
+    message: str = ""
     mode: str = ""
 
 

@@ -54,7 +54,7 @@ def main() -> None:
         try:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
-            reply = Message({"kind": "refused", "words": message_of(error)})
+            reply = Message({"kind": "refused", "message": message_of(error)})
         changed = changed_mode()
         if changed and not restore_mode():
             changed += ", and it could not be restored"
@@ -92,7 +92,7 @@ class _Programs:
         reply = _described(filled or loaded.arrays(loaded.bind(arrays)()))
         for number, (array, checksum) in enumerate(zip(arrays, before, strict=True), 1):
             if _checksum(array) != checksum:
-                return Message({"kind": "refused", "words": f"it wrote to its input {number}"})
+                return Message({"kind": "refused", "message": f"it wrote to its input {number}"})
         return reply
 
     def _filled(self, loaded: Loaded, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list[np.ndarray]:
@@ -126,7 +126,7 @@ def _described(results: Sequence[object]) -> Message:
     odd = [reason for reason in map(_problem, results) if reason]
     present = [not _problem(result) for result in results]
     arrays = tuple(np.asarray(result) for result, is_array in zip(results, present, strict=True) if is_array)
-    return Message({"kind": "result", "words": "; ".join(dict.fromkeys(odd)), "present": present}, arrays)
+    return Message({"kind": "result", "message": "; ".join(dict.fromkeys(odd)), "present": present}, arrays)
 
 
 def _checksum(array: np.ndarray) -> int:

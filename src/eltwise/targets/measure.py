@@ -189,7 +189,9 @@ def _with_plain(case: Case, index: int) -> Case:
 def _seen(source: str, results: Sequence[CaseResult], explainer: Explainer) -> Seen:
     """What a runtime did in one context, by the worst of its cases."""
     outcomes = {result.outcome for result in results}
-    message = next((result.answer.words for result in results if result.outcome in ("crashed", "hung", "refused")), "")
+    message = next(
+        (result.answer.message for result in results if result.outcome in ("crashed", "hung", "refused")), ""
+    )
     refusal = REFUSED if outcomes == {"refused"} else REFUSED_IN_PART
     for outcome, fault in (("crashed", CRASHES), ("hung", HANGS), ("refused", refusal)):
         if outcome in outcomes:

@@ -55,7 +55,7 @@ class _RefusedError(Exception):
     """The runtime gave no result."""
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.words)
+        super().__init__(answer.message)
         self.answer = answer
 
 
@@ -238,4 +238,4 @@ def _different(name: str, message: str, severity: Severity) -> Finding:
 
 def _refused(answer: Answer) -> Finding:
     kind = _KINDS.get(answer.kind, "refused")
-    return Finding("", "the model", kind=kind, message=answer.words, helps="seen when it was run there", is_seen=True)
+    return Finding("", "the model", kind=kind, message=answer.message, helps="seen when it was run there", is_seen=True)

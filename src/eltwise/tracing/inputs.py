@@ -33,7 +33,7 @@ def sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
     yield from SIZES
     tensors = [tensor for _name, tensor in graph.constants]
     constants = (node.bound for node in graph.nodes if node.schema.behaviour == "constant")
-    tensors += [constant_tensor(one) for one in constants if len(one.given) == 1]
+    tensors += [constant_tensor(one) for one in constants if len(one.attributes) == 1]
     lists = [one.array.reshape(-1).tolist() for one in tensors if _is_list_of_sizes(one)]
     products = (prod(part) for one in lists for part in (one, one[1:], one[2:], one[-2:]) if min(part, default=0) > 0)
     dimensions = [one for port in graph.inputs for one in port.type.shape.dimensions or () if one.is_known]

@@ -233,7 +233,7 @@ class TracedModel:
         node = self._constant_nodes.get(value)
         if node is None:
             return self.graph.constant.get(value)
-        is_known = node.schema.behaviour == "constant" and len(node.bound.given) == 1
+        is_known = node.schema.behaviour == "constant" and len(node.bound.attributes) == 1
         return constant_tensor(node.bound) if is_known else node
 
     def array_of(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:

@@ -109,7 +109,7 @@ def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, i
 
 def attributes_of(node: Node) -> dict[str, object]:
     """The attributes of a node, of which those that name a float type are equal whichever it is."""
-    attributes = dict(node.operation.given)
+    attributes = dict(node.operation.attributes)
     if node.is_foreign and node.schema.domain == "ai.onnx":
         from eltwise.formats.onnx.float_types import any_float
 

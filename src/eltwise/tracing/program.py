@@ -109,7 +109,7 @@ def with_export(path: Path, names: tuple[str, str], limit: float) -> tuple[Path 
     with Host(runtime, limit) as host:
         answer = host.run(Model(files.read_bytes(path)), ())
     if answer.kind != "result" or answer.arrays[0] is None:
-        message = f"PyTorch does not export the program ({answer.kind}): {answer.words}"
+        message = f"PyTorch does not export the program ({answer.kind}): {answer.message}"
         hint = "install onnxscript beside torch, or give the model that you exported as the second one"
         raise UnsupportedError(message, where=str(path), hint=hint)
     model = answer.arrays[0].tobytes()
@@ -134,7 +134,7 @@ def run_program(path: Path, runtime: Runtime, graph: Graph, feeds: Values, limit
 
 def _described(answer: Any, path: Path) -> tuple[dict[str, Any], Values]:
     if answer.kind != "result" or answer.arrays[0] is None:
-        raise UnsupportedError(f"PyTorch does not run the program ({answer.kind}): {answer.words}", where=str(path))
+        raise UnsupportedError(f"PyTorch does not run the program ({answer.kind}): {answer.message}", where=str(path))
     description = json.loads(answer.arrays[0].tobytes())
     pairs = zip(description["values"], answer.arrays[1:], strict=True)
     return description, copied({name: array for name, array in pairs if array is not None})

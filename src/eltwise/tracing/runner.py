@@ -159,7 +159,7 @@ class Runner:
 
 def _outcome(answer: Answer, submodel: Submodel) -> Outcome:
     if answer.kind != "result":
-        return Outcome(message=f"{answer.kind}: {answer.words}")
+        return Outcome(message=f"{answer.kind}: {answer.message}")
     if len(answer.arrays) != len(submodel.outputs):
         return Outcome(message=f"gave {len(answer.arrays)} values instead of {len(submodel.outputs)}")
     pairs = list(zip(submodel.outputs, answer.arrays, strict=True))

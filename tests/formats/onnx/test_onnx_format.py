@@ -55,7 +55,7 @@ def test_every_operator_in_every_opset(opset: int) -> None:
 
 
 def attribute(opset: int, **attributes: Any) -> tuple[tuple[str, object], ...]:
-    return written_anew(there_and_back(sub_model(opset, **attributes))).nodes[0].operation.given
+    return written_anew(there_and_back(sub_model(opset, **attributes))).nodes[0].operation.attributes
 
 
 def test_attributes() -> None:
@@ -71,7 +71,7 @@ def test_attributes() -> None:
         ("value_floats", (0.5, float("inf"))),
     ):
         proto = model([node("Constant", [], ["z"], **{name: number})], [], [EMPTY])  # type: ignore[arg-type]
-        assert written_anew(there_and_back(proto)).nodes[0].operation.given == ((name, number),)
+        assert written_anew(there_and_back(proto)).nodes[0].operation.attributes == ((name, number),)
     not_a_number = node("Constant", [], ["z"], value_floats=[float("nan"), 1.0])
     written_anew(there_and_back(model([not_a_number], [], [EMPTY])))
     in_words, by_number = there_and_back(neighbour_model("Cast", 1)), there_and_back(neighbour_model("Cast", 6))
@@ -81,13 +81,13 @@ def test_attributes() -> None:
 def test_attributes_that_are_zero_or_have_no_type() -> None:
     proto = sub_model(6)
     proto.graph.node[0].attribute.add(name="axis", type=onnx.AttributeProto.INT)
-    assert read(proto).graph.nodes[0].operation.given == (("axis", 0),)
+    assert read(proto).graph.nodes[0].operation.attributes == (("axis", 0),)
     proto = sub_model(1, broadcast=1)
     proto.ir_version = 1
     del proto.opset_import[:]
     proto.graph.node[0].attribute[0].ClearField("type")
     assert read(proto).problems == ()
-    assert there_and_back(proto).nodes[0].operation.given == (("broadcast", 1),)
+    assert there_and_back(proto).nodes[0].operation.attributes == (("broadcast", 1),)
 
 
 @pytest.mark.parametrize("ir_version", [1, 2])

@@ -158,7 +158,7 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
             name: theirs.input_value(count + index) for index, (name, _) in enumerate(schema.constant_operands)
         }
         given |= {name: each.get_node().get_data().item() for name, each in constants.items()}
-        written = {name: given[name] for name, _value in node.operation.given}
+        written = {name: given[name] for name, _value in node.operation.attributes}
         assert {name: str(value).casefold() for name, value in written.items()} == {
-            name: str(value).casefold() for name, value in node.operation.given
+            name: str(value).casefold() for name, value in node.operation.attributes
         }

@@ -36,7 +36,7 @@ def test_a_layer_becomes_a_node_of_its_row(kind: str, version: str) -> None:
     graph = read(binary(kind, version=version, auto_broadcast="numpy"))
     (node,) = graph.nodes
     assert (node.name, node.schema.versioned_name, node.inputs, node.outputs) == ("s", f"{kind}-1", ("a", "b"), ("s",))
-    assert node.operation.given == (("auto_broadcast", "numpy"),)
+    assert node.operation.attributes == (("auto_broadcast", "numpy"),)
     assert (graph.name, graph.origin.domain, graph.origin.file_version) == ("model", "openvino", int(version))
     assert [port.name for port in graph.inputs] == list(graph.input_order) == ["a", "b"]
     assert [(port.name, port.value, port.layer, port.aliases) for port in graph.outputs] == [("s", "s", "r", ("r",))]
@@ -172,7 +172,7 @@ def test_constants_of_formulas_are_attributes(beta: list[str]) -> None:
     ir = scaled(beta)
     graph = read(ir)
     (node,) = [each for each in graph.nodes if each.name == "s"]
-    assert (node.inputs, node.operation.given) == (("x",), (("beta", 1.5),))
+    assert (node.inputs, node.operation.attributes) == (("x",), (("beta", 1.5),))
     assert [name for name, _tensor in graph.constants] == (["c"] if beta else [])
     assert_round_trip(graph)
     x = np.array([-1, 0.5, 3], np.float32 if beta else np.float16)
@@ -294,7 +294,7 @@ def test_neighbours_are_read_with_their_attributes() -> None:
     ir.layer("Unsqueeze", "u", ["q", "axes"]).layer("Reshape", "h", ["q", "target"], special_zero="1")
     ir.layer("Convert", "c", ["h"], destination_type="f16").layer("Identity", "i", ["c"], opset="opset16")
     graph = read(ir.result("i").result("u"))
-    given = {node.name: dict(node.operation.given) for node in graph.nodes}
+    given = {node.name: dict(node.operation.attributes) for node in graph.nodes}
     assert given == {
         "q": {"allow_axis_skip": True},
         "u": {},

@@ -91,7 +91,7 @@ def read_node(proto: NodeProto, origin: Origin, folder: ExternalData | None = No
         if "" in proto.output:
             raise GraphError("an output has no name", operand="its outputs")
         operation = _read_attributes(proto, schema, origin, folder, location)
-        for _name, value in operation.given:
+        for _name, value in operation.attributes:
             if isinstance(value, Tensor) and reads_weights:
                 value.array  # noqa: B018 - this reads and checks it
     except EltwiseError as error:
@@ -279,20 +279,20 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
 def _says(operation: Operation | Foreign) -> tuple[object, ...]:
     """The attributes with the types that they have in files, on which the message depends."""
     if isinstance(operation, Foreign):
-        return (operation.given,)
-    names = {name for name, _value in operation.given}
+        return (operation.attributes,)
+    names = {name for name, _value in operation.attributes}
     attributes = (one for one in operation.schema.attributes if one.name in names)
-    return operation.given, [_attribute_type(one, operation.schema) for one in attributes]
+    return operation.attributes, [_attribute_type(one, operation.schema) for one in attributes]
 
 
 def _write_attributes(node: Node, proto: NodeProto) -> None:
     """Write attributes; one that was there and has the same value stays as it was, with its text."""
     written, operation = NodeProto(), node.operation
     if isinstance(operation, Foreign):
-        written.attribute.extend(value for _name, value in operation.given if isinstance(value, AttributeProto))
+        written.attribute.extend(value for _name, value in operation.attributes if isinstance(value, AttributeProto))
     else:
         known = {attribute.name: attribute for attribute in operation.schema.attributes}
-        written.attribute.extend(_written(value, known[name], operation.schema) for name, value in operation.given)
+        written.attribute.extend(_written(value, known[name], operation.schema) for name, value in operation.attributes)
     before = {attribute.name: attribute for attribute in proto.attribute}
     for attribute in written.attribute:
         old = before.get(attribute.name)

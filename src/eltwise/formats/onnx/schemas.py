@@ -140,7 +140,7 @@ def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, ob
     if schema is not None:
         if schema == node.schema and not changed:
             return node
-        values = {**dict(node.operation.given), **changed}
+        values = {**dict(node.operation.attributes), **changed}
         return replace(node, operation=schema.bind({key: value for key, value in values.items() if value is not None}))
     published = published_schema(name, opset)
     foreign = ForeignSchema("ai.onnx", name, published.since_version if published else 0)
@@ -171,7 +171,7 @@ def attribute_value(node: Node, name: str) -> Any:
 
     The value is 0 if a caller of the function that the node is in gives it.
     """
-    value = dict(node.operation.given).get(name)
+    value = dict(node.operation.attributes).get(name)
     if not isinstance(value, AttributeProto):
         return value
     others = ("name", "type", "doc_string", "ref_attr_name")
@@ -191,7 +191,7 @@ def read_rule(node: Node) -> Rule:
     if isinstance(node.schema, ElementwiseSchema):
         return node.bound.rule
     values = {"axis": -1, "broadcast": 0}
-    for name, value in node.operation.given:
+    for name, value in node.operation.attributes:
         if name in values and isinstance(value, AttributeProto):
             if value.ref_attr_name:
                 problem = "the value is that of a function's attribute, which is not known"

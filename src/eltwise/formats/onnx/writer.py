@@ -233,7 +233,7 @@ def _file_bytes(tensor: Tensor) -> int:
 def _tensors(graph: Graph) -> Iterator[Tensor]:
     yield from (tensor for _name, tensor in graph.constants)
     for node in graph.nodes:
-        yield from (value for _name, value in node.operation.given if isinstance(value, Tensor))
+        yield from (value for _name, value in node.operation.attributes if isinstance(value, Tensor))
 
 
 def _tensor_messages(model: ModelProto) -> Iterator[TensorProto]:

@@ -129,7 +129,7 @@ def _constants(builder: IrBuilder, node: Node, element_type: ElementType | None,
     """Add the constants that state attributes of a node; a default that nothing follows needs none."""
     added: list[_Input] = []
     for name, sizes in constants_of(node.bound.schema):
-        if name not in dict(node.bound.given):
+        if name not in dict(node.bound.attributes):
             break
         value, tensor = node.bound.value(name), None
         if element_type is not None:
@@ -203,7 +203,7 @@ def _unused(base: str, used: Container[str]) -> str:
 
 
 def _attributes(node: Node) -> dict[str, str]:
-    values, schema = dict(node.bound.given), node.bound.schema
+    values, schema = dict(node.bound.attributes), node.bound.schema
     if node.bound.value("auto_broadcast") == "pdpd":
         values.setdefault("axis", -1)  # Absence means 0 in a file.
     elif schema.behaviour == "elementwise":
