@@ -58,7 +58,7 @@ class Case:
         if rule == "auto_broadcast":
             rule = given.get("auto_broadcast", "numpy")
         axis, enabled = given.get("axis", -1), given.get("broadcast", 0) == 1
-        function, parameters = self._function(given)
+        function, parameters = self._function()
         if len(set(shapes)) == 1 and self.operands[0].size > 1 << 8:
             flat = tuple((operand.dtype, np.ascontiguousarray(operand).tobytes()) for operand in self.operands)
             return _same_shape(function, parameters, flat).reshape(shapes[0])
@@ -68,11 +68,16 @@ class Case:
             raise oracle.OracleRefusal("the other operands do not broadcast onto the first one")
         return result
 
-    def _function(self, given: dict[str, object]) -> tuple[str, Attributes]:
-        """What is computed, with its parameters; attributes that are refused change neither."""
+    @property
+    def operation(self) -> Operation:
+        """The operator with the attributes that decide what is computed; those that are refused are not among them."""
         chosen = {name for name, _value, _function in self.schema.variants}
         chosen |= {name for name, _parameter in self.schema.parameters}
-        operation = self.schema.bind({name: value for name, value in given.items() if name in chosen})
+        return self.schema.bind({name: value for name, value in self.attributes if name in chosen})
+
+    def _function(self) -> tuple[str, Attributes]:
+        """What is computed, with its parameters."""
+        operation = self.operation
         function = dict(self.schema.absent).get((True,) * len(self.operands), operation.function)
         if function != operation.function:
             return function, ()
