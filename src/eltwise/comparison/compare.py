@@ -179,7 +179,7 @@ def compare_sets(
         sources=(a.where, b.where),
         renamings=tuple((str(rule), count) for rule, count in rules),
         notes=tuple(dict.fromkeys([*a.notes, *b.notes, *notes(a, b)])),
-        others=(*values, *compare_parameters(a, b)),
+        others=(*values, *compare_parameters(a, b, pairs)),
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from eltwise.comparison.labels import labels_of
+from eltwise.comparison.matching import Pairs
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.structure import changes
+from eltwise.ir.structure import Labels, changes
 from eltwise.ir.tensor_sets import TensorSet
 
 _LONGEST_SHOWN = 80
@@ -75,9 +77,9 @@ def compare_values(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> It
             yield OtherReport(name, "values", "differs", "A has numbers instead of it")
 
 
-def compare_parameters(a: TensorSet, b: TensorSet) -> Iterator[OtherReport]:
-    """Compare the parameters, and the nodes of models."""
-    yield from _nodes(a, b)
+def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
+    """Compare the parameters, and the nodes of models, whose constants belong together in pairs."""
+    yield from _nodes(a, b, pairs)
     for name in _comparable(a, b, a.parameters, b.parameters):
         one, other = a.parameters.get(name), b.parameters.get(name)
         if one == other:
@@ -100,14 +102,32 @@ def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mappi
     return [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
 
 
-def _nodes(a: TensorSet, b: TensorSet) -> Iterator[OtherReport]:
+def _nodes(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
     for path in sorted(a.models.keys() ^ b.models.keys() if a.format == b.format == "folder" else ()):
         yield OtherReport(path, "nodes", "differs", f"only {'A' if path in a.models else 'B'} has the model")
     for path in sorted(a.models.keys() & b.models):
         if a.models[path].domain == b.models[path].domain:
-            difference = changes(a.models[path], b.models[path])
+            difference = _changes(a, b, pairs, path)
             hint = "; `eltwise trace A B` compares what they compute" if difference else ""
             yield OtherReport(path, "nodes", "differs" if difference else "equal", difference + hint)
+
+
+def _changes(a: TensorSet, b: TensorSet, pairs: Pairs, path: str) -> str:
+    """How a model differs but for the elements of its constants, which are read only where they may decide."""
+    one, other = a.models[path], b.models[path]
+    if difference := changes(one, other):
+        return difference
+    for by_content in (False, True):
+        labels = (_within(path, each) for each in labels_of(a, b, pairs, by_content=by_content))
+        if one.outputs(next(labels)) == other.outputs(next(labels)):
+            return ""
+    return "the same nodes are connected otherwise"
+
+
+def _within(path: str, labels: Labels) -> Labels:
+    """The labels of the constants of a model in a folder."""
+    prefix = f"{path}/" if path else ""
+    return {name.removeprefix(prefix): label for name, label in labels.items() if name.startswith(prefix)}
 
 
 def notes(a: TensorSet, b: TensorSet) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The structure of a model: its nodes, their attributes and how they are connected.
+"""The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
 Names and the order of nodes do not count, nor whether a constant is an initializer or a node.
 """
@@ -7,39 +7,98 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 
-from eltwise.ir.graph import Foreign, Graph, Node, Tensor
-from eltwise.ir.structure import Structure
+from eltwise.ir.graph import Foreign, Graph, Node, Port, Tensor
+from eltwise.ir.structure import Labels, Structure
 
-_CONSTANT = "constant"
 _TENSORS_AND_GRAPHS = (4, 5, 9, 10)
 """The types of ONNX attributes that hold tensors, which are constants, or graphs, which are looked into."""
 
 
-def structure_of(graph: Graph) -> Structure:
+@dataclass(frozen=True)
+class ConstantNames:
+    """What the constants of a model are called in the set of its tensors.
+
+    Attributes:
+        paths: what stands before the names of each graph's constants, by the graph's identity.
+        attributes: the names of tensors in attributes, by the node's identity and the attribute.
+    """
+
+    paths: dict[int, str] = field(default_factory=dict)
+    attributes: dict[tuple[int, str], str] = field(default_factory=dict)
+
+
+def structure_of(graph: Graph, names: ConstantNames) -> Structure:
     """The structure of a model with its functions and the graphs in its nodes."""
-    nodes = Counter[tuple[str, str]]()
-    bodies = {each.name: _digests(each.body, {}, nodes) for each in graph.functions}
-    outputs = (*_digests(graph, {}, nodes), _digest(sorted(bodies.items())))
-    return Structure(graph.origin.domain, outputs, nodes)
+    walk = _Walk(names, {})
+    walk.model(graph)
+    inputs = tuple(_type_of(port) for port in (*graph.inputs, *graph.optional_inputs))
+    return Structure(graph.origin.domain, inputs, walk.nodes, partial(_outputs, graph, names))
 
 
-def _digests(graph: Graph, outer: Mapping[str, str], nodes: Counter[tuple[str, str]]) -> tuple[str, ...]:
-    """A digest of each output, and the nodes counted; ``outer`` has those of the values around a body."""
-    values = dict(outer) | dict.fromkeys((name for name, _tensor in graph.constants), _CONSTANT) | {"": ""}
-    ports = [*graph.inputs, *graph.optional_inputs]
-    values |= {port.value: f"input {number}" for number, port in enumerate(ports)}
-    for node in graph.nodes:
-        if node.schema.behaviour == "constant" or node.operator == ("", "Constant"):
-            values |= dict.fromkeys(node.outputs, _CONSTANT)
-            continue
-        operator, attributes = node.schema.name, _digest(sorted(_attributes(node)))
-        nodes[operator, attributes] += 1
-        bodies = [(name, _digests(body, values, nodes)) for name, body in node.graphs]
-        digest = _digest([node.operator, attributes, bodies, [values.get(name, "") for name in node.inputs]])
-        values |= {name: f"{digest} {number}" for number, name in enumerate(node.outputs)}
-    return tuple(values.get(port.value, "") for port in graph.outputs)
+def _outputs(graph: Graph, names: ConstantNames, labels: Labels) -> tuple[str, ...]:
+    return _Walk(names, labels).model(graph)
+
+
+def _type_of(port: Port) -> str:
+    """The type without the names of dimensions, as callers of any size see it."""
+    dimensions = port.type.shape.dimensions
+    if port.type.other or dimensions is None:
+        return str(port.type)
+    sizes = ",".join("?" if one.symbol else str(one) for one in dimensions)
+    return f"{port.type.element_type or 'any type'}({sizes})"
+
+
+@dataclass
+class _Walk:
+    """Digests of what makes the values of a model.
+
+    Attributes:
+        names: what its constants are called.
+        labels: what stands for them.
+        nodes: how many nodes there were of each operator version with each set of attributes.
+    """
+
+    names: ConstantNames
+    labels: Labels
+    nodes: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def model(self, graph: Graph) -> tuple[str, ...]:
+        """A digest of each output, and one of the functions."""
+        bodies = {each.name: self.graph(each.body, {}) for each in graph.functions}
+        return (*self.graph(graph, {}), _digest(sorted(bodies.items())))
+
+    def graph(self, graph: Graph, outer: Mapping[str, str]) -> tuple[str, ...]:
+        """A digest of each output; ``outer`` has those of the values around a body."""
+        path = self.names.paths.get(id(graph), "")
+        values = dict(outer) | {name: self._constant(path + name) for name, _tensor in graph.constants} | {"": ""}
+        ports = [*graph.inputs, *graph.optional_inputs]
+        values |= {port.value: f"input {number}" for number, port in enumerate(ports)}
+        for node in graph.nodes:
+            if node.schema.behaviour == "constant" or node.operator == ("", "Constant"):
+                values |= {name: self._constant(path + name) for name in node.outputs}
+                continue
+            digest = self._node(node, values)
+            values |= {name: f"{digest} {number}" for number, name in enumerate(node.outputs)}
+        return tuple(values.get(port.value, "") for port in graph.outputs)
+
+    def _node(self, node: Node, values: Mapping[str, str]) -> str:
+        attributes = _digest(sorted(_attributes(node)))
+        self.nodes[node.schema.versioned_name, attributes] += 1
+        bodies = [(name, self.graph(body, values)) for name, body in node.graphs]
+        tensors = [
+            (name, self._constant(self.names.attributes[id(node), name]))
+            for name, _value in node.operation.attributes
+            if (id(node), name) in self.names.attributes
+        ]
+        operands = [values.get(name, "") for name in node.inputs]
+        return _digest([node.operator, node.schema.versioned_name, attributes, tensors, bodies, operands])
+
+    def _constant(self, name: str) -> str:
+        return f"constant {self.labels.get(name, '')}"
 
 
 def _attributes(node: Node) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, npy, registry
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint, read_index
-from eltwise.formats.structure import structure_of
+from eltwise.formats.structure import ConstantNames, structure_of
 from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import Names
@@ -91,16 +91,16 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     ``FUNCTION/NAME``. What lies in other files is not read.
     """
     constants = TensorSet(where, format=graph.origin.domain, metadata=dict(graph.metadata), stores_once=True)
-    constants.models[""] = structure_of(graph)
-    names = Names()
+    names, constant_names = Names(), ConstantNames()
     for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
-        _add_constants(constants, body, names.fresh(path) + "/" if path else "", names)
+        _add_constants(constants, body, names.fresh(path) + "/" if path else "", names, constant_names)
+    constants.models[""] = structure_of(graph, constant_names)
     return constants
 
 
-def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names) -> None:
+def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names, constant_names: ConstantNames) -> None:
     """Add the constants of a graph and of those in its nodes; no two graphs have one path."""
-    where = constants.where
+    where, constant_names.paths[id(graph)] = constants.where, path
     for name, tensor in graph.constants:
         constants.add(path + name, tensor.opened, path + name, where)
     for node in graph.nodes:
@@ -113,12 +113,15 @@ def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names) 
             ]
             for attribute, message in tensors:
                 name = names.fresh(f"{path}{node.label}/{attribute}")
+                constant_names.attributes[id(node), attribute] = name
                 constants.add(name, lambda message=message, name=name: _attribute(message.t, name, where))
             if node.operator == ("", "Constant") and not tensors:  # Of strings, which are compared as they lie there.
                 name, parts = path + node.outputs[0], [value for _each, value in node.operation.attributes]
                 constants.add(name, lambda parts=parts, name=name: of_array(name, _bytes_of(parts), where))
         for attribute, inner in node.graphs:
-            _add_constants(constants, inner, names.fresh(f"{path}{node.label}/{attribute}") + "/", names)
+            _add_constants(
+                constants, inner, names.fresh(f"{path}{node.label}/{attribute}") + "/", names, constant_names
+            )
 
 
 def _attribute(message: TensorProto, name: str, where: str) -> Tensor:
@@ -338,7 +341,7 @@ def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     constants = read_constants(path)
     with suppress(EltwiseError):  # Of a model whose nodes cannot be read the constants can be compared.
         graph = registry.read(path, reads_weights=False).graph
-        constants.models[""] = structure_of(graph)
+        constants.models[""] = structure_of(graph, ConstantNames())
         constants.metadata.update(graph.metadata)
     return constants
 

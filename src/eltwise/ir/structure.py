@@ -1,37 +1,46 @@
-"""What two models compute beside their constants, as values that can be compared."""
+"""What two models compute beside the elements of their constants, as values that can be compared."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from eltwise.core.errors import counted
 
 _MOST_NAMED = 4
 
+Labels = Mapping[str, str]
+"""What stands for a constant, by its name; constants of two models that belong to each other have one label."""
+
 
 @dataclass(frozen=True)
 class Structure:
-    """The structure of a model; two are equal where only constants and names may differ.
+    """The structure of a model.
 
     Attributes:
         domain: the specification of its operators.
-        outputs: a digest of what makes each output.
-        nodes: how many nodes there are of each operator with each set of attributes.
+        inputs: the type of each input; no names.
+        nodes: how many nodes there are of each operator version with each set of attributes.
+        outputs: gives a digest of what makes each output, which names, the order of nodes and the elements of constants
+            do not change. It takes the labels of constants.
     """
 
     domain: str
-    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
     nodes: Mapping[tuple[str, str], int]
+    outputs: Callable[[Labels], tuple[str, ...]]
 
 
 def changes(a: Structure, b: Structure) -> str:
-    """How two structures differ, as a phrase; empty where they do not."""
-    if a == b:
-        return ""
+    """How the inputs and nodes of two structures differ, as a phrase; empty where only connections may."""
     if a.domain != b.domain:
         return "the operators are those of two specifications"
+    if len(a.inputs) != len(b.inputs):
+        return f"A has {counted(len(a.inputs), 'input')}, B {len(b.inputs)}"
+    for number, types in enumerate(zip(a.inputs, b.inputs, strict=True)):
+        if types[0] != types[1]:
+            return f"input {number} is {types[0]} in A and {types[1]} in B"
     sides = []
     for side, one, other in (("A", a, b), ("B", b, a)):
         more = Counter(_by_operator(one)) - Counter(_by_operator(other))
@@ -43,7 +52,7 @@ def changes(a: Structure, b: Structure) -> str:
     if not sides and others:
         operators = dict.fromkeys(operator for operator, _attributes in others)
         return f"{counted(sum(others.values()), 'node')} of {', '.join(operators)} with other attributes"
-    return "; ".join(sides) or "the same nodes are connected otherwise"
+    return "; ".join(sides)
 
 
 def _by_operator(structure: Structure) -> Counter[str]:

@@ -50,7 +50,8 @@ def check_sides(
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
         failures += [failure] if failure is not None else []
     if isinstance(sets[0], TensorSet) and isinstance(sets[1], TensorSet):
-        others = compare_parameters(sets[1], sets[0])  # A is the expected side, as in all messages.
+        pairs = tuple((one, sets[0][name]) for name, one in sets[1].items() if name in sets[0])
+        others = compare_parameters(sets[1], sets[0], pairs)  # A is the expected side, as in all messages.
         failures += [Failure(each.label, rule, text=each.explanation) for each in others if each.status == "differs"]
     missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
     if failures or missing or extra:
