@@ -135,7 +135,7 @@ def test_a_table_says_nearest_only_where_every_result_is_the_nearest(count: int,
         (("--op", "Exq"), "did you mean 'Exp'?"),
         (("--type", "int8"), "float type"),
         (("--runtime", "openvin"), "did you mean"),
-        (("--runtime", "eltwise"), "none of the functions"),
+        (("--runtime", "numpy", "--op", "Gelu"), "none of the functions"),
         (("--numbers", "0"), "numbers"),
     ],
 )
@@ -159,6 +159,15 @@ def test_the_command_measures_and_writes(cli: Cli, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "## float16" in text
     assert "| Tanh |" in text
+
+
+def test_every_result_of_eltwise_is_the_nearest(cli: Cli, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    names = ("--runtime", "eltwise", "--runtime", "eltwise-numpy", "--type", "float32", "--type", "float64")
+    code, _out, err = cli("accuracy", *names, "--numbers", "1000", "--json", results)
+    functions = json.loads(results.read_text(encoding="utf-8"))["functions"]
+    assert (code, len(functions)) == (0, 4 * len(ORACLE_NAMES)), err
+    assert [each for each in functions if not each["count"] or each["nearest"] < each["count"]] == []
 
 
 def test_a_selection_names_all_that_there_is_by_default() -> None:

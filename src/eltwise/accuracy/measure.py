@@ -36,7 +36,7 @@ _TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 def select(
     names: Sequence[str], functions: Sequence[str], types: Sequence[str]
 ) -> tuple[list[Runtime], list[str], list[ElementType]]:
-    """Runtimes, functions and types by name; no names mean all that there are.
+    """Runtimes, functions and types by name; no names mean all that there are, but for this package's runtimes.
 
     Raises:
         NameUnknownError: for a name that is not known, with the nearest.
@@ -51,7 +51,8 @@ def select(
         if name not in by_name:
             raise unknown_name("float type", name, by_name)
     chosen = list(dict.fromkeys(functions)) or list(ORACLE_NAMES)
-    asked = list(map(find, dict.fromkeys(names))) or [each for each in installed() if _has_any(each, chosen)]
+    others = (each for each in installed() if each.packages and _has_any(each, chosen))
+    asked = list(map(find, dict.fromkeys(names))) or list(others)
     for runtime in asked:
         if not _has_any(runtime, chosen):
             allowed = "a runtime that loads models of it, or a library of array functions that has the function"
@@ -60,8 +61,7 @@ def select(
 
 
 def _has_any(runtime: Runtime, functions: Sequence[str]) -> bool:
-    is_own = runtime.name.startswith("eltwise")  # It runs none of these functions yet.
-    return not is_own and any(program_of(runtime, name, FLOAT32, 1) is not None for name in functions)
+    return any(program_of(runtime, name, FLOAT32, 1) is not None for name in functions)
 
 
 def measure(

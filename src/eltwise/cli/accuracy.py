@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=options.Command)
-@click.option("--runtime", multiple=True, metavar="SPEC", help="A runtime. Default: all installed that have functions.")
+@click.option("--runtime", multiple=True, metavar="SPEC", help="A runtime. Default: all installed ones but eltwise.")
 @click.option("--op", multiple=True, metavar="NAME", help="A function, such as Exp. Default: all.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="A float type, such as float16. Default: all.")
 @click.option("--numbers", type=options.Integer(1), default=10_000_000, help="How many float32 numbers.")
