@@ -13,7 +13,7 @@ from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import recomputed
-from eltwise.kernels.rounding_tests import odd
+from eltwise.kernels.rounding_tests import made_odd, odd
 from eltwise.kernels.vectors import Vector, narrowed
 from eltwise.ops.expression import Step
 
@@ -61,7 +61,8 @@ def write_conversion(
     if step.primitive == "dequantize":
         x, scale, *zero_point = values
         levels = x - zero_point[0] if zero_point else x
-        return _rounded(_odd(*levels.product(scale)), to)
+        result, lost = levels.product(scale)
+        return _rounded(made_odd(result, (result * lost).flags("olt", 0.0), lost.flags("one", 0.0)), to)
     return _quantized(to, *values)
 
 
@@ -144,20 +145,6 @@ def _dequantized_in_single(code: Instructions, lanes: int, source: ElementType, 
     for each in zero_point:
         levels = code.let(f"sub {wide} {levels}, {code.let(f'{extend} {each} to {wide}')}")
     return code.let(f"fmul {floats} {code.let(f'sitofp {wide} {levels} to {floats}')}, {scale}")
-
-
-def _odd(value: Vector, lost: Vector) -> Vector:
-    """Nearest float64 rounded to odd instead, given what their rounding lost."""
-    code, wide = value.code, of(value.lanes, "i64")
-    bits = code.let(f"bitcast {value.type} {value.name} to {wide}")
-    flags = [
-        code.let(f"fcmp {how} {value.type} {each.name}, {each.constant(0.0).name}")
-        for how, each in (("olt", value * lost), ("one", lost))
-    ]
-    beyond = code.let(f"sext {of(value.lanes, 'i1')} {flags[0]} to {wide}")
-    inexact = code.let(f"zext {of(value.lanes, 'i1')} {flags[1]} to {wide}")
-    result = code.let(f"or {wide} {code.let(f'add {wide} {bits}, {beyond}')}, {inexact}")
-    return Vector(code, value.lanes, code.let(f"bitcast {wide} {result} to {value.type}"))
 
 
 def _rounded(value: Vector, to: ElementType) -> str:

@@ -30,14 +30,18 @@ def for_rounding(element_type: ElementType, value: Vector) -> Vector:
 
 def odd(value: Vector) -> Vector:
     """Float64 as float32, where what is not exact becomes the neighbour whose last bit is 1."""
-    code, lanes = value.code, value.lanes
-    near, integers = narrowed(value), of(lanes, "i32")
-    back, bits = widened(near), near.in_bits()
-    is_beyond, is_inexact = abs(back).flags("ogt", abs(value)), back.flags("one", value)
+    near = narrowed(value)
+    back = widened(near)
+    return made_odd(near, abs(back).flags("ogt", abs(value)), back.flags("one", value))
+
+
+def made_odd(nearest: Vector, is_beyond: Flags, is_inexact: Flags) -> Vector:
+    """Nearest floats rounded to odd instead, given where they are larger than the real numbers, and where not these."""
+    code, integers = nearest.code, of(nearest.lanes, nearest.precision.integer)
     beyond = code.let(f"sext {is_beyond.type} {is_beyond.name} to {integers}")
     inexact = code.let(f"zext {is_inexact.type} {is_inexact.name} to {integers}")
-    odd = code.let(f"or {integers} {code.let(f'add {integers} {bits}, {beyond}')}, {inexact}")
-    return near.of_bits(odd)
+    cut = code.let(f"add {integers} {nearest.in_bits()}, {beyond}")
+    return nearest.of_bits(code.let(f"or {integers} {cut}, {inexact}"))
 
 
 def is_far(x: Vector) -> Flags:
