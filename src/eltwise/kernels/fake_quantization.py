@@ -9,7 +9,7 @@ float64 and of very many levels, 192 digits decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add, and_
 from typing import Any
 
@@ -21,14 +21,15 @@ from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels import estimates
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
+from eltwise.kernels.function_values import decide
 from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.precision import DOUBLE, SINGLE
-from eltwise.kernels.real_formulas import HALF, ONE, of_float
+from eltwise.kernels.real_formulas import HALF, ONE
 from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, SoftName, define, of_double
-from eltwise.kernels.soft_floats import ZERO, Soft, rounded, rounded_to_odd, soft
+from eltwise.kernels.soft_floats import ZERO, soft
 from eltwise.kernels.vectors import Array, F, Vector, in_single, widened
 
 _MOST_STEPS = 2**28
@@ -250,18 +251,12 @@ def _with_all_digits(
     last: float, element_type: ElementType, x: Array, low: Array, high: Array, lowest: Array, highest: Array
 ) -> Array:
     """Values to float64, or for other types rounded to odd."""
-    _unchanged, is_within = _within(x, x, low, high, lowest, highest)
+    is_within = _within(x, x, low, high, lowest, highest)[1]
     level, undecided = _estimated_level(x, low, high, last)
-    for index in np.flatnonzero(undecided & is_within):
-        numbers: list[Soft] = [of_float(float(each.values[index])) for each in (x, low, high)]
-        real = _real_level(*numbers, last=int(last))
-        level.values[index] = np.copysign(float(real), level.values[index])
+    real_level, real_value = (partial(each, last=int(last)) for each in (_real_level, _real_value))
+    decide(level.values, undecided & is_within, FLOAT64, real_level, x.values, low.values, high.values)
     value, undecided = _estimated_value(level, lowest, highest, last)
     if element_type is not FLOAT64:
         undecided = _is_finite(level, lowest, highest)
-    for index in np.flatnonzero(undecided & is_within):
-        numbers = [of_float(float(each.values[index])) for each in (level, lowest, highest)]
-        real = _real_value(*numbers, last=int(last))
-        nearest = rounded(real, *_LAYOUT) if element_type is FLOAT64 else rounded_to_odd(real)
-        value.values[index] = np.copysign(nearest, value.values[index])
+    decide(value.values, undecided & is_within, element_type, real_value, level.values, lowest.values, highest.values)
     return value

@@ -5,15 +5,17 @@ It serves where no kernel can be compiled, and the types below 16 bits; its bits
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import FLOAT64, of_numpy
+from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.float64_estimates import CIRCULAR, estimated
-from eltwise.kernels.soft_floats import rounded, rounded_to_odd
+from eltwise.kernels.soft_floats import Soft, rounded, rounded_to_odd
 from eltwise.kernels.vectors import Array
 
 
@@ -33,28 +35,43 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
     assert element_type is not None
     with np.errstate(all="ignore"):
         wide = array.astype(np.float64)
+        exact = partial(real_formulas.FORMULAS[name], **parameters)
         if element_type is FLOAT64:
-            return _float64(name, parameters, wide)
-        formula, exact_formula = estimates.FORMULAS[name], real_formulas.FORMULAS[name]
-        values = np.asarray(formula(Array(wide), **parameters).values)
-        sides = (cast(values * (1 + sign * estimates.ERROR), FLOAT64, element_type, False) for sign in (-1, 1))
-        low, high = (side.astype(np.float64) for side in sides)
-        undecided = low != high
+            result, undecided = estimated(name, parameters, Array(wide))
+            decide(result.values, undecided, element_type, exact, wide)
+            return result.values
+        values = np.asarray(estimates.FORMULAS[name](Array(wide), **parameters).values)
+        undecided = differ(values * (1 - estimates.ERROR), values * (1 + estimates.ERROR), element_type)
         if name in estimates.INEXACT:
             undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
         undecided &= np.isfinite(values) & np.isfinite(wide)
         if name in CIRCULAR:
             undecided |= (np.abs(wide) > estimates.FARTHEST_ANGLE) & np.isfinite(wide)
-        for index in zip(*np.nonzero(undecided), strict=True):
-            real = exact_formula(real_formulas.of_float(float(wide[index])), **parameters)
-            values[index] = rounded_to_odd(real)
+        decide(values, undecided, element_type, exact, wide)
         return cast(values, FLOAT64, element_type, False)
 
 
-def _float64(name: str, parameters: Mapping[str, float], x: np.ndarray) -> np.ndarray:
-    """A function of float64, computed with NumPy in an own error state."""
-    result, undecided = estimated(name, parameters, Array(x))
+def differ(low: np.ndarray, high: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """Flags where two float64 are rounded to different elements of a type."""
+    below, above = (cast(each, FLOAT64, element_type, False).astype(np.float64) for each in (low, high))
+    return np.asarray(below != above)
+
+
+def decide(
+    values: np.ndarray, undecided: np.ndarray, element_type: ElementType, formula: Callable[..., Soft], *operands: Any
+) -> None:
+    """Replace estimates where these do not decide.
+
+    Args:
+        values: estimates, as float64; they become the nearest numbers, or for narrower types numbers that are rounded
+            to the nearest ones. A real zero has the sign of its estimate.
+        undecided: flags of those that are replaced.
+        element_type: what they are rounded to.
+        formula: the function, to 192 digits.
+        *operands: its float64 operands, of the same shape.
+    """
     for index in zip(*np.nonzero(undecided), strict=True):
-        real = real_formulas.FORMULAS[name](real_formulas.of_float(float(x[index])), **parameters)
-        result.values[index] = rounded(real, FLOAT64.digits, FLOAT64.least_exponent)
-    return result.values
+        real = formula(*(real_formulas.of_float(float(each[index])) for each in operands))
+        is_double = element_type is FLOAT64
+        nearest = rounded(real, FLOAT64.digits, FLOAT64.least_exponent) if is_double else rounded_to_odd(real)
+        values[index] = nearest if real.mantissa else np.copysign(0.0, values[index])

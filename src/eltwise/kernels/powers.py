@@ -21,13 +21,14 @@ from eltwise.kernels import coefficients, estimates, real_formulas
 from eltwise.kernels.conversions import as_double
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
+from eltwise.kernels.function_values import decide, differ
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, define, of_double
-from eltwise.kernels.soft_floats import rounded, rounded_to_odd, soft
+from eltwise.kernels.soft_floats import soft
 from eltwise.kernels.vectors import Array, F, Vector, narrowed, widened
 from eltwise.ops.real import whole_power
 
@@ -120,17 +121,11 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         bases, exponents = Array(wide), Array(y)
         magnitude, is_estimated = _simple(bases, exponents)
         size, low, error = _estimate(bases, exponents, magnitude, is_estimated)
-        values = _signed(bases, exponents, size).values
-        sides = (cast((size + (low + error * sign)).values, FLOAT64, element_type, False) for sign in (-1.0, 1.0))
-        below, above = (side.astype(np.float64) for side in sides)
-        undecided = is_estimated & ~np.isnan(values) & ((below != above) | is_unsure(size, low, error))
-        for index in zip(*np.nonzero(undecided), strict=True):
-            operands = (real_formulas.of_float(float(each)) for each in (abs(wide[index]), y[index]))
-            real = real_power(*operands)
-            is_double = element_type is FLOAT64
-            nearest = rounded(real, FLOAT64.digits, FLOAT64.least_exponent) if is_double else rounded_to_odd(real)
-            values[index] = math.copysign(nearest, values[index])
-        return cast(values, FLOAT64, element_type, False)
+        undecided = differ((size + (low - error)).values, (size + (low + error)).values, element_type)
+        is_real = ~np.isnan(_sign(bases, exponents).values)
+        undecided = is_estimated & is_real & (undecided | is_unsure(size, low, error))
+        decide(size.values, undecided, element_type, real_power, np.abs(wide), y)
+        return cast(_signed(bases, exponents, size).values, FLOAT64, element_type, False)
 
 
 def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
