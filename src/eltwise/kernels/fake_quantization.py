@@ -28,7 +28,7 @@ from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.real_formulas import HALF, ONE
 from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
-from eltwise.kernels.soft_code import R, SoftName, define, of_double
+from eltwise.kernels.soft_code import R, SoftName, accurate
 from eltwise.kernels.soft_floats import ZERO, soft
 from eltwise.kernels.vectors import Array, F, Vector, in_single, widened
 
@@ -46,9 +46,6 @@ _PAIR_ERROR = 2.0**-98
 
 _LEAST, _MOST = 2.0**-900, 2.0**900
 """The sizes between which float64 keeps the digits of products and quotients."""
-
-
-_LAYOUT = FLOAT64.digits, FLOAT64.least_exponent
 
 
 def _whole(value: F) -> F:
@@ -201,28 +198,17 @@ def _of_double(last: float, x: Vector, low: Vector, high: Vector, lowest: Vector
     code = x.code
     _unchanged, is_within = _within(x, x, low, high, lowest, highest)
 
-    def again(near: Vector, undecided: Flags, function: str, *operands: Vector) -> Vector:
-        def accurate(mask: str) -> str:
-            numbers = [(each.type, each.name) for each in operands]
-            return Vector(code, x.lanes, compute_each(near, mask, function, numbers)).signed_as(near).name
+    def again(near: Vector, undecided: Flags, formula: Callable[..., SoftName], *operands: Vector) -> Vector:
+        function = accurate(code, FLOAT64, partial(formula, last=int(last)), len(operands))
 
-        return Vector(code, x.lanes, recomputed(near, undecided & is_within, accurate))
+        def exactly(mask: str) -> str:
+            return compute_each(near, mask, function, *operands).signed_as(near).name
 
-    level, undecided = _estimated_level(x, low, high, last)
-    level = again(level, undecided, _accurate(code, _real_level, last), x, low, high)
-    value, undecided = _estimated_value(level, lowest, highest, last)
-    value = again(value, undecided, _accurate(code, _real_value, last), level, lowest, highest)
+        return Vector(code, x.lanes, recomputed(near, undecided & is_within, exactly))
+
+    level = again(*_estimated_level(x, low, high, last), _real_level, x, low, high)
+    value = again(*_estimated_value(level, lowest, highest, last), _real_value, level, lowest, highest)
     return _within(value, x, low, high, lowest, highest)[0].name
-
-
-def _accurate(code: Instructions, function: Callable[..., SoftName], last: float) -> str:
-    """Add a function of three float64 to the module; give its name."""
-    body = Instructions(has_fused=code.has_fused)
-    body.definitions = code.definitions
-    value = function(*(of_double(Vector(body, 1, name)) for name in ("%x", "%y", "%z")), last=int(last))
-    body.do(f"ret double {value.rounded(*_LAYOUT).name}")
-    head = "define internal double @(double %x, double %y, double %z) noinline cold nounwind {"
-    return define(code, "accurate", "\n".join([head, *body.lines, "}"]))
 
 
 def evaluate(levels: int, *arrays: np.ndarray) -> np.ndarray:

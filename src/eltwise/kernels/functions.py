@@ -9,7 +9,7 @@ and are the same on every processor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, real_formulas
@@ -25,7 +25,7 @@ from eltwise.kernels.rounding_tests import (
     undecided_of,
     undecided_single,
 )
-from eltwise.kernels.soft_code import define, of_double
+from eltwise.kernels.soft_code import accurate, of_double
 from eltwise.kernels.vectors import Vector, narrowed, widened
 
 
@@ -76,7 +76,7 @@ def _by_double(name: str, parameters: Mapping[str, float], element_type: Element
             undecided = undecided & estimates.INEXACT[name](argument, **parameters).flags("one", 0.0)
         if name in CIRCULAR and element_type is not FLOAT16:
             undecided = undecided | is_far(argument)
-        return _checked(name, parameters, element_type, x, result, undecided)
+        return _checked(name, parameters, element_type, argument, result, undecided)
 
     if element_type is not FLOAT32 or name in (*CIRCULAR, *estimates.INEXACT):
         return checked()
@@ -87,36 +87,18 @@ def _by_double(name: str, parameters: Mapping[str, float], element_type: Element
 def _checked(
     name: str, parameters: Mapping[str, float], element_type: ElementType, x: Vector, result: Vector, undecided: Flags
 ) -> str:
-    """A result; elements that are not decided are computed with all digits."""
+    """A result; elements that are not decided are computed with all digits of float64 arguments."""
+    formula = partial(real_formulas.FORMULAS[name], **parameters)
+
+    def estimate(x: Vector) -> tuple[Vector, Flags]:
+        """What float64 decides where only digits of float32 were looked at."""
+        value, layout = estimates.FORMULAS[name](x, **parameters), (element_type.digits, element_type.least_exponent)
+        low, high = (of_double(value * (1 + sign * estimates.ERROR)).rounded(*layout) for sign in (-1, 1))
+        is_certain = low.flags("oeq", high)
+        return high, is_certain & ~is_far(x) if name in CIRCULAR else is_certain
 
     def again(mask: str) -> str:
-        return compute_each(result, mask, _accurate(x.code, name, parameters, element_type), [(x.type, x.name)])
+        function = accurate(x.code, element_type, formula, estimate=estimate if element_type.bits == 16 else None)
+        return compute_each(result, mask, function, x).name
 
     return recomputed(result, undecided, again)
-
-
-def _accurate(code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType) -> str:
-    """Add the function that computes one element to the module; give its name."""
-    body, is_double = Instructions(has_fused=code.has_fused), element_type is FLOAT64
-    body.definitions = code.definitions
-    scalar = "double" if is_double else "float"
-    x = Vector(body, 1, "%x") if is_double else widened(Vector(body, 1, "%x", SINGLE))
-    layout = element_type.digits, element_type.least_exponent
-
-    def finish(value: Vector) -> None:
-        body.do(f"ret {scalar} {value.name if is_double else narrowed(value).name}")
-
-    if element_type.bits == 16:  # Float64 has digits that the test in float32 did not look at.
-        estimate = estimates.FORMULAS[name](x, **parameters)
-        low, high = (of_double(estimate * (1 + sign * estimates.ERROR)).rounded(*layout) for sign in (-1, 1))
-        is_decided = low.flags("oeq", high)
-        if name in CIRCULAR:
-            is_decided = is_decided & ~is_far(x)
-        body.do(f"br i1 {is_decided.name}, label %decided, label %undecided")
-        body.block("decided")
-        finish(high)
-        body.block("undecided")
-    value: Any = real_formulas.FORMULAS[name](of_double(x), **parameters)
-    finish(value.rounded(*layout))
-    lines = [f"define internal {scalar} @({scalar} %x) noinline cold nounwind {{", *body.lines, "}"]
-    return define(code, "accurate", "\n".join(lines))

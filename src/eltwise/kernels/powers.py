@@ -27,9 +27,9 @@ from eltwise.kernels.pairs import Pair
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
-from eltwise.kernels.soft_code import R, define, of_double
+from eltwise.kernels.soft_code import R, accurate
 from eltwise.kernels.soft_floats import soft
-from eltwise.kernels.vectors import Array, F, Vector, narrowed, widened
+from eltwise.kernels.vectors import Array, F, Vector, widened
 from eltwise.ops.real import whole_power
 
 _FARTHEST = 800.0
@@ -210,24 +210,9 @@ def _write_power(code: Instructions, element_type: ElementType, base: Vector, ex
     else:
         unsure = undecided_of(element_type, size)[1] | size.flags("oeq", inf)
         result = for_rounding(element_type, result)
-    function = _accurate(code, element_type)
+    function = accurate(code, element_type, real_power, 2)
 
     def again(mask: str) -> str:
-        magnitudes = compute_each(result, mask, function, [(base.type, base.name), (exponent.type, exponent.name)])
-        return Vector(code, lanes, magnitudes, result.precision).signed_as(result).name
+        return compute_each(result, mask, function, abs(base), exponent).signed_as(result).name
 
     return recomputed(result, unsure & is_estimated & sign.flags("oeq", sign), again)
-
-
-def _accurate(code: Instructions, element_type: ElementType) -> str:
-    """Add the function that computes the magnitude of one power to the module; give its name."""
-    body = Instructions(has_fused=code.has_fused)
-    body.definitions = code.definitions
-    size, exponent = abs(Vector(body, 1, "%x")), Vector(body, 1, "%y")
-    result = real_power(of_double(size), of_double(exponent)).rounded(element_type.digits, element_type.least_exponent)
-    if element_type is not FLOAT64:
-        result = narrowed(result)
-    scalar = result.precision.scalar
-    body.do(f"ret {scalar} {result.name}")
-    head = f"define internal {scalar} @(double %x, double %y) noinline cold nounwind {{"
-    return define(code, "accurate", "\n".join([head, *body.lines, "}"]))

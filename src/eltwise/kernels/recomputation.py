@@ -25,24 +25,26 @@ def where_any(
     return flags.code.choose(flags.any(), values, lambda: body(flags.bits()), is_rare=is_rare)
 
 
-def compute_each(result: Vector, mask: str, function: str, operands: Sequence[tuple[str, str]]) -> str:
-    """The results where those whose bits are set are what a function gives of operands, types and names."""
-    code, lanes, kind, scalar = result.code, result.lanes, result.type, result.precision.scalar
-    if lanes == 1:
-        return code.let(f"call {scalar} {function}({', '.join(f'{each} {name}' for each, name in operands)})")
+def compute_each(result: Vector, mask: str, function: str, *operands: Vector) -> Vector:
+    """The results where those whose bits are set are what a function gives of the operands."""
+    code, lanes, scalar = result.code, result.lanes, result.precision.scalar
+
+    def call(*names: str) -> str:
+        elements = (f"{each.precision.scalar} {name}" for each, name in zip(operands, names, strict=True))
+        return code.let(f"call {scalar} {function}({', '.join(elements)})")
 
     def one(index: str, values: list[str]) -> list[str]:
         position = code.let(f"trunc i64 {index} to i{lanes}")
         flag = code.let(f"trunc i{lanes} {code.let(f'lshr i{lanes} {mask}, {position}')} to i1")
 
         def replace() -> list[str]:
-            elements = [
-                f"{each[each.rindex(' ') + 1 : -1]} {code.let(f'extractelement {each} {name}, i64 {index}')}"
-                for each, name in operands
-            ]
-            value = code.let(f"call {scalar} {function}({', '.join(elements)})")
-            return [code.let(f"insertelement {kind} {values[0]}, {scalar} {value}, i64 {index}")]
+            value = call(*(code.let(f"extractelement {each.type} {each.name}, i64 {index}") for each in operands))
+            return [code.let(f"insertelement {result.type} {values[0]}, {scalar} {value}, i64 {index}")]
 
-        return code.choose(flag, [(kind, values[0])], replace)
+        return code.choose(flag, [(result.type, values[0])], replace)
 
-    return code.fold("0", str(lanes), 1, [(kind, result.name)], one)[0]
+    if lanes == 1:
+        name = call(*(each.name for each in operands))
+    else:
+        name = code.fold("0", str(lanes), 1, [(result.type, result.name)], one)[0]
+    return Vector(code, lanes, name, result.precision)

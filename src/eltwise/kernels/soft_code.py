@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.kernels import estimates
+from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, constant
 from eltwise.kernels.soft_floats import DIGITS, NEAR, TABLE_DIGITS, ZERO, Soft, two_by_pi
-from eltwise.kernels.vectors import Vector
+from eltwise.kernels.vectors import Vector, narrowed
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,44 @@ R = TypeVar("R", Soft, SoftName)
 def of_double(x: Vector) -> SoftName:
     """The number that a float64 is."""
     return SoftName(x.code, "", "")._call("from_double", f"double {x.name}")
+
+
+def accurate(
+    code: Instructions,
+    element_type: ElementType,
+    formula: Callable[..., SoftName],
+    count: int = 1,
+    estimate: Callable[..., tuple[Vector, Flags]] | None = None,
+) -> str:
+    """Add a function that computes one element with 192 digits to a module.
+
+    Args:
+        code: a body in the module.
+        element_type: what results are rounded to, as float64 if it is that, else as float32.
+        formula: what is computed.
+        count: how many float64 it is computed of.
+        estimate: gives the result, and whether it is certain, so that the formula is not computed.
+
+    Returns:
+        The name of the function.
+    """
+    body, is_double = Instructions(has_fused=code.has_fused), element_type is FLOAT64
+    body.definitions = code.definitions
+    scalar, operands = "double" if is_double else "float", [Vector(body, 1, f"%{letter}") for letter in "xyz"[:count]]
+
+    def finish(value: Vector) -> None:
+        body.do(f"ret {scalar} {value.name if is_double else narrowed(value).name}")
+
+    if estimate is not None:
+        value, is_certain = estimate(*operands)
+        body.do(f"br i1 {is_certain.name}, label %certain, label %uncertain")
+        body.block("certain")
+        finish(value)
+        body.block("uncertain")
+    finish(formula(*map(of_double, operands)).rounded(element_type.digits, element_type.least_exponent))
+    arguments = ", ".join(f"double {each.name}" for each in operands)
+    head = f"define internal {scalar} @({arguments}) noinline cold nounwind {{"
+    return define(code, "accurate", "\n".join([head, *body.lines, "}"]))
 
 
 def _table(code: Instructions, numbers: Sequence[int]) -> str:
