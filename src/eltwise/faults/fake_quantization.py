@@ -15,7 +15,7 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.odd_rounding import product, quotient, total
 from eltwise.faults.record import Fault, Operation
 from eltwise.faults.stages import Alternative, Stage, faults_of_stages
-from eltwise.faults.values import StepPolicy, Values, rounded
+from eltwise.faults.values import Change, StepPolicy, Values, rounded
 
 _NARROW = partial(rounded, element_type=FLOAT32)
 
@@ -23,7 +23,7 @@ _NARROW = partial(rounded, element_type=FLOAT32)
 def of_fake_quantization(operation: Operation) -> Iterator[Fault]:
     """The faults of one stage, then those of several: the level, the number that it has, and the result."""
     last = float(str(dict(operation.expression.steps[0].parameters)["levels"])) - 1
-    alternatives = ([*_LEVELS], [*_NUMBERS], list(_results(operation.element_type)))
+    alternatives = (_LEVELS, _NUMBERS, list(_results(operation.element_type)))
     yield from faults_of_stages(partial(computed, last), SPECIFIED, alternatives)
 
 
@@ -66,14 +66,10 @@ def _level_in_steps(last: float, x: Values, low: Values, high: Values) -> Values
     return _NARROW(share * last)
 
 
-def _level_by_factor(last: float, x: Values, low: Values, high: Values) -> Values:
+def level_by_factor(last: float, x: Values, low: Values, high: Values, rounds: Change = _NARROW) -> Values:
+    """Levels in float32 by a factor and a shift; ``rounds`` says what becomes of the product."""
     factor = _NARROW(quotient(np.full(x.shape, last), _NARROW(total(high, -low))))
-    return _NARROW(total(_NARROW(x * factor), _NARROW(-low * factor)))
-
-
-def _level_fused(last: float, x: Values, low: Values, high: Values) -> Values:
-    factor = _NARROW(quotient(np.full(x.shape, last), _NARROW(total(high, -low))))
-    return _NARROW(total(product(x, factor), _NARROW(-low * factor)))
+    return _NARROW(total(rounds(product(x, factor)), _NARROW(-low * factor)))
 
 
 def _number_in_steps(last: float, level: Values, lowest: Values, highest: Values) -> Values:
@@ -81,36 +77,24 @@ def _number_in_steps(last: float, level: Values, lowest: Values, highest: Values
     return _NARROW(total(_NARROW(share * _NARROW(total(highest, -lowest))), lowest))
 
 
-def _number_by_factor(last: float, level: Values, lowest: Values, highest: Values) -> Values:
+def _number_by_factor(last: float, level: Values, lowest: Values, highest: Values, rounds: Change = _NARROW) -> Values:
     factor = _NARROW(quotient(_NARROW(total(highest, -lowest)), np.full(level.shape, last)))
-    return _NARROW(total(_NARROW(level * factor), lowest))
+    return _NARROW(total(rounds(product(level, factor)), lowest))
 
 
-def _number_fused(last: float, level: Values, lowest: Values, highest: Values) -> Values:
-    factor = _NARROW(quotient(_NARROW(total(highest, -lowest)), np.full(level.shape, last)))
-    return _NARROW(total(product(level, factor), lowest))
+def _in_float32(slug: str, result: str, steps: str, in_steps: Stage, by_factor: Stage) -> tuple[Alternative, ...]:
+    """A stage in float32, by steps and by a factor."""
+    text = f"{result} is computed in float32 with a factor and a shift that are rounded first"
+    family, each = "multiplied_by_reciprocal", f"each step {steps} the level is rounded to float32"
+    return (
+        Alternative(f"{slug}_in_float32", "float32_arithmetic", each, in_steps),
+        Alternative(f"{slug}_by_factor", family, text, by_factor),
+        Alternative(f"{slug}_fused", family, f"{text}, and a fused product", partial(by_factor, rounds=_as_it_is)),
+    )
 
 
-_SCALE = "is computed in float32 with a factor and a shift that are rounded first"
-_LEVELS = (
-    Alternative(
-        "level_in_float32", "float32_arithmetic", "each step to the level is rounded to float32", _level_in_steps
-    ),
-    Alternative("level_by_factor", "multiplied_by_reciprocal", f"the level {_SCALE}", _level_by_factor),
-    Alternative("level_fused", "multiplied_by_reciprocal", f"the level {_SCALE}, and a fused product", _level_fused),
-)
-_NUMBERS = (
-    Alternative(
-        "number_in_float32", "float32_arithmetic", "each step from the level is rounded to float32", _number_in_steps
-    ),
-    Alternative("number_by_factor", "multiplied_by_reciprocal", f"the number of a level {_SCALE}", _number_by_factor),
-    Alternative(
-        "number_fused",
-        "multiplied_by_reciprocal",
-        f"the number of a level {_SCALE}, and a fused product",
-        _number_fused,
-    ),
-)
+_LEVELS = _in_float32("level", "the level", "to", _level_in_steps, level_by_factor)
+_NUMBERS = _in_float32("number", "the number of a level", "from", _number_in_steps, _number_by_factor)
 
 
 def _results(element_type: ElementType) -> Iterator[Alternative]:

@@ -14,6 +14,7 @@ import numpy as np
 from eltwise.core import odd_rounding
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT32, ElementType
 from eltwise.core.odd_rounding import double
+from eltwise.faults.fake_quantization import level_by_factor
 from eltwise.faults.record import Fault, Operation
 from eltwise.faults.stages import Alternative, Stage, faults_of_stages
 from eltwise.faults.values import Change, StepPolicy, Values, clamped, largest_finite, rounded, wrapped
@@ -57,12 +58,9 @@ def _of_limits(
     """As a FakeQuantize computes it whose limits are those numbers."""
     factors, zero = double(scale), np.zeros(()) if zero_point is None else double(zero_point)
     low, high = (rounded(odd_rounding.product(limit - zero, factors), FLOAT32) for limit in target.limits)
-    levels = np.full(low.shape, float(target.limits[1] - target.limits[0]))
-    by = rounded(odd_rounding.quotient(levels, rounded(high - low, FLOAT32)), FLOAT32)
-    shift = rounded(-low * by, FLOAT32)
-    scaled = rounded(odd_rounding.product(rounded(double(x), FLOAT32), by), FLOAT32)
-    result = np.rint(rounded(odd_rounding.total(scaled, shift), FLOAT32))
-    return _in_limits(target, result + target.limits[0])
+    last = float(target.limits[1] - target.limits[0])
+    levels = np.rint(level_by_factor(last, rounded(double(x), FLOAT32), low, high))
+    return _in_limits(target, levels + target.limits[0])
 
 
 def _quotient(x: Values, scale: Values, precision: object = None) -> Values:
