@@ -33,22 +33,34 @@ from eltwise.faults.values import (
 def of_cast(operation: Operation) -> Iterator[Fault]:
     """The faults of a cast, those of one stage first; the stages are the value and its conversion."""
     source, target = operation.operand_types[0], operation.result_type
-    saturates = bool(dict(operation.expression.steps[0].parameters)["saturate"])
-    stages = specified_stages(operation)
     conversions: Iterator[Alternative]
     if target.kind == "boolean":
         conversions = _to_boolean(source)
     elif target.kind == "float":
-        conversions = _to_float(source, target, saturates, stages[1])
+        conversions = _to_float(source, target, _saturates(operation))
     else:
         conversions = _of_float_to_integer(target) if source.kind == "float" else _of_integer_to_integer(source, target)
-    yield from faults_of_stages(computed, stages, (list(_values(source, target)), list(conversions)))
+    yield from faults_of_stages(
+        computed, specified_stages(operation), (list(_values(source, target)), list(conversions))
+    )
 
 
 def specified_stages(operation: Operation) -> tuple[Stage, Stage]:
     """The value that is converted, and the conversion, as they are specified."""
-    saturates = bool(dict(operation.expression.steps[0].parameters)["saturate"])
-    return _as_it_is, partial(_converted, operation.operand_types[0], operation.result_type, saturates)
+    source, target = operation.operand_types[0], operation.result_type
+    conversion: Stage = _as_it_is
+    if target.kind == "boolean":
+        conversion = partial(np.not_equal, 0)
+    elif target.kind == "float":
+        conversion = _rounding(source, target, _saturates(operation))
+    elif source.kind == "float":
+        conversion = partial(as_integers, element_type=target, beyond="saturate")
+    return _as_it_is, conversion
+
+
+def _saturates(operation: Operation) -> bool:
+    """Whether results beyond the limits of a float8 type become the limits."""
+    return operation.result_type.bits == 8 and bool(dict(operation.expression.steps[0].parameters)["saturate"])
 
 
 def computed(stages: Sequence[Stage], _steps: StepPolicy, x: Values) -> Values:
@@ -61,27 +73,20 @@ def _as_it_is(x: Values) -> Values:
     return x
 
 
-def _converted(source: ElementType, target: ElementType, saturates: bool, x: Values) -> Values:
-    """The specified conversion."""
-    if target.kind == "boolean":
-        return np.asarray(x != 0)
-    if target.kind == "float":
-        return _in_limits(target, saturates, x, _float(source, target, x))
-    return as_integers(x, target, "saturate") if source.kind == "float" else x
+def _rounding(source: ElementType, target: ElementType, saturates: bool, mode: Mode = "nearest") -> Stage:
+    """The conversion to a float type that rounds once, in some direction."""
+    return partial(_clamped if saturates else _float, source, target, mode=mode)
 
 
 def _float(source: ElementType, target: ElementType, x: Values, mode: Mode = "nearest") -> Values:
     return rounded(x, target, mode) if source.kind == "float" else as_floats(x, target, mode)
 
 
-def _in_limits(target: ElementType, saturates: bool, x: Values, result: Values) -> Values:
-    """Results, with the limits of a float8 type for numbers beyond these if it saturates."""
-    return _clamped(target, x, result, True) if saturates and target.bits == 8 else result
-
-
-def _clamped(target: ElementType, x: Values, result: Values, infinities: bool) -> Values:
-    """Results, with the largest finite number for what is beyond it."""
-    wide, largest = x.astype(np.float64), largest_finite(target)
+def _clamped(
+    source: ElementType, target: ElementType, x: Values, mode: Mode = "nearest", infinities: bool = True
+) -> Values:
+    """The same with the largest finite number for what is beyond it."""
+    result, wide, largest = _float(source, target, x, mode), x.astype(np.float64), largest_finite(target)
     is_beyond = ~np.isnan(wide) & ~(np.abs(result) <= largest) & (infinities | np.isfinite(wide))
     return np.where(is_beyond, np.copysign(largest, wide), result)
 
@@ -97,7 +102,7 @@ def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     for floats in (FLOAT32, FLOAT16, BFLOAT16):
         if floats not in (source, target) and not _holds(floats, source):
             text = f"the value is rounded to {floats} before it is converted"
-            stage = partial(_float, source, floats) if source.kind == "float" else partial(_held, source, floats)
+            stage = partial(_through_floats, source, source, floats)
             yield Alternative(f"operand_rounded_to_{floats}", f"{floats}_arithmetic", text, stage)
     if not source.is_integer or (target.is_integer and target.bits <= source.bits):
         return  # The low bits are the same.
@@ -112,11 +117,6 @@ def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     if source.bits > INT32.bits:
         text = "the value loses what does not fit into int32 before it is converted"
         yield Alternative("operand_wrapped_to_int32", "int32_arithmetic", text, partial(wrapped, element_type=INT32))
-
-
-def _held(source: ElementType, floats: ElementType, x: Values) -> Values:
-    """Integers rounded to a float type, as integers."""
-    return as_integers(_float(source, floats, x), source, "saturate")
 
 
 def _holds(holder: ElementType, held: ElementType) -> bool:
@@ -182,11 +182,14 @@ def _of_integer_to_integer(source: ElementType, target: ElementType) -> Iterator
 
 
 def _through_floats(source: ElementType, target: ElementType, floats: ElementType, x: Values) -> Values:
-    return as_integers(_float(source, floats, x), target, "saturate")
+    """Numbers rounded to a float type; integers as integers again."""
+    result = _float(source, floats, x)
+    return result if source.kind == "float" else as_integers(result, target, "saturate")
 
 
-def _to_float(source: ElementType, target: ElementType, saturates: bool, specified: Stage) -> Iterator[Alternative]:
+def _to_float(source: ElementType, target: ElementType, saturates: bool) -> Iterator[Alternative]:
     """The other conversions to floats."""
+    specified = _rounding(source, target, saturates)
     if source.kind == "float":
         text, flush = "subnormal results become zeros of their sign", partial(flushed, least=least_normal(target))
         yield Alternative("subnormal_results_flushed", "subnormals_flushed", text, lambda x: flush(specified(x)))
@@ -198,22 +201,13 @@ def _to_float(source: ElementType, target: ElementType, saturates: bool, specifi
         ("even_truncated", "what lies between an even number and the next one is cut instead of rounded", "odd only"),
     )
     for slug, text, mode in modes if target is not FLOAT64 else ():
-        stage = partial(_rounded_to_float, source, target, saturates, mode)
-        yield Alternative(slug, "last_bit", text, stage)
+        yield Alternative(slug, "last_bit", text, _rounding(source, target, saturates, mode))
     for slug, text, infinities in (
         ("infinity_clamped", f"numbers beyond {target}, infinities too, become its largest finite number", True),
         ("finite_clamped", f"finite numbers beyond {target} become its largest finite number", False),
     ):
-        stage = partial(_clamped_float, source, target, infinities)
+        stage = partial(_clamped, source, target, infinities=infinities)
         yield Alternative(slug, "saturation", text, stage)
-    if target.bits == 8 and saturates:
+    if saturates:
         text = f"numbers beyond {target} do not become its limits"
         yield Alternative("saturate_ignored", "saturation", text, partial(_float, source, target))
-
-
-def _rounded_to_float(source: ElementType, target: ElementType, saturates: bool, mode: Mode, x: Values) -> Values:
-    return _in_limits(target, saturates, x, _float(source, target, x, mode))
-
-
-def _clamped_float(source: ElementType, target: ElementType, infinities: bool, x: Values) -> Values:
-    return _clamped(target, x, _float(source, target, x), infinities)
