@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from eltwise.core import odd_rounding
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.odd_rounding import double
+from eltwise.faults.floats import subnormal_results_flushed
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Change, StepPolicy, Values, clamped, flushed, least_normal, rounded, wrapped
+from eltwise.faults.values import StepPolicy, Values, clamped, rounded, wrapped
 
 
 def of_dequantization(operation: Operation) -> Iterator[Fault]:
@@ -19,12 +20,10 @@ def of_dequantization(operation: Operation) -> Iterator[Fault]:
     levels, to = operation.operand_types[0], operation.result_type
     if to.kind != "float":
         return  # The type of the scale is not stated.
-    flush: Change = partial(flushed, least=least_normal(to))
-    text = "subnormal results become zeros of their sign"
-    yield Fault("subnormal_results_flushed", "subnormals_flushed", text, after=(flush,))
+    yield subnormal_results_flushed(to)
     text = "x * scale - zero point * scale is computed, "
-    yield _back("products_subtracted", "last_bit", f"{text}each product rounded", partial(_products, to))
-    yield _back("product_fused", "last_bit", f"{text}only the second product rounded", partial(_fused, to))
+    yield _back("products_subtracted", "last_bit", f"{text}each product rounded", partial(_products, to, to))
+    yield _back("product_fused", "last_bit", f"{text}only the second product rounded", partial(_products, to, FLOAT64))
     text = "x and the zero point are rounded to {} before they are subtracted"
     for floats in dict.fromkeys((to, FLOAT16, BFLOAT16)):
         if levels.is_integer and levels.bits < floats.digits:
@@ -56,13 +55,10 @@ def _back(slug: str, family: str, text: str, function: Callable[[Values, Values,
     return Fault(slug, family, text, compute=compute)
 
 
-def _products(to: ElementType, x: Values, scale: Values, zero: Values) -> Values:
-    first, second = (rounded(odd_rounding.product(each, scale), to) for each in (x, zero))
-    return odd_rounding.total(first, -second)
-
-
-def _fused(to: ElementType, x: Values, scale: Values, zero: Values) -> Values:
-    return odd_rounding.total(odd_rounding.product(x, scale), -rounded(odd_rounding.product(zero, scale), to))
+def _products(to: ElementType, first: ElementType, x: Values, scale: Values, zero: Values) -> Values:
+    """A difference of products, of which the first one is rounded to a type of its own."""
+    second = rounded(odd_rounding.product(zero, scale), to)
+    return odd_rounding.total(rounded(odd_rounding.product(x, scale), first), -second)
 
 
 def _rounded_difference(floats: ElementType, x: Values, scale: Values, zero: Values) -> Values:

@@ -23,12 +23,11 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
     yield Fault("nan_becomes_zero", "nan_handling", text, after=(lambda x: np.where(np.isnan(x), 0.0, x),))
     text = f"infinity becomes the largest finite {element_type} in every result"
     yield Fault("infinity_clamped", "saturation", text, after=bounded)
-    results = "subnormal results become zeros of their sign"
-    operands = "subnormal operands count as zeros of their sign"
-    yield Fault("subnormal_results_flushed", "subnormals_flushed", results, after=(flush,))
+    results, operands = subnormal_results_flushed(element_type), "subnormal operands count as zeros of their sign"
+    yield results
     yield Fault("subnormal_operands_flushed", "subnormals_flushed", operands, before=((None, flush),))
-    text = f"{operands}; {results}"
-    yield Fault("subnormals_flushed", "subnormals_flushed", text, before=((None, flush),), after=(flush,))
+    text = f"{operands}; {results.text}"
+    yield Fault("subnormals_flushed", "subnormals_flushed", text, before=((None, flush),), after=results.after)
     if element_type is not FLOAT64:
         if len(operation.expression.steps) > 1:
             text = f"the steps are not rounded to {element_type}, only the result is"
@@ -48,6 +47,13 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
                 family = "prepared_for_bfloat16" if other is BFLOAT16 else f"{other}_arithmetic"
                 text = f"operand {name} is clamped to the largest finite number of {other}"
                 yield Fault(f"{name.lower()}_clamped_to_{other}", family, text, before=((index, _clamp(other)),))
+
+
+def subnormal_results_flushed(element_type: ElementType) -> Fault:
+    """The fault of results that are smaller than the least normal number of a type."""
+    flush: Change = partial(flushed, least=least_normal(element_type))
+    text = "subnormal results become zeros of their sign"
+    return Fault("subnormal_results_flushed", "subnormals_flushed", text, after=(flush,))
 
 
 def _clamp(element_type: ElementType) -> Change:
