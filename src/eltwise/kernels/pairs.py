@@ -9,15 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic
 
-from eltwise.core.odd_rounding import two_sum
+from eltwise.core.odd_rounding import ordered_sum, two_sum
 from eltwise.kernels import coefficients
 from eltwise.kernels.precision import PAIR, Precision
 from eltwise.kernels.vectors import F
-
-
-def _fast_sum(large: F, small: F) -> tuple[F, F]:
-    total = large + small
-    return total, small - (total - large)
 
 
 @dataclass(frozen=True)
@@ -40,10 +35,10 @@ class Pair(Generic[F]):
     def __add__(self, other: Pair[F] | float) -> Pair[F]:
         if not isinstance(other, Pair):
             total, lost = two_sum(self.high, self.high.constant(other))
-            return Pair(*_fast_sum(total, lost + self.low))
+            return Pair(*ordered_sum(total, lost + self.low))
         pair = other
         total, lost = two_sum(self.high, pair.high)
-        return Pair(*_fast_sum(total, lost + (self.low + pair.low)))
+        return Pair(*ordered_sum(total, lost + (self.low + pair.low)))
 
     __radd__ = __add__
 
@@ -59,16 +54,16 @@ class Pair(Generic[F]):
     def __mul__(self, other: Pair[F] | float) -> Pair[F]:
         if not isinstance(other, Pair):
             product, lost = self.high.product(self.high.constant(other))
-            return Pair(*_fast_sum(product, self.low.fused(other, lost)))
+            return Pair(*ordered_sum(product, self.low.fused(other, lost)))
         product, lost = self.high.product(other.high)
-        return Pair(*_fast_sum(product, self.high.fused(other.low, self.low.fused(other.high, lost))))
+        return Pair(*ordered_sum(product, self.high.fused(other.low, self.low.fused(other.high, lost))))
 
     def __truediv__(self, other: Pair[F] | float) -> Pair[F]:
         pair = self._of(other)
         quotient = self.high / pair.high
         product, lost = quotient.product(pair.high)
         rest = ((self.high - product) - lost) + (self.low - quotient * pair.low)
-        return Pair(*_fast_sum(quotient, rest / pair.high))
+        return Pair(*ordered_sum(quotient, rest / pair.high))
 
     def __rtruediv__(self, other: float) -> Pair[F]:
         return self._of(other) / self
@@ -83,7 +78,7 @@ class Pair(Generic[F]):
         product, lost = self.high.product(factor.high)
         lost = self.high.fused(factor.low, self.low.fused(factor.high, lost))
         total, rest = two_sum(product, addend.high)
-        return Pair(*_fast_sum(total, rest + (lost + addend.low)))
+        return Pair(*ordered_sum(total, rest + (lost + addend.low)))
 
     def sqrt(self) -> Pair[F]:
         """The square roots; 0 of 0."""
@@ -91,7 +86,7 @@ class Pair(Generic[F]):
         product, lost = root.product(root)
         rest = ((self.high - product) - lost) + self.low
         low = root.where("oeq", 0.0, 0.0, rest / (root + root))
-        return Pair(*_fast_sum(root, low))
+        return Pair(*ordered_sum(root, low))
 
     def signed_as(self, other: Pair[F]) -> Pair[F]:
         """The magnitudes with the signs of others."""
@@ -109,7 +104,7 @@ class Pair(Generic[F]):
         for part in parts[1:]:
             rest, lost = two_sum(rest, whole.high * -part)
             low = low + lost
-        return Pair(*_fast_sum(rest, low))
+        return Pair(*ordered_sum(rest, low))
 
     def split(self, factor: float) -> tuple[Pair[F], Pair[F]]:
         """The integer next to ``self * factor``, and 2 to this power."""
