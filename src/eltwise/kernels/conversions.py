@@ -14,7 +14,7 @@ from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import recomputed
 from eltwise.kernels.rounding_tests import made_odd, odd
-from eltwise.kernels.vectors import Vector, narrowed
+from eltwise.kernels.vectors import Vector, as_double, narrowed
 from eltwise.ops.expression import Step
 
 _MOST_LEVELS = 2.0**20
@@ -64,15 +64,6 @@ def write_conversion(
         result, lost = levels.product(scale)
         return _rounded(made_odd(result, (result * lost).flags("olt", 0.0), lost.flags("one", 0.0)), to)
     return _quantized(to, *values)
-
-
-def as_double(code: Instructions, lanes: int, element_type: ElementType, value: str) -> Vector:
-    """A number as float64, which holds it."""
-    scalar = computed_in(element_type)
-    if scalar != "double":
-        convert = {"float": "fpext", "signed": "sitofp"}.get(element_type.kind, "uitofp")
-        value = code.let(f"{convert} {of(lanes, scalar)} {value} to {of(lanes, 'double')}")
-    return Vector(code, lanes, value)
 
 
 def _is_narrow(element_type: ElementType) -> bool:

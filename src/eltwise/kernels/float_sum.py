@@ -8,7 +8,6 @@ uncertain, and a sum of more parts is computed. Where the bound is 0, the parts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
 
 from eltwise.core.dtypes import FLOAT64, ElementType
@@ -17,8 +16,7 @@ from eltwise.kernels.accumulators import Accumulator
 from eltwise.kernels.double_arithmetic import Divisor, divided
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, constant, of, suffix
-from eltwise.kernels.precision import SINGLE
-from eltwise.kernels.vectors import Vector, widened
+from eltwise.kernels.vectors import Vector, as_double
 
 _NAN_BITS = 0x7FF8000000000000
 _LEAST, _MOST = 2.0**-900, 2.0**1000
@@ -43,7 +41,8 @@ class ShortFloatSum(Accumulator):
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
-        return [(Vector(self.code, lanes, values[0]) + as_double(self.code, self.type, lanes, bits)).name]
+        value = as_double(self.code, lanes, self.type, self.code.widened(self.type, lanes, bits))
+        return [(Vector(self.code, lanes, values[0]) + value).name]
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""
@@ -56,12 +55,6 @@ class ShortFloatSum(Accumulator):
         total = Vector(self.code, lanes, values[0])
         result, is_certain = divided(total, total.constant(0.0), total.constant(0.0), divisor)
         return _or_special(result, is_certain, total)
-
-
-def as_double(code: Instructions, element_type: ElementType, lanes: int, bits: str) -> Vector:
-    """Elements as float64, of their bits."""
-    value = Vector(code, lanes, code.widened(element_type, lanes, bits))
-    return value if element_type is FLOAT64 else widened(replace(value, precision=SINGLE))
 
 
 def _or_special(result: str, is_certain: Flags, source: Vector) -> tuple[str, str]:
@@ -116,7 +109,7 @@ class FloatSum(Accumulator):
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
-        value = as_double(self.code, self.type, lanes, bits)
+        value = as_double(self.code, lanes, self.type, self.code.widened(self.type, lanes, bits))
         if self._is_exact:
             return [(self._float(lanes, values[0]) + value).name]
         if self._is_ordered:

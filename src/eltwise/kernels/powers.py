@@ -18,7 +18,6 @@ import numpy.typing as npt
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import coefficients, estimates, real_formulas
-from eltwise.kernels.conversions import as_double
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
 from eltwise.kernels.function_values import decide, differ
@@ -29,7 +28,7 @@ from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, accurate
 from eltwise.kernels.soft_floats import soft
-from eltwise.kernels.vectors import Array, F, Vector, widened
+from eltwise.kernels.vectors import Array, F, Vector, as_double, widened
 from eltwise.ops.real import whole_power
 
 _FARTHEST = 800.0

@@ -13,9 +13,10 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from eltwise.core.dtypes import ElementType
 from eltwise.core.odd_rounding import two_product
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.instructions import Instructions, constant, of, suffix
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
 from eltwise.kernels.precision import DOUBLE, SINGLE, Precision
 
 Number: TypeAlias = "Vector | float"
@@ -282,6 +283,15 @@ def widened(value: Vector) -> Vector:
     """Float32 as float64."""
     name = value.code.let(f"fpext {value.type} {value.name} to {of(value.lanes, 'double')}")
     return Vector(value.code, value.lanes, name)
+
+
+def as_double(code: Instructions, lanes: int, element_type: ElementType, value: str) -> Vector:
+    """Numbers as ``Instructions.widened`` gives them, as float64, which must hold them."""
+    scalar = computed_in(element_type)
+    if scalar != "double":
+        convert = {"float": "fpext", "signed": "sitofp"}.get(element_type.kind, "uitofp")
+        value = code.let(f"{convert} {of(lanes, scalar)} {value} to {of(lanes, 'double')}")
+    return Vector(code, lanes, value)
 
 
 def in_single(value: F) -> F:
