@@ -253,13 +253,17 @@ def test_numbers_and_strided_operands_in_records() -> None:
             assert eltwise.mean_squared_difference(*operands) == expected
 
 
-def test_wide_divisors_are_bounded_and_not_exact(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """As of more than 2^26 elements, whose products with a quotient are not exact."""
-    monkeypatch.setattr(reduction_call, "EXACT_DIVISOR", 4)
+@pytest.mark.parametrize("count", [37, 2**26 - 1, 2**26 + 1, 2**40 + 3, 2**52 + 1])
+def test_quotients_by_wide_divisors_are_exact(count: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As of more elements than a test can take: a product of a quotient and all digits of a divisor loses nothing."""
+    words = reduction_call.divisor_words
+    monkeypatch.setattr(reduction_call, "divisor_words", lambda _count, *, is_mean: words(count, is_mean=is_mean))
     values = np.random.default_rng(seed).standard_normal((100, 37)).astype(np.float32)
+    values[:50] *= np.float32(2**-60)
     result = at_once(reducing_of("mean-squared-difference"), values, np.float32(0), axes=(1,))
+    assert result is not None
     squares = eltwise.multiply(values, values).tolist()
-    assert result is None or result.tolist() == [float(sum(map(Fraction, row)) / 37) for row in squares]
+    assert result.tolist() == [float(sum(map(Fraction, row)) / count) for row in squares]
 
 
 @pytest.mark.usefixtures("_fresh")

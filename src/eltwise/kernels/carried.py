@@ -70,7 +70,7 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
     """Write the LLVM module that merges what parts carried, of the outputs from 0 to before ``last``.
 
     The arguments are the addresses of the results, of the words of all parts and of the i64 for uncertain results; the
-    five numbers of the divisor; the bytes from a word of an output to its next, and those from part to part; how many
+    numbers of the divisor; the bytes from a word of an output to its next, and those from part to part; how many
     parts there are.
     """
     code, numbers = Instructions(), count()

@@ -36,13 +36,10 @@ _MOST_STRIDES = 64
 _FEW = 1 << 16
 """Sums of fewer floats lie midway between two results often enough that threads compute them twice as exactly."""
 
-EXACT_DIVISOR, _SLACK = 1 << 26, 2.0**-74
-"""A divisor of more than 26 bits leaves a remainder of which so much of the quotient may be lost."""
-
 _MOST_LOST = 2.0**-52
 """The share of what was added to a second part that one addition may lose, twice over."""
 
-_FLOATS, _WORDS = struct.Struct("5d"), struct.Struct("5q")
+_FLOATS, _WORDS = struct.Struct("2d"), struct.Struct("2q")
 
 
 class ReductionRecipe(NamedTuple):
@@ -291,13 +288,8 @@ class _Parts:
 
 
 def divisor_words(count: int, *, is_mean: bool) -> tuple[int, ...]:
-    """The bits of the numbers of ``double_arithmetic.Divisor``, for so many elements."""
-    divisor = count if is_mean else 1
-    low = divisor % EXACT_DIVISOR if divisor > EXACT_DIVISOR else divisor
-    slack = _SLACK if divisor > EXACT_DIVISOR else 0.0
-    return _WORDS.unpack(
-        _FLOATS.pack(float(divisor), float(divisor - low), float(low), slack, (count + 1000) * _MOST_LOST)
-    )
+    """The bits of the numbers of ``double_arithmetic.Divisor``, for so many elements, fewer than 2^53."""
+    return _WORDS.unpack(_FLOATS.pack(count if is_mean else 1, (count + 1000) * _MOST_LOST))
 
 
 def count_of(size: int, most: int) -> int:

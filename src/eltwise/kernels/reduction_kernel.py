@@ -55,7 +55,7 @@ def reduction_text(structure: ReductionStructure) -> str:
     """Write the LLVM module of a structure; of its function ``kernel``, ``first`` to ``last`` are groups.
 
     The arguments are the addresses of the results, of the operands and of an i64 that becomes 1 where a result is
-    uncertain; the five numbers of the divisor; the bytes from a word of an output to its next; then the loops, each its
+    uncertain; the numbers of the divisor; the bytes from a word of an output to its next; then the loops, each its
     size and steps: for columns that over outputs, those over what is reduced, and the others over outputs.
     """
     writer = _Writer(structure)
