@@ -15,7 +15,7 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.float64_estimates import CIRCULAR, estimated
-from eltwise.kernels.soft_floats import Soft, rounded, rounded_to_odd
+from eltwise.kernels.soft_floats import Soft, of_float, rounded, rounded_to_odd
 from eltwise.kernels.vectors import Array
 
 
@@ -71,7 +71,7 @@ def decide(
         *operands: its float64 operands, of the same shape.
     """
     for index in zip(*np.nonzero(undecided), strict=True):
-        real = formula(*(real_formulas.of_float(float(each[index])) for each in operands))
+        real = formula(*(of_float(float(each[index])) for each in operands))
         is_double = element_type is FLOAT64
         nearest = rounded(real, FLOAT64.digits, FLOAT64.least_exponent) if is_double else rounded_to_odd(real)
         values[index] = nearest if real.mantissa else np.copysign(0.0, values[index])

@@ -27,7 +27,7 @@ from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, accurate
-from eltwise.kernels.soft_floats import soft
+from eltwise.kernels.soft_floats import of_float, soft
 from eltwise.kernels.vectors import Array, F, Vector, as_double, widened
 from eltwise.ops.real import whole_power
 
@@ -161,7 +161,7 @@ def _floor(base: int, exponent: float, most: int) -> int:
     """The largest integer that is not above the power of one of at least 2, or ``most`` where it is above that."""
     if exponent * math.log2(base) > most.bit_length() + 1:
         return most
-    power = real_power(soft(base), real_formulas.of_float(exponent))
+    power = real_power(soft(base), of_float(exponent))
     return min(power.mantissa >> -power.exponent, most)
 
 

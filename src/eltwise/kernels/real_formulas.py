@@ -12,7 +12,7 @@ from math import log as natural_log
 from typing import Any
 
 from eltwise.kernels.soft_code import R
-from eltwise.kernels.soft_floats import DIGITS, ZERO, Soft, pi_digits, soft
+from eltwise.kernels.soft_floats import DIGITS, ZERO, Soft, of_float, pi_digits, soft
 
 _GUARD = 64
 """How many digits the integers that constants are computed in have beyond those of the results."""
@@ -20,12 +20,6 @@ _GUARD = 64
 
 def ratio(numerator: int, denominator: int = 1) -> Soft:
     """A rational number."""
-    return soft(numerator) / soft(denominator)
-
-
-def of_float(value: float) -> Soft:
-    """The number that a float is."""
-    numerator, denominator = float(value).as_integer_ratio()
     return soft(numerator) / soft(denominator)
 
 

@@ -104,9 +104,7 @@ class Soft(NamedTuple):
 
     def approximately(self, function: str) -> Soft:
         """A function of a float64 near this number, to about 40 digits."""
-        value: float = getattr(math, function)(float(self))
-        numerator, denominator = value.as_integer_ratio()
-        return soft(numerator) / soft(denominator)
+        return of_float(getattr(math, function)(float(self)))
 
     def reduced(self) -> tuple[Soft, int]:
         """What is left of a float64's size beyond a multiple of pi / 2, divided by that, and the multiple modulo 4.
@@ -133,6 +131,12 @@ def soft(mantissa: int, exponent: int = 0) -> Soft:
     digits = size >> excess
     digits |= digits << excess != size
     return Soft(digits if mantissa > 0 else -digits, exponent + excess)
+
+
+def of_float(value: float) -> Soft:
+    """The number that a float is."""
+    numerator, denominator = value.as_integer_ratio()
+    return soft(numerator) / soft(denominator)
 
 
 ZERO = Soft(0, -(1 << 40))
