@@ -23,6 +23,7 @@ from eltwise.faults.values import (
     as_integers,
     clamped,
     flushed,
+    holds,
     largest_finite,
     least_normal,
     rounded,
@@ -100,13 +101,13 @@ def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
         text = "subnormal operands count as zeros of their sign"
         yield Alternative("subnormal_operands_flushed", "subnormals_flushed", text, flush)
     for floats in (FLOAT32, FLOAT16, BFLOAT16):
-        if floats not in (source, target) and not _holds(floats, source):
+        if floats not in (source, target) and not holds(floats, source):
             text = f"the value is rounded to {floats} before it is converted"
             stage = partial(_through_floats, source, source, floats)
             yield Alternative(f"operand_rounded_to_{floats}", f"{floats}_arithmetic", text, stage)
     if not source.is_integer or (target.is_integer and target.bits <= source.bits):
         return  # The low bits are the same.
-    if not _holds(INT32, source):
+    if not holds(INT32, source):
         low, high = INT32.limits
         text = "the value is clamped to the limits of int32 before it is converted"
         yield Alternative("operand_clamped_to_int32", "int32_arithmetic", text, partial(clamped, low=low, high=high))
@@ -117,15 +118,6 @@ def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     if source.bits > INT32.bits:
         text = "the value loses what does not fit into int32 before it is converted"
         yield Alternative("operand_wrapped_to_int32", "int32_arithmetic", text, partial(wrapped, element_type=INT32))
-
-
-def _holds(holder: ElementType, held: ElementType) -> bool:
-    """Whether a type has every value of another one."""
-    if holder.kind == held.kind == "float":
-        return holder.digits >= held.digits and largest_finite(holder) >= largest_finite(held)
-    if holder.kind == "float":
-        return holder.digits >= held.bits and largest_finite(holder) >= held.limits[1]
-    return held.kind != "float" and holder.limits[0] <= held.limits[0] and held.limits[1] <= holder.limits[1]
 
 
 def _to_boolean(source: ElementType) -> Iterator[Alternative]:
@@ -154,7 +146,7 @@ def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
         stage = partial(_rounded_to_integer, target, rounding)
         yield Alternative(slug, "conversion_rounded", text, stage)
     for other in (INT32, INT64):
-        if not _holds(other, target):
+        if not holds(other, target):
             text = f"floats beyond {other} become its least value, as x86 converts them"
             stage = partial(as_integers, element_type=other, beyond="indefinite")
             yield Alternative(f"indefinite_beyond_{other}", "saturation", text, stage)
@@ -170,12 +162,12 @@ def _rounded_to_integer(target: ElementType, rounding: Stage, x: Values) -> Valu
 
 def _of_integer_to_integer(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     """The other conversions of integers to integers."""
-    if source.kind == "boolean" or _holds(target, source):
+    if source.kind == "boolean" or holds(target, source):
         return
     low, high = target.limits
     text = f"integers beyond {target} saturate at its limits instead of wrapping"
     yield Alternative("saturation", "saturation", text, partial(clamped, low=low, high=high))
-    for floats in (each for each in (FLOAT32, FLOAT16) if not _holds(each, target)):
+    for floats in (each for each in (FLOAT32, FLOAT16) if not holds(each, target)):
         text = f"integers are rounded to {floats}, and beyond {target} become its limits"
         stage = partial(_through_floats, source, target, floats)
         yield Alternative(f"{floats}_arithmetic_saturated", f"{floats}_arithmetic", text, stage)
@@ -194,7 +186,7 @@ def _to_float(source: ElementType, target: ElementType, saturates: bool) -> Iter
         text, flush = "subnormal results become zeros of their sign", partial(flushed, least=least_normal(target))
         yield Alternative("subnormal_results_flushed", "subnormals_flushed", text, lambda x: flush(specified(x)))
         yield Alternative("sign_of_zero_lost", "zero_sign", "zero results are always +0", lambda x: specified(x) + 0.0)
-    if source.kind == "boolean" or _holds(target, source):
+    if source.kind == "boolean" or holds(target, source):
         return
     modes: tuple[tuple[str, str, Mode], ...] = (
         ("rounded_toward_zero", "values are rounded toward zero instead of to nearest even", "toward zero"),

@@ -9,8 +9,17 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Change, StepPolicy, Values, clamped, flushed, largest_finite, least_normal, rounded
-from eltwise.oracle.numbers import FLOAT_LAYOUTS
+from eltwise.faults.values import (
+    Change,
+    StepPolicy,
+    Values,
+    clamped,
+    flushed,
+    holds,
+    largest_finite,
+    least_normal,
+    rounded,
+)
 
 
 def of_floats(operation: Operation) -> Iterator[Fault]:
@@ -43,7 +52,7 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
         text = f"operand {name} has its subnormal numbers flushed to zero"
         yield Fault(f"{name.lower()}_flushed", "subnormals_flushed", text, before=((index, flush),))
         for other in others:
-            if _has_less(other, element_type):
+            if not holds(other, element_type):
                 family = "prepared_for_bfloat16" if other is BFLOAT16 else f"{other}_arithmetic"
                 text = f"operand {name} is clamped to the largest finite number of {other}"
                 yield Fault(f"{name.lower()}_clamped_to_{other}", family, text, before=((index, _clamp(other)),))
@@ -61,12 +70,6 @@ def _clamp(element_type: ElementType) -> Change:
     return partial(clamped, low=-largest, high=largest)
 
 
-def _has_less(other: ElementType, element_type: ElementType) -> bool:
-    """Whether a type has fewer digits than another, or a smaller largest number."""
-    digits, of_type = FLOAT_LAYOUTS[other].mantissa_bits, FLOAT_LAYOUTS[element_type].mantissa_bits
-    return digits < of_type or largest_finite(other) < largest_finite(element_type)
-
-
 def _in_other_floats(element_type: ElementType, other: ElementType) -> Iterator[Fault]:
     """Computed in another float type, which may have fewer digits, more of them, or another range."""
     into, clamp, steps = partial(rounded, element_type=other), _clamp(other), StepPolicy(other)
@@ -78,7 +81,7 @@ def _in_other_floats(element_type: ElementType, other: ElementType) -> Iterator[
         text += " between an even number and the next one all results are cut instead of rounded"
         cut: Change = partial(rounded, element_type=element_type, mode="odd only")
         yield Fault(f"{slug}_even_truncated", family, text, steps=steps, after=(cut,))
-    if _has_less(other, element_type):
+    if not holds(other, element_type):
         text = f"computed in {other}: operands, infinities too, are clamped to its largest finite number; every step is"
         text += " rounded to it"
         before = ((None, clamp), (None, into))

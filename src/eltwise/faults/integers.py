@@ -7,7 +7,7 @@ from functools import partial
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, TYPES, UINT16, ElementType
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Beyond, Change, StepPolicy, Values, as_floats, as_integers, clamped, wrapped
+from eltwise.faults.values import Beyond, Change, StepPolicy, Values, as_floats, as_integers, clamped, holds, wrapped
 
 _BEYOND: dict[Beyond, tuple[str, str]] = {
     "saturate": ("saturated", "saturate at the limits of"),
@@ -40,7 +40,7 @@ def of_integers(operation: Operation) -> Iterator[Fault]:
     for floats in (FLOAT32, FLOAT64, FLOAT16):
         yield from _in_floats(operation, floats)
     for other in others:
-        if not _holds(other, element_type):
+        if not holds(other, element_type):
             yield from _of_one_operand(operation, other)
 
 
@@ -75,14 +75,9 @@ def _limit(element_type: ElementType) -> Change:
     return partial(clamped, low=low, high=high)
 
 
-def _holds(other: ElementType, element_type: ElementType) -> bool:
-    """Whether a type has every value of another one."""
-    return other.limits[0] <= element_type.limits[0] and element_type.limits[1] <= other.limits[1]
-
-
 def _in_other_integers(element_type: ElementType, other: ElementType) -> Iterator[Fault]:
     """Computed in another integer type, which may be narrower, wider, or as wide but with the other sign."""
-    if _holds(other, element_type):
+    if holds(other, element_type):
         text = f"computed in {other}, saturating at its limits; the low {element_type.bits} bits are the result"
         yield Fault(f"saturation_in_{other}", "saturation", text, steps=StepPolicy(other, clamps=True))
         return

@@ -74,6 +74,15 @@ def largest_finite(element_type: ElementType) -> float:
     return float(decode(element_type, FLOAT_LAYOUTS[element_type].largest_finite))  # type: ignore[arg-type]
 
 
+def holds(holder: ElementType, held: ElementType) -> bool:
+    """Whether a type has every value of another one."""
+    if holder.kind == held.kind == "float":
+        return holder.digits >= held.digits and largest_finite(holder) >= largest_finite(held)
+    if holder.kind == "float":
+        return holder.digits >= held.bits and largest_finite(holder) >= held.limits[1]
+    return held.kind != "float" and holder.limits[0] <= held.limits[0] and held.limits[1] <= holder.limits[1]
+
+
 def rounded(values: Values, element_type: ElementType, mode: Mode = "nearest") -> Values:
     """Round to a float type; what is beyond its largest number becomes infinity, or NaN in a type without one."""
     if element_type is FLOAT64:
