@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from eltwise import runtimes
@@ -17,7 +18,8 @@ from eltwise.conformance.results import Extent, Results, TestResult, read_result
 from eltwise.conformance.run import RunSettings, Selection, run_tests
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import Variant, variants
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.exit_codes import ExitCode
 from eltwise.ops.registry import ELEMENTWISE
 from eltwise.ops.schema import is_arithmetic
 
@@ -217,6 +219,40 @@ def test_a_run_goes_on_from_what_is_known(tmp_path: Path) -> None:
     for words, others in (("another seed", RunSettings("quick", 4)), ("another extent", RunSettings("thorough", 3))):
         with pytest.raises(FileFormatError, match=words):
             run_tests(more, others, quiet, known)
+
+
+@pytest.mark.parametrize("error", [TypeError("a planted error"), UnsupportedError("a planted error"), MemoryError()])
+def test_an_internal_error_costs_the_test_of_its_case_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    runtime, settings = runtimes.find(f"{PLANTED}:exact"), RunSettings("quick", 3, processes=1)
+    selection = Selection((runtime,), ("Sub-7",), ("int32", "int64"))
+    reference_of = References.of
+
+    def failing(references: References, case: Case) -> np.ndarray | None:
+        if case.element_type.name == "int32" and case.shape() == (2, 3):
+            raise error
+        return reference_of(references, case)
+
+    monkeypatch.setattr(References, "of", failing)
+    results = run_tests(selection, settings, quiet)
+    assert [(test.dtype, test.outcome) for test in results.tests] == [("int64", "ok")]
+    ((key, text),) = results.internal_errors.items()
+    assert "/Sub-7/int32/" in key
+    assert f"internal error in {key}: {type(error).__name__}" in text
+    assert "in the case Sub-7 int32[2, 3], int32[2, 1]" in text
+    assert results.not_started == {}
+    assert results.exit_code is ExitCode.NOT_ESTABLISHED
+    assert text in str(results)
+    file = tmp_path / "results.json"
+    file.write_text(results_text(results), encoding="utf-8")
+    known = read_results(file)
+    assert known.internal_errors == results.internal_errors
+    assert known.exit_code is ExitCode.NOT_ESTABLISHED
+    monkeypatch.undo()
+    again = run_tests(selection, settings, quiet, known)
+    assert [(test.dtype, test.outcome) for test in again.tests] == [("int32", "ok"), ("int64", "ok")]
+    assert (again.internal_errors, again.exit_code) == ({}, ExitCode.GOOD)
 
 
 def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:

@@ -97,7 +97,7 @@ def conform(
     left_out = selection.left_out(extent)
     if left_out:
         printing.note(left_out)
-    for reason in results.not_started.values():
+    for reason in results.not_run:
         printing.note(reason)
     surprising = [] if expected is None else surprises(results.tests, expected)
     for surprise in surprising:
@@ -108,7 +108,7 @@ def conform(
         return ExitCode.BAD_INPUT
     return exit_code(
         findings=is_wrong,
-        is_established=(results.has_right or results.has_wrong) and not results.not_started,
+        is_established=(results.has_right or results.has_wrong) and not results.not_run,
         is_interrupted=results.interrupted,
     )
 

@@ -194,7 +194,13 @@ def _noted(errors: Errors, name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001
-        errors[f"internal error in {name}: {type(error).__name__}: {error}"] = None
+        errors[internal_error(error, name)] = None
+
+
+def internal_error(error: Exception, where: str) -> str:
+    """An error of eltwise itself as a sentence; its notes come last."""
+    parts = f"internal error in {where}", type(error).__name__, str(error), *getattr(error, "__notes__", ())
+    return " ".join(": ".join(filter(None, parts)).split())
 
 
 def _operation_of(case: Case) -> Operation:

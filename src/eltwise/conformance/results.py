@@ -188,6 +188,8 @@ class Results(BaseReport[TestResult]):
     extent: Extent = "usual"  # How much was tested.
     interrupted: bool = False  # Whether it was stopped before its end.
     versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
+    # The tests without a result because eltwise itself failed, by their keys, each with the error.
+    internal_errors: Mapping[str, str] = field(default_factory=dict)
     # The runtimes that could not be started, each with its reason; not written to files.
     not_started: Mapping[str, str] = field(default_factory=dict)
     format: Literal["eltwise-results"] = "eltwise-results"  # What a file of results is.
@@ -195,9 +197,14 @@ class Results(BaseReport[TestResult]):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What was computed wrong is found; where nothing was right, or a runtime did not start, not all is known."""
-        is_established = self.has_right and not self.not_started
+        """What was computed wrong is found; where nothing was right, or a test could not be run, not all is known."""
+        is_established = self.has_right and not self.not_run
         return exit_code(findings=self.has_wrong, is_established=is_established, is_interrupted=self.interrupted)
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """Why tests have no result, a sentence each: runtimes that did not start, and internal errors."""
+        return (*self.not_started.values(), *self.internal_errors.values())
 
     @property
     def has_right(self) -> bool:
@@ -214,13 +221,14 @@ class Results(BaseReport[TestResult]):
         """The result in a line."""
         counts = Counter(test.outcome for test in self.tests)
         parts = "".join(f", {counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+        parts += f", {counted(len(self.internal_errors), 'internal error')}" if self.internal_errors else ""
         ended = ", interrupted" if self.interrupted else ""
         return f"{counted(len(self.tests), 'test')}{parts}; {self.extent}, seed {self.seed}{ended}"
 
     def __str__(self) -> str:
         wrong = (test for test in self.tests if test.outcome not in ("ok", "refused"))
         lines = [f"{test.key}: {test.outcome}: {test.explanation or test.message}" for test in wrong]
-        return as_lines([self.summary, *lines, *self.not_started.values()])
+        return as_lines([self.summary, *lines, *self.not_run])
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values, as files of results have it."""

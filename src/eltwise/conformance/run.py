@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from eltwise import runtimes
 from eltwise.conformance.cases import CALL, SOURCE_NAMES, Case
 from eltwise.conformance.compare import CaseResult, References
-from eltwise.conformance.explain import Explainer
+from eltwise.conformance.explain import Explainer, internal_error
 from eltwise.conformance.operators import find_tested
 from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
@@ -153,7 +153,8 @@ class RunSettings:
 def run_tests(selection: Selection, settings: RunSettings, progress: Progress, known: Results | None = None) -> Results:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
-    What is in the known results is not run again; several threads call ``progress``, one at a time.
+    What is in the known results is not run again; several threads call ``progress``, one at a time. A test in which
+    eltwise itself fails has no result but an internal error, and the others are run.
 
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.
@@ -162,7 +163,7 @@ def run_tests(selection: Selection, settings: RunSettings, progress: Progress, k
     for name in ("seed", "extent") if known is not None else ():
         if getattr(known, name) != getattr(settings, name):
             raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
-    session = _Session(settings, progress, known.tests if known is not None else ())
+    session = _Session(settings, progress, known)
     session.check_versions(selection.runtimes)
     interrupted = session.run(jobs)
     order = {job.key: index for index, job in enumerate(jobs)}
@@ -175,6 +176,7 @@ def run_tests(selection: Selection, settings: RunSettings, progress: Progress, k
         extent=settings.extent,
         interrupted=interrupted,
         versions={"conformance suite": VERSION, **{test.runtime: test.version for test in tests if test.version}},
+        internal_errors=session.internal_errors,
         not_started=session.not_started,
     )
 
@@ -187,12 +189,14 @@ def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: RunSettings, progress: Progress, known: Sequence[TestResult]) -> None:
-        self.tests = {test.key: test for test in known}
+    def __init__(self, settings: RunSettings, progress: Progress, known: Results | None) -> None:
+        tests = known.tests if known is not None else ()
+        self.tests = {test.key: test for test in tests}
+        self.internal_errors = dict(known.internal_errors) if known is not None else {}
         self.not_started: dict[str, str] = {}
         self._settings = settings
         self._progress = progress
-        self._versions = {test.runtime: test.version for test in known}
+        self._versions = {test.runtime: test.version for test in tests}
         self._total = self._done = 0
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -258,20 +262,51 @@ class _Session:
         if runtime.name in self.not_started:
             return
         with suppress(StoppedError), self._starting(runtime):
-            self._run_tests(self._host(runtime), jobs)
-
-    def _run_tests(self, host: Host, jobs: Sequence[Job]) -> None:
-        with self._lock:
-            self._progress(self._done, self._total, f"{jobs[0].runtime.name} {jobs[0].variant}/{jobs[0].source}")
-        for test in self._results(host, jobs):
+            host = self._host(runtime)
+            version = self._version(host)
             with self._lock:
-                if not self._is_stopped:  # What came while the processes were ended is not a result.
-                    self.tests[test.key] = test
-                    self._done += 1
+                self._progress(self._done, self._total, f"{runtime.name} {jobs[0].variant}/{jobs[0].source}")
+            error = self._run_tests(host, version, jobs)
+            missing = [job for job in jobs if job.key not in self.tests] if error else []
+            for job in missing:  # One of several tests ended all of them.
+                error = self._run_tests(host, version, [job]) if len(jobs) > 1 else error
+                if error:
+                    self._note(job.key, error)
 
-    def _results(self, host: Host, jobs: Sequence[Job]) -> Iterator[TestResult]:
+    def _run_tests(self, host: Host, version: str, jobs: Sequence[Job]) -> str:
+        """Run some tests; the internal error that ended them, or an empty text.
+
+        Raises:
+            StoppedError: after the host was stopped.
+            UnsupportedError: if the runtime cannot be started again.
+        """
+        try:
+            for test in self._results(host, version, jobs):
+                self._note(test.key, test)
+        except StoppedError:
+            raise
+        except Exception as error:
+            if isinstance(error, UnsupportedError) and not host.is_running:
+                raise
+            host.end()  # It may be in the middle of an answer.
+            return internal_error(error, jobs[0].key)
+        return ""
+
+    def _note(self, key: str, outcome: TestResult | str) -> None:
+        """Note the result of a test, or the internal error instead of one."""
+        with self._lock:
+            if self._is_stopped:  # What came while the processes were ended is not a result.
+                return
+            self.internal_errors.pop(key, "")
+            if isinstance(outcome, str):
+                self.internal_errors[key] = outcome
+            else:
+                self.tests[key] = outcome
+            self._done += 1
+
+    def _results(self, host: Host, version: str, jobs: Sequence[Job]) -> Iterator[TestResult]:
         """Run tests of one operator version; their cases share models."""
-        runtime, extent, seed = (host.runtime.name, self._version(host)), self._settings.extent, self._settings.seed
+        runtime, extent, seed = (host.runtime.name, version), self._settings.extent, self._settings.seed
         tests = {job: cases_of(job.variant, job.source, extent, seed, job.runtime.checks, job.is_thin) for job in jobs}
 
         def new_runner() -> CaseRunner:

@@ -244,7 +244,11 @@ class CaseRunner:
         return _test_of(case) not in self._ended
 
     def _compare(self, case: Case, answer: Answer) -> CaseResult:
-        return compare(case, self._references.of(case), answer)
+        try:
+            return compare(case, self._references.of(case), answer)
+        except Exception as error:
+            error.add_note(f"in the case {case}")
+            raise
 
     def _crash_of(self, batches: Sequence[Cases]) -> str:
         """How a fresh process ends that runs these models and then may leave, if not well.

@@ -103,6 +103,8 @@ def summary(results: Results) -> str:
     runtimes = counted(len(runtimes_of(tests)), "runtime")
     passed = sum(test.outcome == "ok" for test in tests)
     stopped = " The run was interrupted: the rest is missing." if results.interrupted else ""
+    errors = counted(len(results.internal_errors), "test")
+    stopped += f" {errors} without a result: eltwise itself failed." if results.internal_errors else ""
     return f"{counted(len(tests), 'test')} of {runtimes}: {passed:,} passed, {len(tests) - passed:,} failed.{stopped}"
 
 
