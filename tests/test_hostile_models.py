@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, numpy_helper
 
 import eltwise
 from eltwise.core.errors import EltwiseError
@@ -153,3 +153,39 @@ def test_a_result_larger_than_memory_is_a_sentence(sizes: list[int]) -> None:
     feeds = {port.name: np.zeros([d.dim_value for d in port.type.tensor_type.shape.dim]) for port in made.graph.input}
     with pytest.raises(EltwiseError, match=r"memory|too large|elements"):
         eltwise.load(made).run(feeds)
+
+
+@pytest.mark.parametrize("sizes", [[2**40, 2**40], [0, 2**40, 2**40], [2**25 + 1]])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("trace", "in.onnx", "--runtime", "onnxruntime", "--against", "exact"), 2),
+        (("record", "in.onnx", "--runtime", "onnxruntime", "--output", "out.safetensors"), 2),
+        (("check", "in.onnx", "--target", "onnxruntime"), 3),
+    ],
+)
+def test_inputs_are_not_drawn_where_a_file_makes_them_large(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], command: tuple[str, ...], code: int
+) -> None:
+    """In the last file each of two inputs could be drawn alone."""
+    monkeypatch.chdir(tmp_path)
+    inputs = [value("x", sizes, TensorProto.INT32), value("y", sizes, TensorProto.INT32)]
+    made = model([node("Sub", ["x", "y"], ["z"])], inputs, [value("z", sizes, TensorProto.INT32)], 14)
+    Path("in.onnx").write_bytes(made.SerializeToString())
+    got, out, err = cli(*command)
+    assert got == code
+    assert "the inputs are too large to be drawn at random" in out + err
+    assert "at most 67,108,864 elements in all inputs" in out + err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.onnx"]
+    with pytest.raises(EltwiseError, match="the inputs are too large to be drawn at random"):
+        eltwise.load(made).random_inputs()
+
+
+def test_sizes_that_make_inputs_too_large_are_not_tried() -> None:
+    """Of what is tried for the open dimensions, 512 for each comes before 77, of which alone the model runs."""
+    nodes = [node("Reshape", ["x", "shape"], ["y"]), node("Neg", ["y"], ["z"])]
+    made = model(nodes, [value("x", list("ABCDE"))], [value("z", None)], 13)
+    made.graph.initializer.append(numpy_helper.from_array(np.int64([7, 11]), "shape"))
+    report = eltwise.trace(made, runtime="onnxruntime", against="exact")
+    assert report.verdict == "agree"
+    assert "77" in report.inputs

@@ -12,7 +12,7 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import BOOL, ElementType
 from eltwise.core.errors import EltwiseError, ValueRangeError, VerificationError
-from eltwise.core.shapes import Shape, of_sizes
+from eltwise.core.shapes import Shape, count_beside_zeros, of_sizes
 from eltwise.engine.program import with_inputs
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.model import Model
@@ -60,8 +60,9 @@ def runs_of(model: Model, seed: int = 0, most: int = _ROUNDS[1]) -> Iterator[Run
     for size in _SIZES:
         shapes = {port.name: _sizes(port.type.shape, size) for port in model.inputs}
         largest = max((prod(shape) for shape in shapes.values()), default=0)
-        if largest > _LARGEST or _largest_result(model, shapes) > _LARGEST_RESULT:
-            yield "an input is too large to be drawn" if largest > _LARGEST else "a result is too large to be compared"
+        is_too_large = max(map(count_beside_zeros, shapes.values()), default=0) > _LARGEST
+        if is_too_large or _largest_result(model, shapes) > _LARGEST_RESULT:
+            yield "an input is too large to be drawn" if is_too_large else "a result is too large to be compared"
             continue
         rounds = _ROUNDS[0]
         if largest:  # Few values meet in small inputs.
@@ -158,10 +159,10 @@ def difference(actual: np.ndarray, exact: np.ndarray) -> str:
 
 
 def _largest_result(model: Model, shapes: dict[str, tuple[int, ...]]) -> int:
-    """How many elements the largest value has, of those whose shape can be inferred."""
+    """How many elements the largest value has, sizes of 0 left out, of those whose shape can be inferred."""
     types = {port.value: port.type._replace(shape=of_sizes(shapes[port.name])) for port in model.inputs}
     types_of = infer_graph(with_inputs(model.graph, types)).types.values()
-    return max((prod(known.shape.sizes()) for known in types_of if known.shape.is_known), default=0)
+    return max((count_beside_zeros(known.shape.sizes()) for known in types_of if known.shape.is_known), default=0)
 
 
 def _sizes(shape: Shape, size: int) -> tuple[int, ...]:

@@ -147,6 +147,15 @@ def element_count(sizes: Iterable[int]) -> int:
     return math.prod(sizes)
 
 
+def count_beside_zeros(sizes: Iterable[int]) -> int:
+    """The product of all sizes but 0: NumPy bounds it even where an array has no elements.
+
+    >>> count_beside_zeros((2, 0, 3)), count_beside_zeros(())
+    (6, 1)
+    """
+    return math.prod(size for size in sizes if size)
+
+
 def is_addressable(sizes: Iterable[int], element_bytes: int) -> bool:
     """Whether an array of these sizes can exist; an empty one must have sizes that could, so NumPy demands."""
     return math.prod(filter(None, sizes)) * element_bytes <= LARGEST_SIZE

@@ -194,8 +194,8 @@ def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[
     for sizes in sizes_to_try(graph):
         try:
             feeds = feeds_for(graph, arrays, inputs.seed, sizes)[0]
-        except EltwiseError:
-            return
+        except EltwiseError:  # As where these sizes make them too large.
+            continue
         fixed = open_sizes(graph, feeds)
         if not fixed or fixed in tried:
             continue

@@ -12,7 +12,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, ValueRangeError, counted, named
-from eltwise.core.shapes import Shape
+from eltwise.core.shapes import Shape, count_beside_zeros
 from eltwise.engine.undefined import as_stated
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.scopes import all_graphs
@@ -166,7 +166,7 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
         value: (element_type, one_size if is_free or not shape.is_known else shape.sizes())
         for value, (element_type, shape) in types.items()
     }
-    if max(prod(shape) for _type, shape in shapes.values()) > _LARGEST:
+    if max(count_beside_zeros(shape) for _type, shape in shapes.values()) > _LARGEST:
         raise UnsupportedError("an operand is too large")
     return shapes
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import prod
 
 import numpy as np
 
-from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, counted
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, UnsupportedError, counted
 from eltwise.core.shapes import LARGEST_RANK, of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.engine.random_inputs import drawn
@@ -75,17 +76,16 @@ def feeds_for(
         The arrays by the value in the graph, and where they come from, as a phrase.
 
     Raises:
-        EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
+        EltwiseError: for unknown names, for arrays of another type or shape than the model declares, and where an
+            input cannot be drawn or is too large for it.
     """
     arrays = check_inputs(graph, inputs)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
-    generator = np.random.default_rng(seed)
     missing = [port for port in graph.inputs if port.name not in arrays]
     symbols: dict[str, int] = {}
     for name, array in arrays.items():
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
-    for port in missing:
-        arrays[port.name] = drawn(port, port.inner_type or port.type.element_type, generator, symbols, sizes)
+    arrays |= drawn([(port, port.inner_type or port.type.element_type) for port in missing], seed, symbols, sizes)
     source = "the given inputs" if arrays else "none"
     if missing:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
@@ -166,8 +166,12 @@ def fitting_feeds(
     host: Host, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
 ) -> tuple[dict[str, np.ndarray], str]:
     """The inputs, with the first sizes of open dimensions on which the model runs, or the first of all."""
-    first, others = (feeds_for(graph, arrays, seed, size) for size in (SIZES[0], SIZES[-1]))
-    if open_sizes(graph, first[0]) == open_sizes(graph, others[0]) or has_large_weights(graph):
+    first = feeds_for(graph, arrays, seed)
+    with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
+        others, _source = feeds_for(graph, arrays, seed, SIZES[-1])
+        if open_sizes(graph, first[0]) == open_sizes(graph, others):
+            return first
+    if has_large_weights(graph):
         return first
     try:
         program = program_of(graph)
@@ -175,7 +179,10 @@ def fitting_feeds(
         return first
     tried = set[str]()
     for sizes in sizes_to_try(graph):
-        feeds, source = feeds_for(graph, arrays, seed, sizes)
+        try:
+            feeds, source = feeds_for(graph, arrays, seed, sizes)
+        except UnsupportedError:  # Of these sizes they are too large.
+            continue
         if (chosen := open_sizes(graph, feeds)) in tried:
             continue
         tried.add(chosen)
