@@ -9,7 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
 
 import click
 import numpy as np
@@ -21,6 +24,7 @@ from safetensors.numpy import save_file
 import eltwise
 from eltwise.cli import COMMANDS, app
 from eltwise.core.exit_codes import ExitCode
+from eltwise.formats.reports import BaseReport
 
 Cli = Callable[..., tuple[int, str, str]]
 SOURCES = Path(eltwise.__file__).parent
@@ -179,3 +183,15 @@ def test_the_help_says_what_each_code_means(cli: Cli) -> None:
     text = " ".join(cli("--help")[1].split())
     assert all(f"{code} {code.meaning}" in text for code in ExitCode)
     assert json.dumps(ExitCode.NOT_ESTABLISHED) == "3"
+
+
+def test_every_report_is_good_where_its_command_exits_with_0() -> None:
+    """A report that defines it anew can say the one in Python and the other at the shell."""
+    for module in walk_packages(eltwise.__path__, "eltwise."):
+        if module.name.startswith(("eltwise.report", "eltwise.targets", "eltwise.passes", "eltwise.tracing")):
+            import_module(module.name)
+    reports: list[type[BaseReport[Any]]] = [BaseReport]
+    for report in reports:
+        reports += report.__subclasses__()
+    assert len(reports) > 5
+    assert {report.__name__ for report in reports if "is_good" in vars(report)} == {"BaseReport"}

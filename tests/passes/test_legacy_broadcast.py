@@ -21,6 +21,7 @@ from eltwise import oracle
 from eltwise.conformance.shape_pairs import one_directional
 from eltwise.core.dtypes import BOOL, FLOAT32, INT32, TYPES, ElementType
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, ManyProblemsError, ShapeError
+from eltwise.core.exit_codes import ExitCode
 from eltwise.formats.onnx.schemas import LEGACY_OPERATORS
 from eltwise.passes import opset as opset_pass
 from eltwise.passes.align_broadcast import Alignment
@@ -133,6 +134,7 @@ def sub(a: object, b: object, opset: int = 6, **attributes: Any) -> onnx.ModelPr
 def test_what_must_hold_at_run_time_is_reported() -> None:
     _model, report = in_opset(sub(["N", 3], ["M", 3]), 14)
     assert report.assumptions == ("Sub-6 node 's': in dimension 0, A's N is B's M",)
+    assert (report.is_good, report.exit_code) == (True, ExitCode.GOOD)
     _model, report = in_opset(sub(["N", 3], ["N", 3]), 14)
     assert report.assumptions == ()
     unknown = sub(None, [3], broadcast=1)
