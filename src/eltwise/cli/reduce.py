@@ -83,6 +83,6 @@ def _axes(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
+        return tuple(map(int, text.split(",")))
     except ValueError:
         raise AttributeValueError("not axes", operand="--axis", got=repr(text), allowed="for example 0,2") from None
