@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.conformance.results import read_results
+from eltwise.conformance.results import read_results, results_of
 from eltwise.ops import registry
 from support.waiting import wait_for
 
@@ -41,6 +41,19 @@ def test_a_run_prints_a_table_and_writes_every_file(conform: Cli, tmp_path: Path
     assert set(record["example"]) == {"a", "b", "expected", "got"}
     assert "saturation" in page.read_text(encoding="utf-8")
     assert "saturation" in document.read_text(encoding="utf-8")
+
+
+def test_a_report_for_stdout_is_all_that_is_printed(
+    conform: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["--runtime", f"{PLANTED}:exact", "--op", "Sub-14", "--type", "uint8"]
+    code, out, _err = conform(*asked, "--json", "-")
+    assert (code, results_of(out.encode()).tests[0].outcome) == (0, "ok")
+    code, out, _err = conform(*asked, "--html", "-")
+    assert (code, out.startswith("<!doctype html>"), out.rstrip().endswith("</html>")) == (0, True, True)
+    assert list(tmp_path.iterdir()) == []
+    assert conform(*asked, "--json", "-", "--html", "-")[0] == 2
 
 
 def test_strict_exits_1_where_a_difference_is_not_known_or_gone(conform: Cli, tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     metavar="NUMBER",
     help="The time limit of one answer in seconds.",
 )
-@click.option("--json", type=options.PATH, metavar="FILE", help="Write the results as JSON.")
-@click.option("--html", type=options.PATH, metavar="FILE", help="Write the results as an HTML page.")
+@options.json_file
+@options.html_file
 @click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
 @click.option("--strict", type=options.PATH, metavar="FILE", help="Exit 1 unless the failures are those of this file.")
 @click.option("--write-expected", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
@@ -92,8 +92,8 @@ def conform(
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
     with progress_of_many() as progress:
         results = run_tests(selection, RunSettings(extent, seed, limit), progress, known)
-    _write(results, json, html, document, write_expected)
-    _show(results)
+    if not _write(results, json, html, document, write_expected):
+        _show(results)
     left_out = selection.left_out(extent)
     if left_out:
         printing.note(left_out)
@@ -126,19 +126,25 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     printing.line(f"{folder}: {count} cases")
 
 
-def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> None:
+def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> bool:
+    """Write the results to files; whether a report was printed instead, since its file is ``-``."""
     from eltwise.conformance.expected_failures import expected_text
     from eltwise.conformance.results import results_text
     from eltwise.formats.files import write_text
     from eltwise.report.document import document as document_of
     from eltwise.report.page import page
 
-    source = "results.json" if json is None else str(json)
-    pages = ((html, partial(page, source=source)), (document, partial(document_of, source=source)))
-    for path, text in ((json, results_text), *pages, (known, expected_text)):
+    source = "results.json" if json in (None, printing.STDOUT) else str(json)
+    reports = ((json, results_text), (html, partial(page, source=source)))
+    texts = ((document, partial(document_of, source=source)), (known, expected_text))
+    for path, text in reports:
+        if path == printing.STDOUT:
+            printing.lines(text(results).rstrip("\n"))
+    for path, text in (*(one for one in reports if one[0] != printing.STDOUT), *texts):
         if path is not None:
             write_text(path, text(results))
             printing.note(f"written to {path}")
+    return printing.STDOUT in (json, html)
 
 
 def _show(results: Results) -> None:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from eltwise.report.annotations import Annotated
     from eltwise.report.base import Written
 
-_STDOUT = Path("-")
+STDOUT = Path("-")
+"""The file of a report that is printed."""
+
 Volume = Literal["", "quiet", "verbose"]
 _volume: list[Volume] = [""]
 _REPORTS = (".json", ".html", ".htm", ".sarif")
@@ -181,9 +183,9 @@ def check_report(
     from eltwise.core.errors import FileFormatError
     from eltwise.formats.files import check_outputs, read_bytes
 
-    if json == html == _STDOUT:
+    if json == html == STDOUT:
         raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
-    reports = [path for path in (json, html, *others) if path is not None and path != _STDOUT]
+    reports = [path for path in (json, html, *others) if path is not None and path != STDOUT]
     documents = [path for path in texts if path is not None]
     check_outputs([*reports, *documents], inputs)
     for output in filter(Path.exists, reports):
@@ -198,11 +200,11 @@ def check_report(
 def write_report(result: Written[Any], json: Path | None, html: Path | None) -> bool:
     """Write a report to files; whether one was printed instead, since its file is ``-``."""
     for path, write in ((json, result.to_json), (html, result.to_html)):
-        if path == _STDOUT:
+        if path == STDOUT:
             lines(write())
         elif path is not None:
             write(path)
-    return _STDOUT in (json, html)
+    return STDOUT in (json, html)
 
 
 def write_ci_files(result: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None) -> None:
