@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -436,3 +437,18 @@ def test_a_sparse_operand_has_the_rank_that_it_says() -> None:
     converted, _report = in_opset(made, 14)
     assert [found.op_type for found in converted.graph.node] == ["Constant", "Unsqueeze", "Sub"]
     assert in_opset(converted, 6)[0].graph.node[0].attribute == made.graph.node[0].attribute
+
+
+@pytest.mark.parametrize("opset", [1, 6, 7, 9, 11, 12, 13, 18])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_the_order_of_nodes_changes_nothing_but_theirs(order: tuple[int, ...], opset: int) -> None:
+    nodes = [node("Neg", ["x"], ["y"]), node("Abs", ["y"], ["w"]), node("Add", ["w", "y"], ["z"])]
+    ordered, shuffled = (
+        eltwise.convert(
+            model([nodes[number] for number in numbers], [value("x", [2])], [value("z", [2])], 14), opset=opset
+        )
+        for numbers in (range(3), order)
+    )
+    expected = {str(one.output): one.SerializeToString() for one in ordered[0].proto().graph.node}
+    assert {str(one.output): one.SerializeToString() for one in shuffled[0].proto().graph.node} == expected
+    assert sorted(map(str, shuffled[1].changes)) == sorted(map(str, ordered[1].changes))

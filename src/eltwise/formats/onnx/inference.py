@@ -19,7 +19,7 @@ from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.tensors import MessageSource, stored_tensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
-from eltwise.ir.graph import Graph, Tensor, computed_once
+from eltwise.ir.graph import Graph, Node, Tensor, computed_once
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import topological_order
 
@@ -52,6 +52,7 @@ def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
     Functions are left out: the types in them depend on the call.
     """
     copy = without_weights(graph)
+    _order(graph, copy.graph)
     try:
         typed = infer_shapes(copy)
         follows_lists = not _has_long_lists(typed)
@@ -76,10 +77,30 @@ def _collect(graph: Graph, typed: GraphProto, types_of: dict[int, dict[str, Tens
     types_of[id(graph)] = {
         name: known for name, known in types if type_text(known) or known.shape.dimensions is not None
     }
-    for node, twin in zip(graph.nodes, typed.node, strict=True):
+    for node, twin in zip(_ordered_nodes(graph), typed.node, strict=True):
         if node.graphs:
             for (_name, inner), (_same, inner_typed) in zip(node.graphs, subgraphs(twin), strict=True):
                 _collect(inner, inner_typed, types_of)
+
+
+def _ordered_nodes(graph: Graph) -> list[Node]:
+    """The nodes in topological order, which onnx's inference needs; those on cycles come last."""
+    order = topological_order(graph.nodes)
+    rest = set(range(len(graph.nodes))).difference(order)
+    return [graph.nodes[number] for number in (*order, *sorted(rest))]
+
+
+def _order(graph: Graph, copy: GraphProto) -> None:
+    """Bring the nodes of a written graph, and those of the graphs in them, into topological order."""
+    for node, twin in zip(graph.nodes, copy.node, strict=True):
+        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
+            _order(inner, body)
+    ordered = _ordered_nodes(graph)
+    if any(node is not other for node, other in zip(ordered, graph.nodes, strict=True)):
+        twins = {id(node): twin for node, twin in zip(graph.nodes, copy.node, strict=True)}
+        nodes = GraphProto(node=[twins[id(node)] for node in ordered]).node
+        copy.ClearField("node")
+        copy.node.extend(nodes)
 
 
 def _ranks_of_reshapes(typed: GraphProto) -> Iterator[ValueInfoProto]:
@@ -226,6 +247,7 @@ def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
     copy = without_weights(graph)
     numbered: list[int] = []
     _prepare(graph, copy.graph, numbered)
+    _order(graph, copy.graph)
     for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
         copy.opset_import.add(domain=domain, version=1)
     try:
@@ -243,18 +265,12 @@ def _domains(graph: GraphProto) -> set[str]:
 
 
 def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: bool = True) -> None:
-    """Number the nodes, order them, and leave out the shapes that a runtime does not go by."""
-    twins = list(copy.node)
-    for node, twin in zip(graph.nodes, twins, strict=True):
+    """Number the nodes, and leave out the shapes that a runtime does not go by."""
+    for node, twin in zip(graph.nodes, copy.node, strict=True):
         twin.name = str(len(numbered))
         numbered.append(id(node))
         for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
             _prepare(inner, body, numbered, is_outermost=False)
-    order = topological_order(graph.nodes)
-    if order != sorted(order):
-        nodes = GraphProto(node=[twins[number] for number in order]).node
-        copy.ClearField("node")
-        copy.node.extend(nodes)
     constants = {name for name, _tensor in graph.constants}
     inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
     copy.ClearField("input")
