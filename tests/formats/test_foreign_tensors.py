@@ -295,6 +295,34 @@ def test_a_model_of_the_hub_is_compared(tmp_path: Path, monkeypatch: pytest.Monk
             eltwise.compare(name, {"w": W})
 
 
+@pytest.mark.parametrize(
+    ("array", "key", "is_good"),
+    [("", "when", True), ("w", "when", True), ("", "units", True), ("w", "units", False), ("w", "scale_factor", False)],
+)
+def test_an_attribute_that_cannot_be_read_costs_itself_alone(
+    tmp_path: Path, array: str, key: str, is_good: bool
+) -> None:
+    h5py: Any = pytest.importorskip("h5py")
+    path = tmp_path / "m.h5"
+    with h5py.File(path, "w") as file:
+        file["w"], file["v"] = W, W
+        file["w"].attrs["comment"] = "as before"
+        owner = file["w"] if array else file
+        h5py.h5a.create(owner.id, key.encode(), h5py.h5t.UNIX_D32LE, h5py.h5s.create(h5py.h5s.SCALAR))
+    tensors = open_tensors(path)
+    assert (set(tensors), tensors.metadata) == ({"w", "v"}, {"w@comment": "'as before'"})
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["w"], file["v"] = W, W
+        if array:
+            file["w"].attrs[key] = 2
+    for report in (eltwise.compare(path, tmp_path / "other.h5"), eltwise.compare(tmp_path / "other.h5", path)):
+        assert [tensor.status for tensor in report.tensors] == ["equal", "equal"]
+        assert report.is_good is is_good
+        assert [other.status for other in report.others] == []
+        sentences = [*report.notes, *report.unreadable]
+        assert any(f"attribute '{array}@{key}': the attribute cannot be read" in sentence for sentence in sentences)
+
+
 @pytest.mark.parametrize("shape", [(), (7,), (3, 5), (200, 3, 150)])
 def test_boxes_of_another_library_give_ranges_and_single_elements(shape: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)

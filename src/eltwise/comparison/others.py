@@ -78,9 +78,11 @@ def compare_values(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> It
 
 
 def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
-    """Compare the parameters, and the nodes of models, whose constants belong together in pairs."""
+    """Compare the parameters that can be read on both sides, and the nodes of models, whose constants are in pairs."""
     yield from _nodes(a, b, pairs)
     for name in _comparable(a, b, a.parameters, b.parameters):
+        if name in a.unreadable or name in b.unreadable:
+            continue
         one, other = a.parameters.get(name), b.parameters.get(name)
         if one == other:
             yield OtherReport(name, "parameter", "equal")

@@ -19,7 +19,7 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library, reason_of
-from eltwise.formats.attributes import add_attributes
+from eltwise.formats.attributes import add_attributes, is_decoding
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Source, Tensor, native
@@ -211,7 +211,7 @@ def open_hdf5(path: Path) -> TensorSet:
     tensors = TensorSet(where, format="hdf5")
     try:
         file = h5py.File(path, "r")
-        add_attributes(tensors, "", dict(file.attrs))
+        _add_readable_attributes(tensors, "", file.attrs)
         for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
@@ -219,12 +219,28 @@ def open_hdf5(path: Path) -> TensorSet:
                 problem = f"what it links to cannot be read ({reason_of(stored)})"
                 tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
                 continue
-            add_attributes(tensors, name, dict(stored.attrs))
+            _add_readable_attributes(tensors, name, stored.attrs)
             if isinstance(stored, h5py.Dataset):
                 tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
+
+
+def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any) -> None:
+    """Add the attributes of an array or a group; what cannot be read is noted, or unreadable if elements need it."""
+    attributes: dict[str, object] = {}
+    for key in stored:
+        try:
+            attributes[key] = stored[key]
+        except Exception as error:  # noqa: BLE001 - the library raises what it likes, as of types that NumPy has not
+            attribute, problem = f"{name}@{key}", f"the attribute cannot be read ({reason_of(error)})"
+            refusal = FileFormatError(problem, where=tensors.where, operand=f"attribute {attribute!r}")
+            if is_decoding(name, key):
+                tensors.unreadable[attribute] = refusal
+            else:
+                tensors.notes.append(str(refusal))
+    add_attributes(tensors, name, attributes)
 
 
 def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
