@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-import numpy as np
-
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
+from eltwise.comparison.intake import in_memory, leaves
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
@@ -25,15 +24,14 @@ from eltwise.core.border import public
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
-from eltwise.engine.arrays import as_array
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats import registry
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.tensors import InMemory, Tensor, of_array
-from eltwise.ir.values import Values, shown_as_text, type_of_values
+from eltwise.ir.tensors import Tensor
+from eltwise.ir.values import Values, shown_as_text
 
 
 @public
@@ -51,10 +49,10 @@ def compare(
 ) -> ComparisonReport:
     """Compare two sets of tensors: which differ, where, by how much, and why.
 
-    Each side is a path, an array, a mapping of names to arrays, an ``onnx.ModelProto`` or a loaded model. A path is a
-    .npy, .npz, .pb, .safetensors, .onnx or .xml file, the index of a checkpoint in shards, a zarr store, or a folder of
-    these; or what an installed library reads: .pth, .gguf, .h5, .nc, ``hf://ORGANISATION/MODEL``. Files may be larger
-    than memory.
+    Each side is a path, an array, a nested dictionary or list of arrays, an ``onnx.ModelProto`` or a loaded model. A
+    path is a .npy, .npz, .pb, .safetensors, .onnx or .xml file, the index of a checkpoint in shards, a zarr store, or a
+    folder of these; or what an installed library reads: .pth, .gguf, .h5, .nc, ``hf://ORGANISATION/MODEL``. Files may
+    be larger than memory.
 
     Args:
         a: the reference.
@@ -80,10 +78,11 @@ def compare(
     >>> compare({"w": np.float32([1, 2])}, {"w": np.float32([1, 2.5])})["w"].max_abs
     0.5
     """
-    check_labels(a, b)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     graph = None if order is None else graph_of(order)
-    return compare_sets(tensors_of(a, "A"), tensors_of(b, "B"), tolerances, causes, progress, graph)
+    sets = tensors_of(a, "A"), tensors_of(b, "B")
+    check_labels(a, b)
+    return compare_sets(*sets, tolerances, causes, progress, graph)
 
 
 def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:
@@ -101,9 +100,10 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if hasattr(source, "state_dict"):
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
-    tensors = TensorSet(side, is_one=not isinstance(source, Mapping))
-    for name, value in source.items() if isinstance(source, Mapping) else [(side, source)]:
-        tensors.add(str(name), partial(_in_memory, str(name), value, side))
+    tensors = TensorSet(side, is_one=not isinstance(source, Mapping | list | tuple))
+    for path, value in leaves(source, side):
+        name = path or side
+        tensors.add(name, partial(_in_memory, name, value, side))
     if tensors.unreadable and not (tensors.tensors or tensors.others):
         raise next(iter(tensors.unreadable.values()))
     return tensors
@@ -127,12 +127,9 @@ def _positions(a: TensorSet, graph: Graph) -> dict[str, int]:
 
 
 def _in_memory(name: str, value: object, side: str) -> Tensor | Values:
-    if isinstance(value, np.ndarray) and value.dtype.kind in "SUcMm":
-        return Values(InMemory(value), name, "", type_of_values(value.dtype), value.dtype.itemsize)
     if isinstance(value, str | bytes):
         return shown_as_text(name, value, "")
-    array, _element_type = as_array(value, f"tensor {name!r}")
-    return of_array(name, array, side)
+    return in_memory(name, value, side, f"tensor {name!r}")
 
 
 def compare_sets(

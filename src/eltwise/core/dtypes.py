@@ -198,10 +198,7 @@ def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = ()
         ElementTypeError: for a dtype that is none of the element types that run, naming those allowed: ``types``, or
             by default all of them.
     """
-    native = numpy_type if numpy_type.isnative else numpy_type.newbyteorder("=")
-    element_type = _BY_NUMPY.get(native)
-    if element_type is None and "ml_dtypes" in sys.modules:
-        element_type = _of_ml_dtypes().get(native)
+    element_type = _run_as(numpy_type)
     if element_type is None:
         raise ElementTypeError(
             "unsupported element type",
@@ -209,6 +206,19 @@ def of_numpy(numpy_type: np.dtype[np.generic], types: Sequence[ElementType] = ()
             allowed=", ".join(each.name for each in types or TYPES if each.runs),
             **location,
         )
+    return element_type
+
+
+def is_run(numpy_type: np.dtype[np.generic]) -> bool:
+    """Whether a dtype, in either byte order, is that of an element type that runs."""
+    return _run_as(numpy_type) is not None
+
+
+def _run_as(numpy_type: np.dtype[np.generic]) -> ElementType | None:
+    native = numpy_type if numpy_type.isnative else numpy_type.newbyteorder("=")
+    element_type = _BY_NUMPY.get(native)
+    if element_type is None and "ml_dtypes" in sys.modules:
+        element_type = _of_ml_dtypes().get(native)
     return element_type
 
 

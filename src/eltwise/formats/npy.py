@@ -20,7 +20,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, TYPES, ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
-from eltwise.ir.values import type_of_values
+from eltwise.ir.values import type_of_array
 
 _LENGTH_BYTES = {b"\1\0": 2, b"\2\0": 4}
 _LONGEST_HEADER = 10_000
@@ -137,7 +137,7 @@ def _type_of_values(descr: object) -> np.dtype[np.generic] | None:
         dtype = np.lib.format.descr_to_dtype(descr)  # type: ignore[arg-type]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, SyntaxError, OverflowError, MemoryError):
         return None
-    return dtype if type_of_values(dtype) and dtype.itemsize else None
+    return dtype if type_of_array(dtype) else None
 
 
 def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:

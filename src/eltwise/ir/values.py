@@ -17,6 +17,7 @@ _USUAL_BYTES, _LEAST_BYTES = 1 << 10, 1 << 6
 
 _BYTES_AT_A_TIME, _MOST_BYTES = 1 << 24, 1 << 34
 _LONGEST_SHOWN = 60
+_BYTES_OF_COMPLEX = 16
 _TEXTS = "texts"
 
 
@@ -43,6 +44,18 @@ def type_of_values(dtype: Any) -> str:
         inner = "" if of_each is None else type_of_values(of_each)
         return inner if inner in ("", _TEXTS) else f"{inner}[]"
     return f"{dtype.itemsize} raw bytes" if dtype.kind == "V" else dtype.name
+
+
+def type_of_array(dtype: np.dtype[Any]) -> str:
+    """What the elements of an array in memory, or of an .npy file, are called; empty for numbers and what is refused.
+
+    Raw bytes alone are numbers of a type that nobody states, and long doubles have bytes that mean nothing.
+
+    >>> type_of_array(np.dtype(">c8")), type_of_array(np.dtype("f4")), type_of_array(np.dtype("V3"))
+    ('complex64', '', '')
+    """
+    is_one = dtype.kind in "SUTmM" or (dtype.kind == "c" and dtype.itemsize <= _BYTES_OF_COMPLEX)
+    return type_of_values(dtype) if (is_one or dtype.names is not None) and dtype.itemsize else ""
 
 
 def is_element_type(dtype: np.dtype[Any]) -> bool:

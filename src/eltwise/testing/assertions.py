@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.comparison.numbers import has_same_bits
 from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
 from eltwise.core.border import public
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import is_run
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
 
@@ -44,8 +44,8 @@ def assert_same(
     A is the expected side, B the actual one
     """
     if equal_nan and type(actual) is type(expected) is np.ndarray and actual.dtype == expected.dtype:
-        of_numpy(actual.dtype)
-        if actual.shape == expected.shape and has_same_bits(actual, expected):
+        is_alike = actual.shape == expected.shape and is_run(actual.dtype)
+        if is_alike and has_same_bits(actual, expected):
             return
     from eltwise.testing.differences import Rule
     from eltwise.testing.sides import check_sides
@@ -91,7 +91,7 @@ def assert_close(
     """
     if equal_nan and type(actual) is type(expected) is np.ndarray and tolerance is None:
         is_alike = actual.dtype == expected.dtype and actual.shape == expected.shape
-        if is_alike and of_numpy(actual.dtype) and has_same_bits(actual, expected):
+        if is_alike and is_run(actual.dtype) and has_same_bits(actual, expected):
             parse_tolerances(None, rtol=rtol, atol=atol, ulp=ulp)
             return
     from eltwise.testing.differences import Rule

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from eltwise.comparison import intake
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
-from eltwise.engine.arrays import as_array, exact_scalar
+from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS
 from eltwise.ir.tensor_sets import TensorSet
@@ -20,8 +20,6 @@ from eltwise.ir.values import Values
 Leaf: TypeAlias = Tensor | Values | str | bytes | bool | int | float | None
 Leaves: TypeAlias = dict[str, Leaf]
 """What a side has, by name: tensors, and what stands between them, such as a text or None."""
-
-_DEEPEST = 64
 
 
 def leaves_of(value: object, side: str) -> Leaves:
@@ -36,10 +34,10 @@ def leaves_of(value: object, side: str) -> Leaves:
             raise error
         return {"": value.arrays[0]} if value.is_one and len(value.arrays) == 1 else {**value.tensors, **value.others}
     leaves: Leaves = {}
-    for name, leaf in _walked(value, side, "", 0):
+    for name, leaf in intake.leaves(value, side):
         if name in leaves:
             raise AttributeValueError("two values have one name", operand=f"{side} {name!r}")
-        leaves[name] = leaf
+        leaves[name] = _leaf(leaf, f"{side} {name!r}" if name else side)
     return leaves
 
 
@@ -65,21 +63,6 @@ def _is_set(value: object) -> bool:
     return isinstance(value, str | os.PathLike | TensorSet) or is_module or is_model
 
 
-def _walked(value: object, side: str, name: str, depth: int) -> Iterator[tuple[str, Leaf]]:
-    if depth > _DEEPEST:
-        raise AttributeValueError("containers are nested too deeply", operand=side, allowed=f"{_DEEPEST} levels")
-    items: Any = None
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, list | tuple):
-        items = enumerate(value)
-    if items is None:
-        yield name, _leaf(value, f"{side} {name!r}" if name else side)
-        return
-    for key, item in items:
-        yield from _walked(item, side, f"{name}.{key}" if name else str(key), depth + 1)
-
-
 def _leaf(value: object, operand: str) -> Leaf:
     if value is None or isinstance(value, str | bytes) or is_scalar(value):
         return value  # type: ignore[return-value]
@@ -88,8 +71,7 @@ def _leaf(value: object, operand: str) -> Leaf:
     if getattr(value, "requires_grad", False) and kind_of(value) == "torch":
         tensor: Any = value
         value = tensor.detach()
-    array, _element_type = as_array(value, operand)
-    return of_array("", array, operand)
+    return intake.in_memory("", value, operand, operand)
 
 
 def as_tensors(actual: Leaf, expected: Leaf) -> tuple[Tensor, Tensor] | None:

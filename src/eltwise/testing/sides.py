@@ -11,6 +11,7 @@ from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, 
 from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import Tensor
 from eltwise.ir.values import Values
 from eltwise.testing.differences import Failure, Rule, differing
 from eltwise.testing.leaves import Leaf, as_tensors, leaves_of, opened
@@ -102,4 +103,6 @@ def _other_structure(actual: object, expected: object, name: str) -> Iterator[st
 
 
 def _shown(leaf: Leaf) -> str:
-    return "a tensor" if not isinstance(leaf, str | bytes | int | float | None) else repr(leaf)[:80]
+    if isinstance(leaf, Values):
+        return f"an array of {leaf.type}"
+    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else repr(leaf)[:80]

@@ -1,0 +1,102 @@
+"""What compare and assert_same take: the same arrays, in memory and in files, and the same containers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.testing import assert_same
+
+PAIRS: dict[str, tuple[np.ndarray, np.ndarray]] = {
+    "float32": (np.float32([1, 2]), np.float32([1, 3])),
+    "big-endian": (np.array([1, 2], ">i4"), np.array([1, 3], ">i4")),
+    "bool": (np.array([True]), np.array([False])),
+    "complex64": (np.complex64([1]), np.complex64([1j])),
+    "complex128": (np.array([1, 2j], ">c16"), np.array([1, 2], ">c16")),
+    "texts": (np.array(["a", "b"]), np.array(["a", "c"])),
+    "bytes": (np.array([b"a"]), np.array([b"b"])),
+    "one text": (np.array("a"), np.array("b")),
+    "dates": (np.array(["2020"], "M8[s]"), np.array(["2021"], "M8[s]")),
+    "spans of time": (np.array([1], "m8[D]"), np.array([2], "m8[D]")),
+    "records": (np.array([(1, "a")], [("n", "<f4"), ("t", "<U2")]), np.array([(1, "b")], [("n", "<f4"), ("t", "<U2")])),
+    "nested records": (np.zeros(2, [("a", ">c8"), ("b", "i2", (3,))]), np.ones(2, [("a", ">c8"), ("b", "i2", (3,))])),
+    "other types": (np.array(["1"]), np.complex64([1])),
+    "texts and numbers": (np.array(["1"]), np.float32([1])),
+    "other shapes": (np.array(["a"]), np.array(["a", "a"])),
+}
+
+
+def is_same(actual: Any, expected: Any) -> bool:
+    try:
+        assert_same(actual, expected)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_arrays_of_every_kind_are_compared_in_memory_as_in_files(kind: str, tmp_path: Path) -> None:
+    forms = []
+    for number, array in enumerate(PAIRS[kind]):
+        np.save(tmp_path / f"{number}.npy", array)
+        forms.append((array, array[..., None][..., 0], tmp_path / f"{number}.npy"))
+    for a_number, a_forms in enumerate(forms):
+        for b_number, b_forms in enumerate(forms):
+            for a in a_forms:
+                for b in b_forms:
+                    sides = ({"x": a}, {"x": b}) if not isinstance(a, Path) and not isinstance(b, Path) else (a, b)
+                    for one, other in ((a, b), sides):
+                        report = eltwise.compare(one, other)
+                        assert not report.unreadable
+                        assert report.is_good == (a_number == b_number)
+                        assert is_same(one, other) == (a_number == b_number)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["a"], object),
+        np.longdouble([1]),
+        np.zeros(2, "V3"),
+        np.ma.array(["a", "b"], mask=[True, False]),
+        np.ma.array([1.0, 2.0], mask=[True, False]),
+        np.array([(1, None)], [("n", "f4"), ("o", object)]),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_both_refuse_the_same_arrays(array: np.ndarray) -> None:
+    for side in (array, {"x": array}):
+        for check in (eltwise.compare, assert_same):
+            with pytest.raises(EltwiseError):
+                check(side, side)
+
+
+def _nested(depth: int, container: type) -> Any:
+    value: Any = np.float32([1])
+    for _level in range(depth):
+        value = [value] if container is list else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("container", [dict, list])
+def test_both_take_and_refuse_the_same_containers(container: type) -> None:
+    one: Any = [] if container is list else {}
+    if container is list:
+        one.append(one)
+    else:
+        one["a"] = one
+    for check in (eltwise.compare, assert_same):
+        check(_nested(64, container), _nested(64, container))
+        for value in (_nested(3000, container), one):
+            with pytest.raises(EltwiseError, match="nested too deeply; allowed: 64 levels"):
+                check(value, value)
+    sides = {"a": [np.float32([1]), {"b": np.float32([2])}]}, {"a": [np.float32([1]), {"b": np.float32([3])}]}
+    report = eltwise.compare(*sides)
+    assert [each.name for each in report.tensors] == ["a.0", "a.1.b"]
+    assert not report.is_good
+    assert not is_same(*sides)
