@@ -131,6 +131,23 @@ def test_containers_of_the_same_names_differ_by_their_keys(actual: object, expec
         assert_same(expected, actual)
 
 
+def test_only_values_are_counted_as_values(tmp_path: Path) -> None:
+    node, result = (
+        helper.make_node("Add", ["x", "x"], ["y"]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1]),
+    )
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    for number, kind in enumerate(("Add", "Mul")):
+        node.op_type = kind
+        onnx.save(helper.make_model(helper.make_graph([node], "g", [x], [result])), tmp_path / f"{number}.onnx")
+    nodes = message_of(assert_same, tmp_path / "0.onnx", tmp_path / "1.onnx")
+    assert nodes.startswith("the nodes: ")
+    assert message_of(assert_same, {1: W, 2: W}, {"1": W, "2": W}).startswith(
+        "2 values are equal; what differs:\nkeys "
+    )
+    assert message_of(assert_same, {1: W, 2: W}, {"1": W, "2": W + 1}).startswith("1 of 2 values differs")
+
+
 def test_a_message_is_short_whatever_differs() -> None:
     many = {f"layers.{number}.{'weight' * 9}": W * number for number in range(300)}
     other = {name: array + 1 for name, array in many.items()}

@@ -32,7 +32,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Failure:
-    """A value that differs.
+    """Something that differs.
 
     Attributes:
         name: its name; empty for a single one.
@@ -40,6 +40,7 @@ class Failure:
         tensors: the expected and the actual tensor; None for what is none.
         count: how many elements count; None where types or shapes differ.
         text: what differs, where there is nothing to measure.
+        is_value: whether it is a value: not labels, keys, the nodes of a model or an attribute.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Failure:
     tensors: tuple[Tensor, Tensor] | None = None
     count: int | None = None
     text: str = ""
+    is_value: bool = True
 
 
 def differing(actual: Tensor, expected: Tensor, rule: Rule) -> int | None:

@@ -25,18 +25,21 @@ def message(failures: Sequence[Failure], missing: Sequence[str], extra: Sequence
     """Compose the message.
 
     Args:
-        failures: the values that differ.
+        failures: what differs.
         missing: the names that only the expected side has.
         extra: the names that only the actual side has.
         total: how many values were compared.
         head: what the caller says; may be empty.
     """
     lines = head.splitlines()[:_MOST_OF_CALLER]
-    if failures:
-        lines.append(f"{len(failures):,} of {counted(total, 'value')} differ{'s' if len(failures) == 1 else ''}")
+    values = [failure for failure in failures if failure.is_value]
+    if values:
+        lines.append(f"{len(values):,} of {counted(total, 'value')} differ{'s' if len(values) == 1 else ''}")
+    elif failures and total:
+        lines.append(f"{counted(total, 'value')} {'is' if total == 1 else 'are'} equal; what differs:")
     worst = sorted(failures[:_MOST_LISTED], key=_badness, reverse=True)
     for failure in worst[:_MOST_DETAILED]:
-        lines += _detail(failure, has_names=total > 1 or bool(failure.name))
+        lines += _detail(failure)
     if len(failures) > _MOST_DETAILED:
         rest = [one.name for one in (*worst[_MOST_DETAILED:], *failures[_MOST_LISTED:])]
         lines.append(f"also different: {named(rest)}")
@@ -64,8 +67,8 @@ def _badness(failure: Failure) -> tuple[float, ...]:
     return (3.0,) if report is None else report.badness
 
 
-def _detail(failure: Failure, *, has_names: bool) -> list[str]:
-    prefix = f"{failure.name}: " if has_names else ""
+def _detail(failure: Failure) -> list[str]:
+    prefix = f"{failure.name}: " if failure.name else ""
     report = _report(failure, causes=True)
     if failure.tensors is None or report is None:
         return [on_one_line(f"{prefix}{failure.text}")]

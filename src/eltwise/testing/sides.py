@@ -45,7 +45,7 @@ def check_sides(
     check_patterns(tolerances, [*sides[1], *sides[0]])
     failures = _labels(actual, expected, rule)
     if sides[0].keys() == sides[1].keys():
-        failures += [Failure("", rule, text=text) for text in _other_structure(actual, expected, "")]
+        failures += [Failure("", rule, text=text, is_value=False) for text in _other_structure(actual, expected, "")]
     for name in names:
         of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
@@ -53,7 +53,8 @@ def check_sides(
     if isinstance(sets[0], TensorSet) and isinstance(sets[1], TensorSet):
         pairs = tuple((one, sets[0][name]) for name, one in sets[1].items() if name in sets[0])
         others = compare_parameters(sets[1], sets[0], pairs)  # A is the expected side, as in all messages.
-        failures += [Failure(each.label, rule, text=each.explanation) for each in others if each.status == "differs"]
+        different = [each for each in others if each.status == "differs"]
+        failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
     missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
     if failures or missing or extra:
         from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
@@ -80,7 +81,7 @@ def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
     try:
         check_labels(expected, actual)
     except EltwiseError as error:
-        return [Failure("", rule, text=error.problem)]
+        return [Failure("", rule, text=error.problem, is_value=False)]
     return []
 
 
