@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 
 from eltwise.cli import COMMANDS, app
 from eltwise.ops import registry
+from eltwise.targets.rules import SEVERITIES
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 Cli = Callable[..., tuple[int, str, str]]
@@ -97,6 +98,14 @@ def test_ops_lists_the_catalog(cli: Cli) -> None:
     assert [schema["operator"] for schema in schemas] == names
     assert [len(schema["types"]) for schema in schemas] == [len(schema.types) for schema in registry.ELEMENTWISE]
     assert {"Sub-14", "Add-1", "openvino.Add-1", "Multiply-1"} < set(names)
+
+
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_help_lists_the_severities_that_an_error_lists(command: str, cli: Cli) -> None:
+    names = ", ".join(SEVERITIES)
+    assert names in " ".join(cli(command, "--help")[1].replace("│", " ").split())
+    arguments = ["check", "none.onnx"] if command == "check" else ["repair", "none.onnx", "out.onnx"]
+    assert f"allowed: {names}" in cli(*arguments, "--target", "onnxruntime", "--severity", "bogus")[2]
 
 
 def test_show_says_what_changed(cli: Cli) -> None:

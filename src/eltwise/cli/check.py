@@ -32,7 +32,7 @@ _OF_RUNS = ("run", "severity", "inputs", "tolerance", "seed")
 @click.option(
     "--severity",
     metavar="LEAST",
-    help="With --target: the least severity that counts: refused, wrong, precision or sign.",
+    help=f"With --target: the least severity that counts: {options.SEVERITIES}.",
 )
 @options.input_sets
 @options.tolerance

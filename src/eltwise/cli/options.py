@@ -22,6 +22,9 @@ Callback = Callable[..., ExitCode | None]
 
 PATH = click.Path(path_type=Path)
 
+SEVERITIES = "sign of zero or NaN, precision, wrong values, refused"
+"""Those of ``targets.rules``, which is loaded by the commands that need it; the beginning of a name is enough."""
+
 
 class Integer(click.IntRange):
     """An integer within limits."""

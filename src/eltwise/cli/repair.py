@@ -28,7 +28,7 @@ from eltwise.core.exit_codes import ExitCode
     "--severity",
     metavar="LEAST",
     default="wrong values",
-    help="The least severity that is repaired: refused, wrong, precision or sign.",
+    help=f"The least severity that is repaired: {options.SEVERITIES}.",
 )
 @click.option(
     "--precision",
