@@ -189,6 +189,20 @@ def near_ties(operation: Operation, seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("types", QUANTIZATIONS, ids=lambda types: "-".join(map(str, types)))
+def test_no_fault_of_a_zero_point_is_named_where_it_is_zero_and_another_predicts_the_same(
+    types: tuple[ElementType, ...], seed: int
+) -> None:
+    operation = quantization(*types)
+    operands = near_ties(operation, seed)
+    values = operation.values([*operands[:2], np.zeros_like(operands[2])])
+    named: dict[bytes, Fault] = {operation.predict(AS_SPECIFIED, values).tobytes(): AS_SPECIFIED}
+    for fault in faults_of(operation).values():
+        first = named.setdefault(operation.predict(fault, values).tobytes(), fault)
+        assert "zero point" not in first.text or "zero point" in fault.text, (first.slug, fault.slug)
+        assert len(first.parts) <= len(fault.parts)
+
+
+@pytest.mark.parametrize("types", QUANTIZATIONS, ids=lambda types: "-".join(map(str, types)))
 def test_every_fault_of_quantization_shows(types: tuple[ElementType, ...], seed: int) -> None:
     """As specified it is the reference, and no two faults of one part give the same everywhere."""
     operation = quantization(*types)

@@ -26,7 +26,10 @@ class Alternative(NamedTuple):
 def faults_of_stages(
     compute: Callable[..., Values], specified: Sequence[Stage], alternatives: Sequence[Sequence[Alternative]]
 ) -> Iterator[Fault]:
-    """The faults of one stage, then those of two stages, and so on.
+    """The faults of one stage, then those of two stages, and so on; of as many, those of an earlier stage first.
+
+    What changes an earlier stage needs no later one to explain the same results: where a zero point is 0, a quotient
+    that is rounded is not a sum that is.
 
     Args:
         compute: computes the result, given the stages, the policy of steps and the operands.
@@ -34,9 +37,15 @@ def faults_of_stages(
         alternatives: what may be computed instead, of each stage.
     """
     choices = product(*([None, *each] for each in alternatives))
-    for chosen in sorted(choices, key=lambda each: -each.count(None)):
+    for chosen in sorted(choices, key=_simplicity):
         stages = [default if one is None else one.stage for one, default in zip(chosen, specified, strict=True)]
         function: Compute = partial(compute, stages)
         singles = [Fault(one.slug, one.family, one.text, compute=function) for one in chosen if one is not None]
         if singles:
             yield singles[0] if len(singles) == 1 else combined(singles)
+
+
+def _simplicity(chosen: Sequence[Alternative | None]) -> tuple[int, list[bool]]:
+    """How many stages are not as specified, and which are."""
+    is_specified = [one is None for one in chosen]
+    return -sum(is_specified), is_specified
