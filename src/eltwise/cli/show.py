@@ -21,6 +21,11 @@ _BROADCASTING = {
     "axis": "of the others onto the first: one element, one for each index of the axis, or one for each block of them",
 }
 
+_WRAPPING = frozenset(
+    ("add", "subtract", "multiply", "divide", "floor_divide", "negative", "absolute", "power", "shift_left", "prelu")
+)
+"""The primitives whose integer results may be beyond the type, and then are taken modulo 2^n."""
+
 
 @click.command(cls=options.Command)
 @click.argument("op", metavar="OPERATOR", help="A versioned name.")
@@ -47,7 +52,7 @@ def show(op: str, json: bool) -> None:
         ("result", _result(schema)),
         ("attributes", "none" if not schema.attributes else ""),
         *((f"  {attribute.name}", _described(attribute)) for attribute in schema.attributes),
-        ("arithmetic", "integers wrap; floats are rounded once a step, to nearest even; subnormals are kept"),
+        ("arithmetic", _arithmetic(schema)),
         (f"changed from {before.versioned_name}" if before else "changed", schema.changes),
     ]
     printing.pairs(lines)
@@ -68,6 +73,22 @@ def _result(schema: ElementwiseSchema) -> str:
     if schema.like is None:
         return "bool" if schema.expression().gives_booleans else "of their type"
     return f"of the type of {schema.operands[schema.like[0]]}, without which {schema.like[1]}"
+
+
+def _arithmetic(schema: ElementwiseSchema) -> str:
+    """What becomes of integers that are beyond the type, and of numbers that are no floats."""
+    steps = [step.definition for step in schema.expression().steps]
+    rounded, texts = sum(step.rounds for step in steps), list[str]()
+    if not _WRAPPING.isdisjoint(step.name for step in steps) and any(each.is_integer for each in schema.types):
+        texts.append("integers wrap")
+    if any(each.kind == "float" for each in schema.types) or steps[-1].result == "to":
+        count = "once" if rounded == 1 else "after each step"
+        texts.append(
+            f"floats are rounded {count}, to nearest even; subnormals are kept" if rounded else "floats are exact"
+        )
+    if any(attribute.name == "precision" for attribute in schema.attributes):
+        texts.append("the quotient is rounded first where precision is stated")
+    return "; ".join(texts or ["exact"])
 
 
 def _described(attribute: Attribute) -> str:
