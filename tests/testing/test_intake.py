@@ -100,3 +100,23 @@ def test_both_take_and_refuse_the_same_containers(container: type) -> None:
     assert [each.name for each in report.tensors] == ["a.0", "a.1.b"]
     assert not report.is_good
     assert not is_same(*sides)
+
+
+def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+
+    def side(**attributes: object) -> Any:
+        return xarray.Dataset({"a": xarray.DataArray(np.float32([1, 2]), dims="x", attrs=attributes)})
+
+    one, same, other = side(units="m", title="x"), side(units="m", title="y"), side(units="km", title="x")
+    one.to_zarr(tmp_path / "one.zarr", zarr_format=2)
+    for a, b, is_equal in (
+        *((a, b, is_equal) for a in (one, tmp_path / "one.zarr") for b, is_equal in ((same, True), (other, False))),
+        *((one["a"], b["a"], is_equal) for b, is_equal in ((same, True), (other, False), (side(), False))),
+        (one["a"], np.float32([1, 2]), True),
+    ):
+        for sides in ((a, b), (b, a)):
+            assert eltwise.compare(*sides).is_good == is_equal
+            assert is_same(*sides) == is_equal
+    assert "array@title" in eltwise.compare(one["a"], same["a"]).notes[0]

@@ -13,7 +13,7 @@ from pathlib import Path
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
-from eltwise.comparison.intake import in_memory, leaves
+from eltwise.comparison.intake import attributes_of, in_memory, leaves
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
@@ -100,7 +100,7 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if hasattr(source, "state_dict"):
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
-    tensors = TensorSet(side, is_one=not isinstance(source, Mapping | list | tuple))
+    tensors = replace(attributes_of(source, side), is_one=not isinstance(source, Mapping | list | tuple))
     for path, value in leaves(source, side):
         name = path or side
         tensors.add(name, partial(_in_memory, name, value, side))

@@ -7,7 +7,9 @@ from typing import Any
 
 from eltwise.core.errors import AttributeValueError
 from eltwise.engine.arrays import as_array
-from eltwise.engine.intake import array_of
+from eltwise.engine.intake import array_of, kind_of
+from eltwise.formats.attributes import add_attributes
+from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Tensor, of_array
 from eltwise.ir.values import Values, type_of_array
 
@@ -36,6 +38,18 @@ def _walked(value: object, side: str, name: str, depth: int) -> Iterator[tuple[s
         return
     for key, item in items:
         yield from _walked(item, side, f"{name}.{key}" if name else str(key), depth + 1)
+
+
+def attributes_of(value: object, side: str) -> TensorSet:
+    """The attributes of xarray's arrays, as those of their files, in a set of nothing else.
+
+    Of a single array, which each side calls otherwise, they are those of ``array``.
+    """
+    arrays = [(name, leaf) for name, leaf in leaves(value, side) if kind_of(leaf) == "xarray"]
+    attributes = TensorSet(side, format="xarray" if arrays else "")
+    for name, array in arrays:
+        add_attributes(attributes, name or "array", getattr(array, "attrs", {}))
+    return attributes
 
 
 def in_memory(name: str, value: object, where: str, operand: str) -> Tensor | Values:

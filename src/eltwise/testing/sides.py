@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from eltwise.comparison.intake import attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
@@ -50,11 +51,11 @@ def check_sides(
         of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
         failures += [failure] if failure is not None else []
-    if isinstance(sets[0], TensorSet) and isinstance(sets[1], TensorSet):
-        pairs = tuple((one, sets[0][name]) for name, one in sets[1].items() if name in sets[0])
-        others = compare_parameters(sets[1], sets[0], pairs)  # A is the expected side, as in all messages.
-        different = [each for each in others if each.status == "differs"]
-        failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
+    one, other = (each if isinstance(each, TensorSet) else attributes_of(each, "A") for each in sets[::-1])
+    pairs = tuple((tensor, other[name]) for name, tensor in one.items() if name in other)
+    others = compare_parameters(one, other, pairs)  # A is the expected side, as in all messages.
+    different = [each for each in others if each.status == "differs"]
+    failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
     missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
     if failures or missing or extra:
         from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
