@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.report.document import document
 from eltwise.report.findings import findings
+from eltwise.report.page import page
 from support import conformance_results
 
 
@@ -38,6 +40,13 @@ def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text:
         "| fragile | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |",
     ]
     assert len(lines_of(text, "SquaredDifference-1")) == 2 + 3
+
+
+def test_every_operator_that_is_tested_or_was_has_a_place_in_both_reports(results: Results) -> None:
+    names = [*(schema.versioned_name for schema in TESTED), "Gone-1"]
+    every = replace(results, tests=tuple(replace(results.tests[0], op=name) for name in names))
+    assert re.findall(r"^#+ (\S+-\d+)$", document(every, "results.json"), re.MULTILINE) == names
+    assert all(name in page(every, "results.json") for name in names)
 
 
 def test_each_runtime_has_its_counts_and_the_numbers_of_its_findings(text: str, results: Results) -> None:

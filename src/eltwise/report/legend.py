@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eltwise.conformance.cases import LETTERS
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import TYPES, of_numpy
 from eltwise.core.errors import counted
-from eltwise.ops import registry
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def runtimes_of(tests: Iterable[TestResult]) -> dict[str, str]:
 
 
 def operators_of(tests: Iterable[TestResult]) -> list[str]:
-    """The versioned names in the order of the registry."""
-    return _ordered((test.op for test in tests), [schema.versioned_name for schema in registry.ELEMENTWISE])
+    """The versioned names in the order in which operators are tested."""
+    return _ordered((test.op for test in tests), [schema.versioned_name for schema in TESTED])
 
 
 def types_of(tests: Iterable[TestResult]) -> list[str]:
@@ -64,8 +64,8 @@ def types_of(tests: Iterable[TestResult]) -> list[str]:
 
 
 def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
-    present = set(names)
-    return [name for name in order if name in present]
+    present = dict.fromkeys(names)
+    return [name for name in dict.fromkeys((*order, *present)) if name in present]
 
 
 def listed(names: Sequence[str]) -> str:
