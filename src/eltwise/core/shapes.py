@@ -158,7 +158,7 @@ def count_beside_zeros(sizes: Iterable[int]) -> int:
 
 def is_addressable(sizes: Iterable[int], element_bytes: int) -> bool:
     """Whether an array of these sizes can exist; an empty one must have sizes that could, so NumPy demands."""
-    return math.prod(filter(None, sizes)) * element_bytes <= LARGEST_SIZE
+    return count_beside_zeros(sizes) * element_bytes <= LARGEST_SIZE
 
 
 def parse(text: str) -> Shape:
