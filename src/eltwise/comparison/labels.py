@@ -16,7 +16,7 @@ _READ = 1 << 20
 """So many elements are read at a time."""
 
 
-def labels_of(a: TensorSet, b: TensorSet, pairs: Pairs, *, by_content: bool) -> tuple[Labels, Labels]:
+def labels_of(a: TensorSet, b: TensorSet, pairs: Pairs, by_content: bool) -> tuple[Labels, Labels]:
     """The labels of the constants of two sets; those without a partner have none.
 
     Args:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import Literal
 
 from eltwise.comparison.labels import labels_of
 from eltwise.comparison.matching import Pairs
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.structure import Labels, changes
+from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_nodes
 from eltwise.ir.tensor_sets import TensorSet
 
 _LONGEST_SHOWN = 80
@@ -107,22 +108,25 @@ def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mappi
 def _nodes(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
     for path in sorted(a.models.keys() ^ b.models.keys() if a.format == b.format == "folder" else ()):
         yield OtherReport(path, "nodes", "differs", f"only {'A' if path in a.models else 'B'} has the model")
+    labels = cache(partial(labels_of, a, b, pairs))
     for path in sorted(a.models.keys() & b.models):
         if a.models[path].domain == b.models[path].domain:
-            difference = _changes(a, b, pairs, path)
+            difference = _changes(a.models[path], b.models[path], path, labels)
             hint = "; `eltwise trace A B` compares what they compute" if difference else ""
             yield OtherReport(path, "nodes", "differs" if difference else "equal", difference + hint)
 
 
-def _changes(a: TensorSet, b: TensorSet, pairs: Pairs, path: str) -> str:
+def _changes(a: Structure, b: Structure, path: str, labels: Callable[[bool], tuple[Labels, Labels]]) -> str:
     """How a model differs but for the elements of its constants, which are read only where they may decide."""
-    one, other = a.models[path], b.models[path]
-    if difference := changes(one, other):
+    if difference := changed_inputs(a, b):
         return difference
     for by_content in (False, True):
-        labels = (_within(path, each) for each in labels_of(a, b, pairs, by_content=by_content))
-        if one.outputs(next(labels)) == other.outputs(next(labels)):
+        of_a, of_b = (_within(path, each) for each in labels(by_content))
+        one, other = a.wiring(of_a), b.wiring(of_b)
+        if one == other:
             return ""
+        if difference := changed_nodes(one, other):
+            return difference
     return "the same nodes are connected otherwise"
 
 

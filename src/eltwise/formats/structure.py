@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import blake2b
 
 from eltwise.ir.graph import Foreign, Graph, Node, Port, Tensor
-from eltwise.ir.structure import Labels, Structure
+from eltwise.ir.structure import Labels, Structure, Wiring
 
 _TENSORS_AND_GRAPHS = (4, 5, 9, 10)
 """The types of ONNX attributes that hold tensors, which are constants, or graphs, which are looked into."""
@@ -33,14 +33,14 @@ class ConstantNames:
 
 def structure_of(graph: Graph, names: ConstantNames) -> Structure:
     """The structure of a model with its functions and the graphs in its nodes."""
-    walk = _Walk(names, {})
-    walk.model(graph)
     inputs = tuple(_type_of(port) for port in (*graph.inputs, *graph.optional_inputs))
-    return Structure(graph.origin.domain, inputs, walk.nodes, partial(_outputs, graph, names))
+    return Structure(graph.origin.domain, inputs, partial(_wiring, graph, names))
 
 
-def _outputs(graph: Graph, names: ConstantNames, labels: Labels) -> tuple[str, ...]:
-    return _Walk(names, labels).model(graph)
+def _wiring(graph: Graph, names: ConstantNames, labels: Labels) -> Wiring:
+    walk = _Walk(names, labels)
+    outputs = walk.model(graph)
+    return Wiring(walk.nodes, outputs)
 
 
 def _type_of(port: Port) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eltwise.core.errors import counted
 
@@ -14,6 +15,19 @@ Labels = Mapping[str, str]
 """What stands for a constant, by its name; constants of two models that belong to each other have one label."""
 
 
+class Wiring(NamedTuple):
+    """What a model computes of its inputs.
+
+    Attributes:
+        nodes: how many nodes there are of each operator version with each set of attributes.
+        outputs: a digest of what makes each output, which names, the order of nodes and the elements of constants do
+            not change.
+    """
+
+    nodes: Mapping[tuple[str, str], int]
+    outputs: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Structure:
     """The structure of a model.
@@ -21,26 +35,26 @@ class Structure:
     Attributes:
         domain: the specification of its operators.
         inputs: the type of each input; no names.
-        nodes: how many nodes there are of each operator version with each set of attributes.
-        outputs: gives a digest of what makes each output, which names, the order of nodes and the elements of constants
-            do not change. It takes the labels of constants.
+        wiring: walks the nodes, with labels of the constants.
     """
 
     domain: str
     inputs: tuple[str, ...]
-    nodes: Mapping[tuple[str, str], int]
-    outputs: Callable[[Labels], tuple[str, ...]]
+    wiring: Callable[[Labels], Wiring]
 
 
-def changes(a: Structure, b: Structure) -> str:
-    """How the inputs and nodes of two structures differ, as a phrase; empty where only connections may."""
-    if a.domain != b.domain:
-        return "the operators are those of two specifications"
+def changed_inputs(a: Structure, b: Structure) -> str:
+    """How the inputs of two structures of one domain differ, as a phrase; empty where they do not."""
     if len(a.inputs) != len(b.inputs):
         return f"A has {counted(len(a.inputs), 'input')}, B {len(b.inputs)}"
     for number, types in enumerate(zip(a.inputs, b.inputs, strict=True)):
         if types[0] != types[1]:
             return f"input {number} is {types[0]} in A and {types[1]} in B"
+    return ""
+
+
+def changed_nodes(a: Wiring, b: Wiring) -> str:
+    """How the nodes of two models differ, as a phrase; empty where only their connections may."""
     sides = []
     for side, one, other in (("A", a, b), ("B", b, a)):
         more = Counter(_by_operator(one)) - Counter(_by_operator(other))
@@ -55,8 +69,8 @@ def changes(a: Structure, b: Structure) -> str:
     return "; ".join(sides)
 
 
-def _by_operator(structure: Structure) -> Counter[str]:
+def _by_operator(wiring: Wiring) -> Counter[str]:
     operators = Counter[str]()
-    for (operator, _attributes), count in structure.nodes.items():
+    for (operator, _attributes), count in wiring.nodes.items():
         operators[operator] += count
     return operators
