@@ -67,9 +67,8 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
         if len(retained) == len(candidates) or not search.is_right(retained):
             raise VerificationError(f"no node can be float16 on {target}: the outputs leave the tolerance then")
     graph = narrowing.graph_with(retained)
-    with Host(
-        runtime, LIMIT, shares_memory=True
-    ) as host:  # What is given back runs in a process that has run nothing else.
+    # What is given back runs in a process that has run nothing else.
+    with Host(runtime, LIMIT, shares_memory=True) as host:
         if not _Search(narrowing, host, traces, search.tolerances, progress).is_right(retained):
             raise VerificationError(f"{target} gives other outputs when the model is run again")
     elements = sum(array.size for one in traces for array in one.right_outputs.values())
