@@ -21,20 +21,11 @@ from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
 from eltwise.testing.golden import Golden
 from eltwise.tracing.recording import Recording, read_recording
+from support.goldens import updated
 from support.traced_models import CHAIN, parsed
 
 SOURCES = Path(eltwise.__file__).parent.parent
 X = np.random.default_rng(5).standard_normal((4, 5)).astype(np.float32)
-
-
-@pytest.fixture
-def golden(tmp_path: Path) -> Golden:
-    folder = tmp_path / "goldens" / "test_net"
-    return Golden(folder, "test_net.py::test", tmp_path, Configuration(), False, None, set())
-
-
-def updated(golden: Golden) -> Golden:
-    return replace(golden, is_updated=True, written=set())
 
 
 def test_a_golden_is_written_compared_and_written_anew(golden: Golden) -> None:

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from eltwise.comparison.tolerance import parse_tolerances
-from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
 from eltwise.testing.golden import Golden
 from eltwise.tracing.recording import read_recording
+from support.goldens import updated
 
 torch: Any = pytest.importorskip("torch")
 nn: Any = torch.nn
 X = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
-
-
-@pytest.fixture
-def golden(tmp_path: Path) -> Golden:
-    folder = tmp_path / "goldens" / "test_net"
-    return Golden(folder, "test_net.py::test", tmp_path, Configuration(), False, None, set())
-
-
-def updated(golden: Golden) -> Golden:
-    return replace(golden, is_updated=True, written=set())
 
 
 def block() -> Any:
