@@ -21,11 +21,6 @@ _BROADCASTING = {
     "axis": "of the others onto the first: one element, one for each index of the axis, or one for each block of them",
 }
 
-_WRAPPING = frozenset(
-    ("add", "subtract", "multiply", "divide", "floor_divide", "negative", "absolute", "power", "shift_left", "prelu")
-)
-"""The primitives whose integer results may be beyond the type, and then are taken modulo 2^n."""
-
 
 @click.command(cls=options.Command)
 @click.argument("op", metavar="OPERATOR", help="A versioned name.")
@@ -79,7 +74,7 @@ def _arithmetic(schema: ElementwiseSchema) -> str:
     """What becomes of integers that are beyond the type, and of numbers that are no floats."""
     steps = [step.definition for step in schema.expression().steps]
     rounded, texts = sum(step.rounds for step in steps), list[str]()
-    if not _WRAPPING.isdisjoint(step.name for step in steps) and any(each.is_integer for each in schema.types):
+    if any(step.wraps for step in steps) and any(each.is_integer for each in schema.types):
         texts.append("integers wrap")
     if any(each.kind == "float" for each in schema.types) or steps[-1].result == "to":
         count = "once" if rounded == 1 else "after each step"

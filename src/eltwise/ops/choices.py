@@ -134,6 +134,7 @@ CHOICES = (
         numpy=of_kinds(with_out(lambda x, slope: np.where(x < x.dtype.type(0), x * slope, x))),
         llvm={kind: _prelu(kind) for kind in NUMERIC},
         value_range=_sloped_range,
+        wraps=True,
         rounds=True,
         libraries={},
     ),

@@ -115,6 +115,7 @@ def _shift_primitive(name: str, sign: str, llvm: dict[Kind, Instructions], numpy
         numpy=of_kinds(with_out(partial(_shifted, numpy)), INTEGRAL),
         llvm=llvm,
         value_range=lambda a, _b: a if name == "shift_right" else Interval(-(1 << 64), 1 << 64),
+        wraps=name == "shift_left",
         libraries={},
         undefined=_leaves_the_bits,
     )

@@ -55,6 +55,7 @@ class Primitive:
         value_range: the interval of the exact integer results, from those of the operands.
         is_modular: whether an integer result modulo 2^n depends on the operands modulo 2^n only, so that an operand
             may have been computed in a wider type without wrapping.
+        wraps: whether a result of integers may be beyond the type, and then is taken modulo 2^n.
         rounds: whether the exact result of floats may be no float of their type. A result that is rounded to p2
             digits and then to p is the one that is rounded once where p2 >= 2 p + 2 (Figueroa, "When is double
             rounding innocuous?", 1995); what never rounds is the same in every wider type.
@@ -85,6 +86,7 @@ class Primitive:
     llvm: Mapping[Kind, Instructions]
     value_range: Callable[..., Interval]
     is_modular: bool = False
+    wraps: bool = False
     rounds: bool = False
     widens: bool = True
     commutes: bool = False

@@ -65,6 +65,7 @@ REAL = (
     replace(
         _real("power"),
         operands=("T", "any"),
+        wraps=True,
         numpy=of_kinds(with_out(whole_power), INTEGRAL),
         value_range=lambda _base, _exponent: Interval(-(1 << 64), 1 << 64),
     ),
