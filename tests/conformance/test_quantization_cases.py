@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from eltwise.conformance.compare import References
+from eltwise.conformance.compare import References, compare
 from eltwise.conformance.operators import CASTS
 from eltwise.conformance.run import RunSettings, Selection, run_tests, select
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import variants
 from eltwise.core.errors import UnsupportedError
 from eltwise.ops.schema import is_arithmetic
-from eltwise.runtimes import find
+from eltwise.runtimes import Answer, find
+from tests.support import planted
 
 PLANTED = Path(__file__).parent.parent / "support" / "planted.py"
 
@@ -38,6 +40,24 @@ def test_a_planted_fault_of_quantization_gets_its_name(function: str, slug: str)
     selection = Selection((find(f"{PLANTED}:{function}"),), (operator,), types)
     tests = run_tests(selection, RunSettings("quick"), lambda *_: None).tests
     assert {test.faults for test in tests} == {(slug,)}, [test.message for test in tests]
+
+
+@pytest.mark.parametrize("version", [21, 23, 28])
+def test_either_reading_of_an_unstated_precision_is_right(version: int) -> None:
+    """From version 23 on, the text takes the scale's type; before, and where one is stated, there is one reading."""
+    references, outcomes = References(), set()
+    for variant in (each for each in variants() if str(each.schema) == f"QuantizeLinear-{version}"):
+        for case in cases_of(variant, "static", "quick", 0, True):
+            expected = references.of(case)
+            if expected is not None and not case.block_size and case.operands[0].dtype == np.float32:
+                got = planted.quantizing_in_float32(str(case.schema), *case.operands, **dict(case.attributes))
+                outcome = compare(case, expected, Answer("result", (got,))).outcome
+                outcomes.add((dict(case.attributes).get("precision"), outcome))
+    if version < 23:
+        assert (None, "differs") in outcomes
+    else:
+        assert {outcome for precision, outcome in outcomes if precision is None} == {"ok"}
+        assert any(outcome == "differs" for _precision, outcome in outcomes)
 
 
 def test_eltwise_gives_the_stated_bits() -> None:

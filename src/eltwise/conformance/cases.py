@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -191,9 +192,27 @@ class Case:
         Raises:
             oracle.OracleRefusal: if the case must be refused.
         """
+        return self._evaluated(self.parameters)
+
+    @cached_property
+    def other_reading(self) -> np.ndarray | None:
+        """The result by another reading of the specification, which counts as right as well; None if there is none.
+
+        From QuantizeLinear-23 on, the scale's type is the precision of a quotient that states none; here it is real.
+
+        Raises:
+            oracle.OracleRefusal: if the case must be refused.
+        """
+        is_open = "precision" in self.schema.attribute_names and "precision" not in dict(self.attributes)
+        scale = of_numpy(self.operands[1].dtype) if is_open else None
+        if scale is None or scale.kind != "float":
+            return None
+        return self._evaluated({**self.parameters, "precision": scale})
+
+    def _evaluated(self, parameters: Mapping[str, object]) -> np.ndarray:
         axis, enabled = self._axis()
         return oracle.evaluate(
-            self.function, *self._of_blocks, rule=self.rule, axis=axis, enabled=enabled, parameters=self.parameters
+            self.function, *self._of_blocks, rule=self.rule, axis=axis, enabled=enabled, parameters=parameters
         )
 
     def refusal(self) -> str:

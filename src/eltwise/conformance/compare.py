@@ -121,7 +121,7 @@ def compare(case: Case, expected: np.ndarray | None, answer: Answer) -> CaseResu
 
 
 def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[int, ...]:
-    """The flat indices at which two arrays of one type and shape differ; any NaN equals any NaN."""
+    """The flat indices at which two arrays of one type and shape differ, by any reading; any NaN equals any NaN."""
     if got.tobytes() == expected.tobytes():
         return ()
     element_type = of_numpy(expected.dtype)
@@ -135,4 +135,7 @@ def wrong_indices(case: Case, got: np.ndarray, expected: np.ndarray) -> tuple[in
             for is_negative in (True, False)
         ]
         differing = differing[~(zeros & has_both[0] & has_both[1])]
+    if differing.size and case.other_reading is not None:
+        other = patterns_of(case.other_reading, element_type)
+        differing = differing[patterns_of(got, element_type)[differing] != other[differing]]
     return tuple(differing.tolist())
