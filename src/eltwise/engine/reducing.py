@@ -63,7 +63,9 @@ class Reducing:
 
     def default_type(self, element_type: ElementType) -> ElementType:
         """The type of the result where none is asked for, for operands of a type."""
-        elements = self.elements_type(element_type)
+        return self._default(self.elements_type(element_type))
+
+    def _default(self, elements: ElementType) -> ElementType:
         if self.reduction in ("min", "max"):
             return elements
         if self.reduction == "mean" or elements.kind == "float":
@@ -77,7 +79,7 @@ class Reducing:
             ElementTypeError: where the dtype that was asked for does not hold such results.
         """
         elements = self.elements_type(element_type)
-        dtype = self.dtype or self.default_type(element_type)
+        dtype = self.dtype or self._default(elements)
         is_whole = elements.kind != "float" and self.reduction != "mean"
         is_extreme = self.reduction in ("min", "max")
         if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and is_extreme):
