@@ -333,3 +333,31 @@ def test_boxes_of_another_library_give_ranges_and_single_elements(shape: tuple[i
     for count in (0, 1, 30):
         indices = rng.integers(0, array.size, count)
         assert (rows.at(indices) == array.reshape(-1)[indices]).all()
+
+
+def test_numbers_of_hdf5_with_other_names_differ_and_names_of_axes_are_noted(tmp_path: Path, cli: Cli) -> None:
+    """An enumeration of HDF5 says what its numbers stand for; nested in a type of arrays, too."""
+    h5py: Any = pytest.importorskip("h5py")
+
+    def written(path: Path, names: dict[str, int], axis: str, scale: str) -> Path:
+        kind = h5py.enum_dtype(names, basetype="i1")
+        with h5py.File(path, "w") as file:
+            for name, dtype in (("a", kind), ("b", np.dtype((kind, (2,))))):
+                file.create_dataset(name, (3,), dtype).dims[0].label = axis
+            of_scale = file.create_dataset(scale, data=np.zeros(3))
+            of_scale.make_scale()
+            file.create_dataset("c", data=np.zeros(3)).dims[0].attach_scale(of_scale)
+        return path
+
+    names = {"land": 0, "sea": 1}
+    one = written(tmp_path / "one.h5", names, "row", "x")
+    same = written(tmp_path / "same.h5", dict(reversed(names.items())), "row", "x")
+    assert cli("compare", one, same)[0] == 0
+    other = written(tmp_path / "other.h5", {"sea": 0, "land": 1}, "row", "x")
+    code, out, _err = cli("compare", one, other)
+    assert code == 1
+    assert "a@enumeration" in out
+    assert "b@enumeration" in out
+    code, out, _err = cli("compare", one, written(tmp_path / "axis.h5", names, "column", "x"))
+    assert code == 0
+    assert "a@dimension_names" in out

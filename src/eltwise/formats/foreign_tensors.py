@@ -221,6 +221,7 @@ def open_hdf5(path: Path) -> TensorSet:
                 continue
             _add_readable_attributes(tensors, name, stored.attrs)
             if isinstance(stored, h5py.Dataset):
+                _add_meanings(tensors, name, stored, h5py)
                 tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
@@ -241,6 +242,15 @@ def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any) -> None
             else:
                 tensors.notes.append(str(refusal))
     add_attributes(tensors, name, attributes)
+
+
+def _add_meanings(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> None:
+    """Add what the type and the dimensions of a dataset say of its elements: the names of numbers, and of axes."""
+    if names := h5py.check_enum_dtype((stored.dtype.subdtype or (stored.dtype,))[0]):
+        tensors.parameters[f"{name}@enumeration"] = repr(sorted(names.items()))
+    axes = [axis.label or (axis[0].name if len(axis) else None) for axis in stored.dims] if stored.shape else []
+    if any(axes):
+        add_attributes(tensors, name, {"dimension_names": axes})
 
 
 def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
