@@ -165,8 +165,8 @@ def test_weights_of_an_ir_replace_no_data_of_the_model_that_is_converted(folder:
 
 
 REPORTS: dict[str, tuple[str, ...]] = {
-    "accuracy": ("--runtime", "numpy", "--op", "Exp-13"),
-    "check": ("m.onnx", "--target", "onnx-reference"),
+    "accuracy": ("--runtime", "numpy", "--op", "Exp", "--type", "float16"),
+    "check": ("m.onnx", "--target", "onnxruntime"),
     "compare": ("a.npy", "b.npy"),
     "conform": CONFORM[1:],
     "trace": TRACE[1:],
@@ -199,3 +199,23 @@ def test_two_reports_have_two_files_and_replace_nothing_else(
         code, _out, err = cli(command, *REPORTS[command], option, "data.bin")
         assert (code, "this file exists and is no" in err) == (2, True), option
         assert Path("data.bin").read_bytes() == content
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_each_report_is_printed_where_its_file_is_stdout(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is all that is printed, and no file has that name."""
+    monkeypatch.chdir(folder)
+    before = snapshot(folder)
+    code, plain, err = cli(command, *REPORTS[command])
+    assert code in (0, 1), err
+    for option in file_options(command):
+        code, out, _err = cli(command, *REPORTS[command], option, "new.txt")
+        assert out == plain
+        text = Path("new.txt").read_text()
+        Path("new.txt").unlink()
+        if len(file_options(command)) > 1 and option != file_options(command)[0]:
+            assert cli(command, *REPORTS[command], option, "-", file_options(command)[0], "-")[0] == 2
+        done, out, _err = cli(command, *REPORTS[command], option, "-")
+        assert (done, out.count("\n"), snapshot(folder)) == (code, text.count("\n"), before), option

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=options.Integer(0), default=0, help="The seed of the numbers that are drawn.")
 @options.json_file
 @options.html_file
-@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
+@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown; - for stdout.")
 def accuracy(
     *,
     runtime: Sequence[str],
@@ -43,15 +44,13 @@ def accuracy(
     """Measure functions on runtimes: exit 1 if one is beyond the bound or wrong at a special value."""
     from eltwise.accuracy.document import document as document_of
     from eltwise.accuracy.measure import measure, select
-    from eltwise.formats.files import write_text
 
-    printing.check_report(json, html, [], texts=[document])
+    printing.check_outputs([], json, html, texts=[document])
     selection = select(runtime, op, types)
     with progress_of_many() as progress:
         report = measure(*selection, numbers=None if exhaustive else numbers, seed=seed, bound=bound, progress=progress)
-    if document is not None:
-        write_text(document, document_of(report))
-    if not printing.write_report(report, json, html):
+    reports = ((json, report.to_json), (html, report.to_html), (document, partial(document_of, report)))
+    if not printing.write_outputs(*reports):
         _show(report)
         printing.line(report.summary)
     return report.exit_code

@@ -59,7 +59,7 @@ def check(
 
     Exit 1 if there is a problem, and 3 if nothing was found and the outputs could not be compared.
     """
-    printing.check_report(None, None, [model], sarif, texts=[markdown])
+    printing.check_outputs([model], sarif, texts=[markdown], is_printed=json)
     report: ProblemsReport | TargetReport
     if target is None:
         options.refuse_on_command_line(_OF_RUNS, "nothing is run without a runtime", "add --target RUNTIME")
@@ -67,8 +67,8 @@ def check(
     else:
         report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
     command = "eltwise check" if target is None else f"eltwise check --target {target}"
-    printing.report(report, as_json=json, is_summary=summary)
-    printing.write_ci_files(report, model, command, sarif, markdown)
+    if not printing.write_outputs(*printing.ci_outputs(report, model, command, sarif, markdown)):
+        printing.report(report, as_json=json, is_summary=summary)
     return report.exit_code
 
 

@@ -51,10 +51,10 @@ def compare(
         *(each.where for side in sides for each in side.values()),
         *tolerance_files(tolerance),
     ]
-    printing.check_report(json, html, list(map(Path, dict.fromkeys(read))))
+    printing.check_outputs(list(map(Path, dict.fromkeys(read))), json, html)
     with progress_of_bytes() as progress:
         report = compare_sets(*sides, tolerances, causes, progress, graph)
-    if not printing.write_report(report, json, html):
+    if not printing.write_outputs((json, report.to_json), (html, report.to_html)):
         printing.lines(report.to_text(detail or "worst"))
     for sentence in report.unreadable_shown():
         printing.note(f"eltwise: {sentence}")

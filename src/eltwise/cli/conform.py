@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @options.json_file
 @options.html_file
-@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown.")
+@click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown; - for stdout.")
 @click.option("--strict", type=options.PATH, metavar="FILE", help="Exit 1 unless the failures are those of this file.")
 @click.option("--write-expected", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
 @click.option("--export", type=options.PATH, metavar="FOLDER", help="Write the cases as test vectors; run nothing.")
@@ -76,9 +76,9 @@ def conform(
     from eltwise.formats.files import check_outputs
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
-    printing.check_report(json, html, [] if strict is None else [strict], texts=[document, write_expected])
+    printing.check_outputs([] if strict is None else [strict], json, html, texts=[document, write_expected])
     if resume is not None:  # Only its own results may replace it.
-        others = (path for path in (html, document, write_expected) if path is not None)
+        others = (path for path in (html, document, write_expected) if path not in (None, printing.STDOUT))
         check_outputs([path for path in others if path != json], [resume])
     selection = select(runtime, op, types, broadcast, sources)
     if export is not None:
@@ -127,24 +127,19 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
 
 
 def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> bool:
-    """Write the results to files; whether a report was printed instead, since its file is ``-``."""
+    """Write the results to files; whether they were printed instead, since a file is ``-``."""
     from eltwise.conformance.expected_failures import expected_text
     from eltwise.conformance.results import results_text
-    from eltwise.formats.files import write_text
     from eltwise.report.document import document as document_of
     from eltwise.report.page import page
 
     source = "results.json" if json in (None, printing.STDOUT) else str(json)
-    reports = ((json, results_text), (html, partial(page, source=source)))
-    texts = ((document, partial(document_of, source=source)), (known, expected_text))
-    for path, text in reports:
-        if path == printing.STDOUT:
-            printing.lines(text(results).rstrip("\n"))
-    for path, text in (*(one for one in reports if one[0] != printing.STDOUT), *texts):
-        if path is not None:
-            write_text(path, text(results))
-            printing.note(f"written to {path}")
-    return printing.STDOUT in (json, html)
+    return printing.write_outputs(
+        (json, partial(results_text, results)),
+        (html, partial(page, results, source=source)),
+        (document, partial(document_of, results, source=source)),
+        (known, partial(expected_text, results)),
+    )
 
 
 def _show(results: Results) -> None:

@@ -44,7 +44,7 @@ json = click.option("--json", is_flag=True, help="Print JSON.")
 summary = click.option("--summary", is_flag=True, help="Print one line.")
 json_file = click.option("--json", type=PATH, metavar="FILE", help="Write the report as JSON; - for stdout.")
 html_file = click.option("--html", type=PATH, metavar="FILE", help="Write the report as an HTML page; - for stdout.")
-sarif_file = click.option("--sarif", type=PATH, metavar="FILE", help="Write the findings as SARIF 2.1.0.")
+sarif_file = click.option("--sarif", type=PATH, metavar="FILE", help="Write the findings as SARIF 2.1.0; - for stdout.")
 markdown_file = click.option(
     "--markdown", type=PATH, metavar="FILE", help="Append a summary in Markdown, as for $GITHUB_STEP_SUMMARY."
 )

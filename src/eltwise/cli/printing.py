@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from eltwise.formats.reports import BaseReport
     from eltwise.report.annotations import Annotated
-    from eltwise.report.base import Written
 
 STDOUT = Path("-")
 """The file of a report that is printed."""
@@ -164,59 +163,60 @@ def report(result: BaseReport[Any], *, as_json: bool, is_summary: bool = False) 
     lines(result.to_json() if as_json else on_one_line(result.summary) if is_summary else str(result))
 
 
-def check_report(
-    json: Path | None,
-    html: Path | None,
-    inputs: Sequence[Path],
-    *others: Path | None,
-    texts: Sequence[Path | None] = (),
+def check_outputs(
+    inputs: Sequence[Path], *reports: Path | None, texts: Sequence[Path | None] = (), is_printed: bool = False
 ) -> None:
     """Refuse, before long work, files that cannot be written, or would replace an input, each other or no report.
 
     Args:
-        json: the file of the JSON; ``-`` is stdout, as for the page.
-        html: the file of the page.
         inputs: what is read.
-        others: further files that hold nothing but a report.
-        texts: files of text that are replaced or added to.
+        reports: files that hold nothing but a report; ``-`` is stdout.
+        texts: files of text that are replaced or added to; ``-`` is stdout.
+        is_printed: whether JSON is for stdout in any case.
     """
     from eltwise.core.errors import FileFormatError
-    from eltwise.formats.files import check_outputs, read_bytes
+    from eltwise.formats import files
 
-    if json == html == STDOUT:
-        raise AttributeValueError("the JSON and the page are both for stdout", hint="name a file for one of them")
-    reports = [path for path in (json, html, *others) if path is not None and path != STDOUT]
-    documents = [path for path in texts if path is not None]
-    check_outputs([*reports, *documents], inputs)
-    for output in filter(Path.exists, reports):
-        if output.suffix.lower() not in _REPORTS or output.name.endswith(".index.json"):
+    outputs = [path for path in (*reports, *texts) if path is not None]
+    if outputs.count(STDOUT) + is_printed > 1:
+        raise AttributeValueError("several outputs are for stdout", hint="name a file for all of them but one")
+    files.check_outputs([path for path in outputs if path != STDOUT], inputs)
+    for path in outputs:
+        if path == STDOUT or not path.exists():
+            continue
+        if path in texts and b"\0" in files.read_bytes(path):
+            raise FileFormatError("this file exists and is no text", where=str(path), hint="name a new file")
+        is_report = path.suffix.lower() in _REPORTS and not path.name.endswith(".index.json")
+        if path not in texts and not is_report:
             problem, hint = "this file exists and is no report", "name a new file, or one that ends in .json or .html"
-            raise FileFormatError(problem, where=str(output), hint=hint)
-    for document in filter(Path.exists, documents):
-        if b"\0" in read_bytes(document):
-            raise FileFormatError("this file exists and is no text", where=str(document), hint="name a new file")
+            raise FileFormatError(problem, where=str(path), hint=hint)
 
 
-def write_report(result: Written[Any], json: Path | None, html: Path | None) -> bool:
-    """Write a report to files; whether one was printed instead, since its file is ``-``."""
-    for path, write in ((json, result.to_json), (html, result.to_html)):
+def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> bool:
+    """Write texts to files; whether one of them was printed instead, since its file is ``-``."""
+    from eltwise.formats.files import write_text
+
+    for path, text in outputs:
         if path == STDOUT:
-            lines(write())
+            lines(text().rstrip("\n"))
         elif path is not None:
-            write(path)
-    return STDOUT in (json, html)
+            write_text(path, text().rstrip("\n") + "\n")
+            note(f"written to {path}")
+    return any(path == STDOUT for path, _text in outputs)
 
 
-def write_ci_files(result: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None) -> None:
-    """Write the findings as SARIF, and add a summary in Markdown to a file."""
-    from eltwise.formats.files import read_bytes, write_text
+def ci_outputs(
+    report: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None
+) -> list[tuple[Path | None, Callable[[], str]]]:
+    """The findings as SARIF, and a summary in Markdown that is added to a file."""
+    from eltwise.formats.files import read_bytes
     from eltwise.report import annotations
 
-    if sarif is not None:
-        write_text(sarif, f"{annotations.sarif(result, model, command)}\n")
-    if markdown is not None:
-        previous = read_bytes(markdown).decode(errors="replace") if markdown.exists() else ""
-        write_text(markdown, previous + annotations.markdown(result, model, command))
+    def summary() -> str:
+        previous = b"" if markdown is None or markdown == STDOUT or not markdown.exists() else read_bytes(markdown)
+        return previous.decode(errors="replace") + annotations.markdown(report, model, command)
+
+    return [(sarif, lambda: annotations.sarif(report, model, command)), (markdown, summary)]
 
 
 def error_json(error: EltwiseError) -> None:

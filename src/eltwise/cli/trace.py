@@ -85,7 +85,7 @@ def trace(
     first, second, readable = _models(model, other, (runtime, against), limit)
     sources = [*files_of(readable.graph, model), *([other] if other else []), *map(Path, tolerance_files(tolerance))]
     sources += files_of_inputs(inputs)
-    printing.check_report(json, html, sources, model_explorer, sarif, texts=[markdown])
+    printing.check_outputs(sources, json, html, model_explorer, sarif, texts=[markdown])
     with progress_of_many() as progress:
         report = trace_model(
             first,
@@ -101,11 +101,10 @@ def trace(
             versions=versions or (),
             progress=progress,
         )
-    if model_explorer is not None:
-        report.to_model_explorer(model_explorer)
-    if not printing.write_report(report, json, html):
+    command = f"eltwise trace --runtime {runtime} --against {against}"
+    reports = ((json, report.to_json), (html, report.to_html), (model_explorer, report.to_model_explorer))
+    if not printing.write_outputs(*reports, *printing.ci_outputs(report, model, command, sarif, markdown)):
         printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
-    printing.write_ci_files(report, model, f"eltwise trace --runtime {runtime} --against {against}", sarif, markdown)
     if reproduce is not None and report.blamed is not None:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
