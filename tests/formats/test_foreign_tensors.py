@@ -21,6 +21,8 @@ from eltwise.formats.file_states import states_of
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.tensor_sets import open_tensors
 
+Cli = Callable[..., tuple[int, str, str]]
+
 W = np.random.default_rng(9).standard_normal((40, 64)).astype(np.float32)
 NAMED = {"h.0.w": W, "h.0.b": W[0].astype(np.float16), "steps": np.int64([3])}
 
