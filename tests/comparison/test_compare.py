@@ -278,7 +278,7 @@ def test_arrays_of_other_libraries_are_taken() -> None:
     ("a", "b", "words"),
     [
         ({}, {"x": W}, "A: there are no tensors to compare"),
-        ({"x": [1, 2]}, {"x": W}, "not an array"),
+        ({"x": [{1, 2}]}, {"x": W}, "not an array"),
         ("none.npy", W, "none.npy: there is no such file"),
         (W, object(), "not an array"),
     ],
@@ -300,7 +300,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("files")
 def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
     code, out, err = cli("compare", "a.safetensors", "b.safetensors", "--json", "r.json", "--html", "r.html")
-    assert (code, err) == (1, "")
+    assert (code, err) == (1, "written to r.json\nwritten to r.html\n")
     assert "B is A rounded to bfloat16" in out
     assert json.loads(Path("r.json").read_text())["tensors"][1]["cause"] == "bfloat16_rounding"
     assert "B is A rounded to bfloat16" in Path("r.html").read_text()
@@ -323,7 +323,7 @@ def test_the_command_writes_all_that_is_asked_for(cli: Cli) -> None:
         (("a.safetensors", "a.safetensors", "--html", "b.safetensors"), "this file exists and is no report"),
         (("a.safetensors", "b.safetensors", "--html", "r", "--json", "r"), "two outputs have one name"),
         (("a.safetensors", "b.safetensors", "--type", "float99"), "there is no element type"),
-        (("a.safetensors", "b.safetensors", "--html", "-", "--json", "-"), "both for stdout"),
+        (("a.safetensors", "b.safetensors", "--html", "-", "--json", "-"), "several outputs are for stdout"),
     ],
 )
 def test_the_command_refuses_bad_input(arguments: tuple[str, ...], words: str, cli: Cli) -> None:
@@ -515,3 +515,23 @@ def test_no_tensor_of_a_model_is_left_out_wherever_it_lies() -> None:
         report = eltwise.compare(right, wrong)
         assert (len(report), [one.status for one in report].count("differs")) == (count, 1), str(report)
         assert not report.is_good
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"step": 4, "lr": 0.1, "name": "a", "empty": [], "none": None, "w": W},
+        {"step": 3, "lr": 0.2, "name": "a", "empty": [], "none": None, "w": W},
+        {"step": 3, "lr": 0.1, "name": b"a", "empty": [], "none": None, "w": W},
+        {"step": 3, "lr": 0.1, "name": "a", "empty": {}, "none": None, "w": W},
+        {"step": 3, "lr": 0.1, "name": "a", "none": None, "w": W},
+        {"step": 3, "lr": 0.1, "name": "a", "empty": [], "none": "None", "w": W},
+        {"step": 3, "lr": 0.1, "name": "a", "empty": [], "none": None, "w": W, "x": 1j},
+    ],
+)
+def test_each_leaf_of_a_container_counts(other: dict[str, object]) -> None:
+    """As each of a file of PyTorch does: numbers, texts, None and empty containers."""
+    one = {"step": 3, "lr": 0.1, "name": "a", "empty": [], "none": None, "w": W}
+    assert eltwise.compare(one, dict(one)).is_good
+    for sides in ((one, other), (other, one)):
+        assert not eltwise.compare(*sides).is_good

@@ -177,9 +177,9 @@ def verdicts(a: Path, b: Path, cli: Cli) -> set[bool]:
 
 TEXTS: Any = np.array([["a", ""], ["bc", "d"]])
 OTHER_TEXTS = {
-    "another": (np.array([["a", ""], ["bc", "e"]]), "1 of 4 differs; first [1, 1]: 'd' and 'e'"),
-    "moved": (np.array([["", "a"], ["bc", "d"]]), "2 of 4 differ; first [0, 0]: 'a' and ''"),
-    "joined": (np.array([["ab", ""], ["c", "d"]]), "2 of 4 differ; first [0, 0]: 'a' and 'ab'"),
+    "another": (np.array([["a", ""], ["bc", "e"]]), "1 of 4 differs; first [1, 1]: 'e' instead of 'd'"),
+    "moved": (np.array([["", "a"], ["bc", "d"]]), "2 of 4 differ; first [0, 0]: '' instead of 'a'"),
+    "joined": (np.array([["ab", ""], ["c", "d"]]), "2 of 4 differ; first [0, 0]: 'ab' instead of 'a'"),
     "shape": (TEXTS.T[:1].copy(), "the shape is [1, 2] instead of [2, 2]"),
 }
 

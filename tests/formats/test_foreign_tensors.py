@@ -208,8 +208,8 @@ def test_numbers_beside_the_tensors_of_torch_are_compared(tmp_path: Path) -> Non
     assert [each.name for each in report.tensors if each.status == "differs"] == ["lr"]
     assert {each.name for each in report.tensors} == {"w", "lr", "step", "on", "['x.y']", "['x']['y']"}
     assert [str(each) for each in report.others] == [
-        "z: different (values): 2 of 2 differ; first [0]: '1j' and '(1+1j)'",
-        "name: different (values): 'a' and 'b'",
+        "z: different (values): 2 of 2 differ; first [0]: '(1+1j)' instead of '1j'",
+        "name: different (values): 'b' instead of 'a'",
     ]
 
 

@@ -119,7 +119,7 @@ def test_values_of_two_types_are_the_same_where_types_are_not_checked() -> None:
         ({1: 2}, {"1": 2}, "keys 1 instead of '1'"),
         ({"a.b": 1}, {"a": {"b": 1}}, "keys 'a.b' instead of 'a'"),
         ({"x": [1]}, {"x": {"0": 1}}, "x: list instead of dict"),
-        ({"x": 1, "y": {}}, {"x": 1}, "keys 'y' instead of none"),
+        ({"x": 1, "y": {}}, {"x": 1}, "not in expected: y"),
         ({"x": {}}, {"x": []}, "x: dict instead of list"),
     ],
 )
@@ -234,3 +234,26 @@ def test_a_runtime_runs_the_models_that_eltwise_does_not(tmp_path: Path) -> None
     sines, cosines = (_model(tmp_path / f"{name}.onnx", 1.0, name) for name in ("Sin", "Cos"))
     assert message_of(assert_same_model, sines, sines, inputs={"x": W[0]}) == ""
     assert message_of(assert_same_model, sines, cosines)
+
+
+OF_NAN = (
+    np.array([np.nan, 1j], np.complex64),
+    np.array([complex(0, np.nan), 1], np.complex128),
+    np.array(["NaT", "2026-01-01"], "M8[D]"),
+    np.array([(1.0, np.nan), (np.nan, 2.0)], [("a", "f4"), ("b", "f8")]),
+)
+
+
+@pytest.mark.parametrize("array", OF_NAN, ids=lambda array: str(array.dtype))
+def test_what_is_not_a_number_in_other_values_counts_as_in_tensors(array: np.ndarray) -> None:
+    other = array.copy()
+    assert_same(array, other)
+    with pytest.raises(AssertionError, match="on both sides"):
+        assert_same(array, other, equal_nan=False)
+    whole = slice(1, 2) if array.dtype.names is None else slice(0)
+    assert_same(array[whole], other[whole], equal_nan=False)
+    if array.dtype.kind == "c":
+        other.view(f"u{array.itemsize // 2}")[np.isnan(array.view(array.real.dtype))] ^= 1  # Another NaN.
+        assert_same(array, other)
+        with pytest.raises(AssertionError, match="on both sides"):
+            assert_same(array, other, equal_nan=False)

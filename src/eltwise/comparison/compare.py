@@ -7,13 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
-from eltwise.comparison.intake import attributes_of, in_memory, leaves
+from eltwise.comparison.intake import attributes_of, in_memory
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
@@ -21,6 +21,7 @@ from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public
+from eltwise.core.containers import dotted, leaves
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
@@ -31,7 +32,6 @@ from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor
-from eltwise.ir.values import Values, shown_as_text
 
 
 @public
@@ -101,9 +101,9 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
     tensors = replace(attributes_of(source, side), is_one=not isinstance(source, Mapping | list | tuple))
-    for path, value in leaves(source, side):
-        name = path or side
-        tensors.add(name, partial(_in_memory, name, value, side))
+    for keys, value in leaves(source, side):
+        name = dotted(keys) or side
+        tensors.add(name, in_memory, name, value, side, f"tensor {name!r}")
     if tensors.unreadable and not (tensors.tensors or tensors.others):
         raise next(iter(tensors.unreadable.values()))
     return tensors
@@ -124,12 +124,6 @@ def _positions(a: TensorSet, graph: Graph) -> dict[str, int]:
     position = {name: number for number, name in enumerate(used)}
     pairs = match(a, constants_of(graph, "order"))[0]
     return {one.name: position[other.name] for one, other in pairs if other.name in position}
-
-
-def _in_memory(name: str, value: object, side: str) -> Tensor | Values:
-    if isinstance(value, str | bytes):
-        return shown_as_text(name, value, "")
-    return in_memory(name, value, side, f"tensor {name!r}")
 
 
 def compare_sets(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.blocks import Box
+from eltwise.core.containers import dotted, leaves
 from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library, reason_of
@@ -23,7 +24,7 @@ from eltwise.formats.attributes import add_attributes, is_decoding
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Source, Tensor, native
-from eltwise.ir.values import Values, is_element_type, shown_as_text, type_of_values
+from eltwise.ir.values import Values, is_element_type, of_python, type_of_values
 
 _SAFE_TORCH = (2, 6)
 """Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
@@ -36,7 +37,6 @@ _GGUF_COUNTS = "GGUF."
 _GGUF_GENERAL = "general."
 """How the names of its fields begin that describe the model, such as who made it."""
 
-_DEEPEST = 32
 _MOST_PATHS = 100_000
 _TILE = 1 << 16
 
@@ -105,35 +105,18 @@ def open_torch(path: Path) -> TensorSet:
             hint=hint,
         ) from None
     tensors = TensorSet(where, format="torch")
-    leaves = list(_leaves(content))
-    names = Counter(_dotted(keys) for keys, _value in leaves)
-    for keys, value in leaves:
-        name = _dotted(keys)
-        name = name if names[name] == 1 else "".join(f"[{key!r}]" for key in keys)  # Keys may hold dots.
+    by_keys = list(leaves(content, where))
+    names = Counter(dotted(keys) for keys, _value in by_keys)
+    for keys, value in by_keys:
+        name = dotted(keys) or "tensor"
+        name = name if names[dotted(keys)] == 1 else "".join(f"[{key!r}]" for key in keys)  # Keys may hold dots.
         tensors.add(name, _of_torch, name, value, torch, where)
     return tensors
 
 
-def _leaves(content: object, keys: tuple[object, ...] = ()) -> Iterator[tuple[tuple[object, ...], Any]]:
-    """What is no container, with its keys; empty containers, and those nested too deeply, are leaves."""
-    if not isinstance(content, Mapping | list | tuple) or not content or len(keys) == _DEEPEST:
-        yield keys, content
-        return
-    for key, value in content.items() if isinstance(content, Mapping) else enumerate(content):
-        yield from _leaves(value, (*keys, key))
-
-
-def _dotted(keys: tuple[object, ...]) -> str:
-    return ".".join(map(str, keys)) or "tensor"
-
-
 def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Values:
-    """A tensor; a Python number is one without axes, in the type that holds it; any other value is a text."""
     if not isinstance(value, torch.Tensor):
-        array = np.asarray(value) if isinstance(value, bool | int | float) else np.empty((), object)
-        if array.dtype.kind == "O":
-            return shown_as_text(name, value, where)
-        return Tensor(InMemory(array), of_numpy(array.dtype), name, where)
+        return of_python(name, value, where)
     type_name = str(value.dtype).removeprefix("torch.")
     element_type = None if value.is_complex() else by_name(type_name)
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, FileFormatError, shown
-from eltwise.ir.tensors import InMemory, Source
+from eltwise.ir.tensors import InMemory, Source, Tensor, of_array
 
 _USUAL_BYTES, _LEAST_BYTES = 1 << 10, 1 << 6
 """What a value of its own length is taken to have, and what each takes in memory at least."""
@@ -93,8 +93,12 @@ class Values:
         except EltwiseError as error:
             raise error.located(where=self.where, operand=f"values {self.name!r}") from None
 
-    def difference(self, other: Values) -> str:
+    def difference(self, other: Values, equal_nan: bool | None = None) -> str:
         """How another array differs, as a phrase; empty where both are equal, however their values are encoded.
+
+        Args:
+            other: the other array.
+            equal_nan: whether what is not a number or no time equals such a value; None: where the bits are equal.
 
         Raises:
             FileFormatError: for more values than are read, and where a file does not give them.
@@ -116,8 +120,9 @@ class Values:
             one, two = (side.read(start, min(start + step, size)) for side in (self, other))
             if one.dtype.kind == two.dtype.kind and one.dtype.kind in "SU" and np.array_equal(one, two):
                 continue
-            pairs = zip(_encoded(one), _encoded(two), strict=True)
-            unequal = [number for number, (a, b) in enumerate(pairs) if a != b]
+            pairs = zip(_encoded(one, equal_nan), _encoded(two, equal_nan), strict=True)
+            has_nan = _has_nan(one) & _has_nan(two) & (equal_nan is False)
+            unequal = [number for number, (a, b) in enumerate(pairs) if a != b or has_nan[number]]
             count += len(unequal)
             if unequal and not first:
                 first = self._shown(start + unequal[0], one[unequal[0]], two[unequal[0]])
@@ -128,32 +133,53 @@ class Values:
     def _shown(self, number: int, a: Any, b: Any) -> str:
         """The values of both sides at an index; the only one of a shape without axes is shown as it is."""
         a, b = (each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in (a, b))
-        if not self.shape:
-            return f"{a[:_LONGEST_SHOWN]} and {b[:_LONGEST_SHOWN]}"
-        index = list(map(int, np.unravel_index(number, self.shape)))
-        return f"{index}: {shown(a, _LONGEST_SHOWN)} and {shown(b, _LONGEST_SHOWN)}"
+        if self.shape:
+            index = f"{list(map(int, np.unravel_index(number, self.shape)))}: "
+            texts = [shown(each, _LONGEST_SHOWN) for each in (a, b)]
+        else:
+            index, texts = "", [each[:_LONGEST_SHOWN] for each in (a, b)]
+        return f"{index}{texts[0]} on both sides" if a == b else f"{index}{texts[1]} instead of {texts[0]}"
 
     @property
     def _bytes_of_each(self) -> int:
         return max(self.longest or _USUAL_BYTES, _LEAST_BYTES)
 
 
-def shown_as_text(name: str, value: object, where: str) -> Values:
-    """A value that is no tensor as one text: of a text with its quotes, so that texts and bytes differ."""
-    return Values(InMemory(np.array(repr(value), object)), name, where)
+def of_python(name: str, value: object, where: str) -> Tensor | Values:
+    """A number of Python as a tensor without axes, in the type that holds it, or as a value; all else as one text."""
+    array = np.asarray(value) if isinstance(value, bool | int | float | complex) else np.empty((), object)
+    if array.dtype.kind == "O":
+        return Values(InMemory(np.array(repr(value), object)), name, where)  # Of a text with its quotes.
+    if array.dtype.kind == "c":
+        return Values(InMemory(array), name, where, array.dtype.name, array.dtype.itemsize)
+    return of_array(name, array, where)
 
 
-def _encoded(values: np.ndarray) -> list[bytes]:
-    """The bytes of each row of an array: of texts those of UTF-8, of others those of this machine's byte order."""
+def _has_nan(values: np.ndarray) -> np.ndarray:
+    """Which rows of an array have a part that is not a number, or is no time."""
+    if values.dtype.names is not None:
+        return np.asarray(np.any([_has_nan(values[name]) for name in values.dtype.names], axis=0))
+    flags = np.isnan(values) if values.dtype.kind in "fcmM" else np.zeros(values.shape, np.bool_)
+    return np.asarray(flags.reshape(len(values), -1).any(axis=1))
+
+
+def _encoded(values: np.ndarray, equal_nan: bool | None = None) -> list[bytes]:
+    """The bytes of each row of an array: of texts those of UTF-8, of others those of this machine's byte order.
+
+    Where NaN equals NaN, whatever its bits, it is encoded as one of them.
+    """
     if values.ndim > 1:
-        parts, each = _encoded(values.reshape(-1)), math.prod(values.shape[1:])
+        parts, each = _encoded(values.reshape(-1), equal_nan), math.prod(values.shape[1:])
         return [_joined(parts[row * each : (row + 1) * each]) for row in range(len(values))]
     if values.dtype.names is not None:
-        fields = [_encoded(values[name]) for name in values.dtype.names]
+        fields = [_encoded(values[name], equal_nan) for name in values.dtype.names]
         return [_joined(row) for row in zip(*fields, strict=True)]
     if values.dtype.kind in "SUTO":
         return list(map(_bytes_of, values.tolist()))
     ordered = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    if equal_nan and ordered.dtype.kind in "fc":
+        numbers = ordered.view(ordered.real.dtype)
+        ordered = np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers).view(ordered.dtype)
     encoded: list[bytes] = ordered.view(f"V{ordered.itemsize}").tolist()
     return encoded
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eltwise.comparison import intake
+from eltwise.core.containers import dotted, leaves
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
@@ -17,9 +18,9 @@ from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor, of_array
 from eltwise.ir.values import Values
 
-Leaf: TypeAlias = Tensor | Values | str | bytes | bool | int | float | None
+Leaf: TypeAlias = Tensor | Values | bool | int | float
 Leaves: TypeAlias = dict[str, Leaf]
-"""What a side has, by name: tensors, and what stands between them, such as a text or None."""
+"""What a side has, by name; a Python number takes the type of the other side."""
 
 
 def leaves_of(value: object, side: str) -> Leaves:
@@ -33,12 +34,13 @@ def leaves_of(value: object, side: str) -> Leaves:
         for error in value.unreadable.values():
             raise error
         return {"": value.arrays[0]} if value.is_one and len(value.arrays) == 1 else {**value.tensors, **value.others}
-    leaves: Leaves = {}
-    for name, leaf in intake.leaves(value, side):
-        if name in leaves:
+    by_name: Leaves = {}
+    for keys, leaf in leaves(value, side):
+        name = dotted(keys)
+        if name in by_name:
             raise AttributeValueError("two values have one name", operand=f"{side} {name!r}")
-        leaves[name] = _leaf(leaf, f"{side} {name!r}" if name else side)
-    return leaves
+        by_name[name] = _leaf(leaf, f"{side} {name!r}" if name else side)
+    return by_name
 
 
 def opened(value: object, side: str) -> object:
@@ -64,7 +66,7 @@ def _is_set(value: object) -> bool:
 
 
 def _leaf(value: object, operand: str) -> Leaf:
-    if value is None or isinstance(value, str | bytes) or is_scalar(value):
+    if is_scalar(value):
         return value  # type: ignore[return-value]
     if isinstance(value, Path):
         raise AttributeValueError("a path is a whole side", operand=operand, hint="compare the two files by themselves")

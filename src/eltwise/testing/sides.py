@@ -66,7 +66,7 @@ def check_sides(
 def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
     tensors = as_tensors(actual, expected)
     if isinstance(actual, Values) and isinstance(expected, Values):
-        difference = expected.difference(actual)
+        difference = expected.difference(actual, rule.equal_nan)
         return Failure(name, rule, text=difference) if difference else None
     if tensors is None:
         is_same = type(actual) is type(expected) and actual == expected
@@ -106,5 +106,5 @@ def _other_structure(actual: object, expected: object, name: str) -> Iterator[st
 
 def _shown(leaf: Leaf) -> str:
     if isinstance(leaf, Values):
-        return f"an array of {leaf.type}"
+        return f"an array of {leaf.type}" if leaf.shape else str(leaf.read(0, 1)[0])[:80]
     return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else repr(leaf)[:80]
