@@ -22,7 +22,7 @@ def without_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_the_fault_is_found_explained_and_repaired(cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("demo", "--folder", tmp_path / "new")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "written to weights.html\n")
     assert "first: Sub 'subtract_background': alone, on equal inputs, it differs by 201;" in out
     assert "repaired.onnx: runtime.py:load (file" in out
     assert "the model computes the same" in out
