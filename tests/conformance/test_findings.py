@@ -12,7 +12,8 @@ import pytest
 
 from eltwise import runtimes
 from eltwise.conformance.results import Extent
-from eltwise.conformance.run import Job, RunSettings, Selection, run_tests
+from eltwise.conformance.run import RunSettings, run_tests
+from eltwise.conformance.selection import Job, Selection
 from eltwise.core.dtypes import BY_NAME
 from eltwise.faults.alignments import is_alignment
 from eltwise.faults.catalog import COMBINATIONS, faults_of

@@ -10,7 +10,8 @@ import pytest
 
 from eltwise.conformance.compare import References, compare
 from eltwise.conformance.operators import CASTS
-from eltwise.conformance.run import RunSettings, Selection, run_tests, select
+from eltwise.conformance.run import RunSettings, run_tests
+from eltwise.conformance.selection import Selection, select
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import variants
 from eltwise.core.errors import UnsupportedError

@@ -15,7 +15,8 @@ from eltwise.conformance.cases import SOURCE_NAMES, Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.operators import newer_version
 from eltwise.conformance.results import Extent, Results, TestResult, read_results, results_text
-from eltwise.conformance.run import RunSettings, Selection, run_tests
+from eltwise.conformance.run import RunSettings, run_tests
+from eltwise.conformance.selection import Selection
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import Variant, variants
 from eltwise.core.errors import FileFormatError, UnsupportedError

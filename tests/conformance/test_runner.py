@@ -11,8 +11,9 @@ from eltwise.conformance import run as conformance_run
 from eltwise.conformance.cases import SOURCES, Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.results import OUTCOMES
-from eltwise.conformance.run import Job, RunSettings, Selection, run_tests
+from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.runner import CaseRunner
+from eltwise.conformance.selection import Job, Selection
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import variants
 from eltwise.runtimes import Answer, Host, find

@@ -16,7 +16,7 @@ from eltwise.core.exit_codes import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
-    from eltwise.conformance.run import Selection
+    from eltwise.conformance.selection import Selection
 
 
 @click.command(cls=options.Command)
@@ -72,7 +72,7 @@ def conform(
     """Test runtimes on every operator version, compare the results bit for bit, and explain what differs."""
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
-    from eltwise.conformance.run import select
+    from eltwise.conformance.selection import select
     from eltwise.formats.files import check_outputs
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"

@@ -9,135 +9,27 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from eltwise import runtimes
-from eltwise.conformance.cases import CALL, SOURCE_NAMES, Case
+from eltwise.conformance.cases import CALL, Case
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer, internal_error
-from eltwise.conformance.operators import find_tested
 from eltwise.conformance.results import Extent, Results, TestResult
 from eltwise.conformance.runner import CaseRunner
+from eltwise.conformance.selection import Job, Selection
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.summary import smaller_cases, summary
-from eltwise.conformance.variants import WHOLE_SOURCES, Variant, variants
-from eltwise.core.dtypes import ElementType, by_name
-from eltwise.core.errors import AttributeValueError, FileFormatError, UnsupportedError, unknown_name
+from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.host import LIMIT
-from eltwise.runtimes.registry import RULES
 from eltwise.version import VERSION
 
 _MOST_PROCESSES = 4
 
 _MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
 """So many cases are put into one model, which costs more than its nodes."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One test: a runtime, a variant and an operand source; a thin one has the fewest cases."""
-
-    runtime: Runtime
-    variant: Variant
-    source: str
-    is_thin: bool = False
-
-    @property
-    def key(self) -> str:
-        """The key of its result."""
-        return f"{self.runtime.name}/{self.variant}/{self.source}"
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which tests are run on which runtimes; an empty field means all."""
-
-    runtimes: tuple[Runtime, ...]  # The runtimes.
-    ops: tuple[str, ...] = ()  # Versioned names.
-    types: tuple[str, ...] = ()  # Element types by their NumPy names.
-    rules: tuple[str, ...] = ()  # Broadcast rules.
-    sources: tuple[str, ...] = ()  # Operand sources.
-
-    def jobs(self, extent: Extent = "usual") -> Iterator[Job]:
-        """The work, in the order in which its results are shown.
-
-        A quick run that names no types and no rules tests the rules that an attribute chooses with some types only. One
-        that names nothing at all tests old versions of operators thinly where a newer one computes the same.
-        """
-        has_few_rules = extent == "quick" and not self.types and not self.rules
-        has_thin_tests = has_few_rules and not self.ops and not self.sources
-        for runtime in self.runtimes:
-            for variant in variants():
-                selected = (
-                    (self.ops, str(variant.schema)),
-                    (self.types, variant.element_type.name),
-                    (self.rules, variant.rule),
-                )
-                is_selected = all(name in names for names, name in selected if names)
-                if not (is_selected and _has(runtime, variant)) or (has_few_rules and not variant.is_quick):
-                    continue
-                is_thin = has_thin_tests and variant.is_repeated
-                sources = WHOLE_SOURCES if is_thin else self.sources or variant.sources
-                for source in variant.sources:
-                    if source in sources and _takes(runtime, source):
-                        yield Job(runtime, variant, source, is_thin)
-
-    def left_out(self, extent: Extent) -> str:
-        """Which tests of the usual run a run of an extent leaves out, or shortens; empty if none."""
-        jobs, usual = list(self.jobs(extent)), sum(1 for _job in self.jobs())
-        thin = sum(job.is_thin for job in jobs)
-        if not thin and len(jobs) == usual:
-            return ""
-        left_out = f"{extent}: {usual - len(jobs):,} of {usual:,} tests are left out"
-        if not thin:
-            return f"{left_out}, of rules that an attribute chooses"
-        reason = "of old operator versions that compute what a newer one does, and of rules that an attribute chooses"
-        return f"{left_out}, {reason}; {thin:,} others of such versions have few cases"
-
-
-def _has(runtime: Runtime, variant: Variant) -> bool:
-    """Whether a runtime has the operator, the rule and, as a library, functions for it."""
-    if variant.schema.domain not in runtime.domains or (variant.rule not in runtime.rules and variant.count > 1):
-        return False
-    steps = variant.schema.expression().steps if runtime.library else ()
-    try:
-        names = [step.definition.library_name(runtime.library, variant.element_type) for step in steps]
-    except LookupError:
-        return False
-    return all(names) and not any(step.parameters for step in steps)
-
-
-def _takes(runtime: Runtime, source: str) -> bool:
-    return source in (runtime.only or (source,)) and (runtime.calls if source == CALL else runtime.loads_models)
-
-
-def select(
-    names: Sequence[str], ops: Sequence[str], types: Sequence[str], rules: Sequence[str], sources: Sequence[str]
-) -> Selection:
-    """The tests of some runtimes, operators, types, rules and sources; of each no names mean all that are installed.
-
-    Raises:
-        NameUnknownError: for a name that is not known, with the nearest.
-        AttributeValueError: where no test is of all of them.
-        UnsupportedError: for an operator version of which no text states the bits.
-    """
-    for kind, chosen, known in (("broadcast rule", rules, RULES), ("operand source", sources, SOURCE_NAMES)):
-        for name in chosen:
-            if name not in known:
-                raise unknown_name(kind, name, known)
-    selection = Selection(
-        tuple(map(runtimes.find, dict.fromkeys(names))) if names else runtimes.installed(),
-        tuple(str(find_tested(name)) for name in ops),
-        tuple(by_name(name).name for name in types),
-        tuple(rules),
-        tuple(sources),
-    )
-    if not any(True for _job in selection.jobs()):
-        hint = "`eltwise ops` lists the types and broadcast rules of each operator"
-        raise AttributeValueError("no test matches the selection", hint=hint)
-    return selection
 
 
 @dataclass(frozen=True)

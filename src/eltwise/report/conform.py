@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eltwise.conformance.results import EXTENTS, Extent, Results
-from eltwise.conformance.run import RunSettings, run_tests, select
+from eltwise.conformance.run import RunSettings, run_tests
+from eltwise.conformance.selection import select
 from eltwise.core.border import check_range, public
 from eltwise.core.errors import unknown_name
 from eltwise.core.progress import Progress, no_progress
