@@ -79,6 +79,10 @@ def _without_zeros(function: str) -> Compute:
     return lambda steps, a, b: np.where(b == 0, steps.retain(a), steps.apply(function, a, b))
 
 
+def _positive_or_product(steps: StepPolicy, x: Values, slope: Values) -> Values:
+    return np.where(x > 0, steps.retain(x), steps.apply("multiply", x, slope))
+
+
 def _rounded_quotient(steps: StepPolicy, a: Values, b: Values) -> Values:
     divisor = np.where(b == 0, 1, b)
     whole, twice = a // divisor, 2 * np.abs(a % divisor)
@@ -114,6 +118,7 @@ _SQUARED = (*_NEGATED, Step("multiply", (3, 3)))
 _OPERATION, _ZERO, _QUOTIENT = "wrong_operation", "zero_sign", "quotient_rounded"
 _ADDED = "A + (-B) is computed instead of A - B"
 _COPIED = "where B is a zero the result is A, also where that is -0"
+_SLOPED = "a zero is multiplied by B: its sign changes if B is negative"
 _TO_NEAREST = "the quotient is rounded to the nearest integer, ties to even"
 _NEAREST = ("quotient_rounded", _QUOTIENT, _TO_NEAREST, _rounded_quotient)
 _OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
@@ -131,6 +136,14 @@ _OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
     "add": (
         ("zeros_not_added", _ZERO, _COPIED, _without_zeros("add")),
         ("operands_subtracted", _OPERATION, "A - B is computed instead of A + B", _of("subtract")),
+    ),
+    "prelu": (
+        (
+            "zeros_multiplied",
+            _ZERO,
+            "a zero is multiplied by B: its sign changes if B is negative",
+            _positive_or_product,
+        ),
     ),
 }
 """By what is computed, other expressions: the slug, the family, what happens, and what is computed instead."""
