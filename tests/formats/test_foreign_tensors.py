@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 import eltwise
 from eltwise.core import foreign
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
-from eltwise.formats import foreign_tensors
+from eltwise.formats import hdf5_files
 from eltwise.formats.file_states import states_of
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.tensor_sets import open_tensors
@@ -119,7 +119,7 @@ def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pyt
             for name in "ab":
                 file[f"{level}/{name}"] = h5py.SoftLink(f"/{level + 1}")
         file.create_group("30")
-    monkeypatch.setattr(foreign_tensors, "_MOST_PATHS", 1000)
+    monkeypatch.setattr(hdf5_files, "_MOST_PATHS", 1000)
     with pytest.raises(FileFormatError, match="too many paths"):
         open_tensors(tmp_path / "many.h5")
 

@@ -2,7 +2,7 @@
 
 ``.npy`` and ``.pb`` hold one tensor, named after the file; ``.npz``, ``.safetensors`` (also in shards, with an index)
 and zarr several; of ``.onnx`` and ``.xml`` it is the constants. A folder is the set of all of these in it, named by
-their paths. The files of other libraries are read by them (see ``foreign_tensors``). Pickles of
+their paths. The files of other libraries are read by them (see ``foreign_tensors`` and ``hdf5_files``). Pickles of
 other objects are never loaded.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from eltwise.core.dtypes import UINT8, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, named
 from eltwise.core.foreign import reason_of
-from eltwise.formats import files, foreign_tensors, npy, registry
+from eltwise.formats import files, foreign_tensors, hdf5_files, npy, registry
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint, read_index
 from eltwise.formats.structure import ConstantNames, structure_of
@@ -355,5 +355,5 @@ OPENERS: dict[str, Callable[[Path, ElementType | None], TensorSet]] = {
     ".xml": _openvino,
     **dict.fromkeys(_OF_TORCH, lambda path, _type: foreign_tensors.open_torch(path)),
     ".gguf": lambda path, _type: foreign_tensors.open_gguf(path),
-    **dict.fromkeys((".h5", ".hdf5", ".nc"), lambda path, _type: foreign_tensors.open_hdf5(path)),
+    **dict.fromkeys((".h5", ".hdf5", ".nc"), lambda path, _type: hdf5_files.open_hdf5(path)),
 }

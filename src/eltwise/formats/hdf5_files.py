@@ -1,0 +1,149 @@
+"""Arrays in HDF5 and NetCDF, which h5py, or scipy and xarray read; nothing here parses these formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eltwise.core.dtypes import of_numpy
+from eltwise.core.errors import FileFormatError
+from eltwise.core.foreign import library, reason_of
+from eltwise.formats.attributes import add_attributes, is_decoding
+from eltwise.formats.files import unreadable
+from eltwise.formats.foreign_tensors import Rows
+from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensors import InMemory, Source, Tensor
+from eltwise.ir.values import Values, is_element_type, type_of_values
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_MOST_PATHS = 100_000
+
+
+def open_hdf5(path: Path) -> TensorSet:
+    """The datasets of numbers in an HDF5 file, named by all their paths; of a NetCDF file of version 3 its variables.
+
+    Raises:
+        UnsupportedError: where the library is not installed.
+        FileFormatError: where it refuses the file.
+    """
+    where = str(path)
+    with path.open("rb") as stream:
+        is_hdf5 = stream.read(len(_HDF5)) == _HDF5
+    if path.suffix.lower() == ".nc" and not is_hdf5:
+        return _open_netcdf(path)
+    h5py = library("h5py", "an HDF5 file", where)
+    tensors = TensorSet(where, format="hdf5")
+    try:
+        file = h5py.File(path, "r")
+        _add_readable_attributes(tensors, "", file.attrs)
+        for count, (name, stored) in enumerate(_paths_of(file, h5py)):
+            if count > _MOST_PATHS:
+                raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
+            if isinstance(stored, Exception):
+                problem = f"what it links to cannot be read ({reason_of(stored)})"
+                tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
+                continue
+            _add_readable_attributes(tensors, name, stored.attrs)
+            if isinstance(stored, h5py.Dataset):
+                _add_meanings(tensors, name, stored, h5py)
+                tensors.add(name, _of_hdf5, name, stored, h5py)
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(where, error) from None
+    return tensors
+
+
+def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any) -> None:
+    """Add the attributes of an array or a group; what cannot be read is noted, or unreadable if elements need it."""
+    attributes: dict[str, object] = {}
+    for key in stored:
+        try:
+            attributes[key] = stored[key]
+        except Exception as error:  # noqa: BLE001 - the library raises what it likes, as of types that NumPy has not
+            attribute, problem = f"{name}@{key}", f"the attribute cannot be read ({reason_of(error)})"
+            refusal = FileFormatError(problem, where=tensors.where, operand=f"attribute {attribute!r}")
+            if is_decoding(name, key):
+                tensors.unreadable[attribute] = refusal
+            else:
+                tensors.notes.append(str(refusal))
+    add_attributes(tensors, name, attributes)
+
+
+def _add_meanings(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> None:
+    """Add what the type and the dimensions of a dataset say of its elements: the names of numbers, and of axes."""
+    if names := h5py.check_enum_dtype((stored.dtype.subdtype or (stored.dtype,))[0]):
+        tensors.parameters[f"{name}@enumeration"] = repr(sorted(names.items()))
+    axes = [axis.label or (axis[0].name if len(axis) else None) for axis in stored.dims] if stored.shape else []
+    if any(axes):
+        add_attributes(tensors, name, {"dimension_names": axes})
+
+
+def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """All paths of a group, through links of every kind, with the object or why there is none.
+
+    A group inside itself is not walked again.
+    """
+    for key in group:
+        name = f"{prefix}{key}"
+        try:
+            stored = group[key]
+        except Exception as error:  # noqa: BLE001 - the library raises what it likes
+            stored = error
+        yield name, stored
+        if isinstance(stored, h5py.Group) and stored not in (group, *ancestors):
+            yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
+
+
+def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Values:
+    """A dataset, if all that it maps from other files is present: HDF5 fills in what is not."""
+    where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
+    for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
+        expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
+        rest -= expected
+        paths.append(str(raw))
+        if present < expected:
+            raise FileFormatError("a raw file is missing or too short", got=raw, allowed=f"{expected} bytes there")
+    for source in stored.virtual_sources() if stored.is_virtual else ():
+        file = where if source.file_name == "." else where.parent / source.file_name
+        paths.append(str(file))
+        try:
+            with h5py.File(file, "r") as opened:
+                is_complete = opened[source.dset_name].size >= source.vspace.get_select_npoints()
+        except Exception:  # noqa: BLE001 - the library raises what it likes
+            is_complete = False
+        if not is_complete:
+            got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
+            raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
+    return _sliced(name, stored, str(where), tuple(dict.fromkeys(paths)))
+
+
+def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor | Values:
+    """A dataset of HDF5 or a variable of NetCDF; one whose elements are arrays has their axes, too."""
+    dtype, inner = stored.dtype.subdtype or (stored.dtype, ())
+    source: Source = InMemory(np.empty(0, dtype))  # A dataset of HDF5 may have a type only.
+    if stored.shape is not None:
+        rank = len(stored.shape)
+        shape = (*map(int, stored.shape), *inner)
+        source = Rows(shape, lambda box: stored[box[:rank]][(..., *box[rank:])] if inner else stored[box], where, paths)
+    values = "" if is_element_type(dtype) else type_of_values(dtype)
+    if values:
+        return Values(source, name, where, values, 0 if dtype.hasobject else dtype.itemsize)
+    return Tensor(source, of_numpy(dtype), name, where)
+
+
+def _open_netcdf(path: Path) -> TensorSet:
+    where = str(path)
+    library("scipy", "a NetCDF file of version 3", where)
+    xarray = library("xarray", "a NetCDF file of version 3", where)
+    try:
+        stored = xarray.open_dataset(path, engine="scipy", decode_cf=False)
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes
+        raise unreadable(where, error) from None
+    tensors = TensorSet(where, format="netcdf")
+    add_attributes(tensors, "", stored.attrs)
+    for name, variable in stored.variables.items():
+        add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
+        tensors.add(str(name), _sliced, str(name), variable, where)
+    return tensors
