@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from eltwise.faults.record import AS_SPECIFIED, Operation
 from eltwise.faults.values import patterns_of, values_of
 from eltwise.ops import registry
 from eltwise.oracle import array_of
+from eltwise.report.findings import findings
 
 FINDINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "findings.json").read_text(encoding="utf-8"))
 """Measured with onnxruntime 1.31.1, onnx 1.23.2 and OpenVINO 2026.4.1 on a processor with bfloat16 instructions.
@@ -113,3 +115,17 @@ def test_the_examples_are_of_wrong_values() -> None:
     assert all(example["expected"] != example["got"] for example in examples)
     assert len(FINDINGS) == 75
     assert np.unique([finding["test"] for finding in FINDINGS]).size > 60
+
+
+def test_no_sentence_tells_a_result_from_itself() -> None:
+    """Where a test has other shapes and other values, its example shows one of them only."""
+    selection = Selection((runtimes.find("onnx-reference"),), ("Equal-1", "Sub-1"), ("int32",), (), ("static",))
+    results = run_tests(selection, RunSettings("usual"), lambda *_: None)
+    assert {OTHER_SHAPE} < {fault for test in results.tests for fault in test.faults}
+    for test in results.tests:
+        assert (
+            test.example is None or test.example.get("got") is None or test.example["got"] != test.example["expected"]
+        )
+    for finding in findings(results):
+        match = re.search(r"returns (.+) instead of (.+?)[;.]", finding.smallest)
+        assert match is None or match[1] != match[2], finding.smallest

@@ -12,7 +12,7 @@ from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
-from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, FLOAT_MODE_CHANGED
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, FLOAT_MODE_CHANGED, OTHER_SHAPE, OTHER_TYPE
 
 _LARGEST_STORED = 4096
 _LONGEST_MESSAGE = 1000
@@ -165,7 +165,8 @@ def _example(item: CaseResult) -> Example | None:
     if not operands or not all(operand.size for operand in operands):
         return None
     example = {letter: shown(operand, 0) for letter, operand in zip(LETTERS, operands, strict=False)}
-    results = {"expected": expected, "got": item.got}
+    is_other = item.problem in (OTHER_TYPE, OTHER_SHAPE)  # Their elements do not correspond.
+    results = {"expected": None if is_other else expected, "got": None if is_other else item.got}
     return example | {
         name: None if array is None or array.size <= index else shown(array, index) for name, array in results.items()
     }

@@ -155,6 +155,11 @@ def _shows(fault: str, test: TestResult) -> str:
         return f"For {call_of(test)} it returns a result, where the specification requires an error: {refusal}."
     if fault in (OTHER_TYPE, OTHER_SHAPE):
         return _wrong_result(test)
+    others = [other for other in test.faults if other != fault]
+    together = f", together with: {listed(others)}" if others else ""
+    share = f"{test.wrong:,} of {counted(test.total, 'element')} of that test are wrong{together}."
+    if test.outcome == "differs" and {OTHER_TYPE, OTHER_SHAPE}.intersection(others):
+        return f"In {test.op} {share}"  # Its example is of the other problem.
     if expected is None or got is None:
         if test.outcome in ("crashed", "hung") and failing is not None:
             return f"For {call_of(test)}: {message}."
@@ -166,13 +171,8 @@ def _shows(fault: str, test: TestResult) -> str:
     )
     if failing is not None and failing.co_resident:
         where += f", beside {counted(len(failing.co_resident), 'other')} in the same model,"
-    others = [other for other in test.faults if other != fault]
-    together = f", together with: {listed(others)}" if others else ""
     operands = listed([f"{letter.upper()} = {example[letter]}" for letter in LETTERS if letter in example])
-    return (
-        f"For {operands} in {where} it returns {got} instead of {expected}; "
-        f"{test.wrong:,} of {counted(test.total, 'element')} of that test are wrong{together}."
-    )
+    return f"For {operands} in {where} it returns {got} instead of {expected}; {share}"
 
 
 def _wrong_result(test: TestResult) -> str:
