@@ -23,6 +23,7 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.exit_codes import ExitCode
 from eltwise.ops.registry import ELEMENTWISE
 from eltwise.ops.schema import is_arithmetic
+from eltwise.report.legend import summary
 
 PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 
@@ -254,6 +255,29 @@ def test_an_internal_error_costs_the_test_of_its_case_alone(
     again = run_tests(selection, settings, quiet, known)
     assert [(test.dtype, test.outcome) for test in again.tests] == [("int32", "ok"), ("int64", "ok")]
     assert (again.internal_errors, again.exit_code) == ({}, ExitCode.GOOD)
+
+
+def test_results_are_kept_while_they_come_and_say_what_did_not_start(tmp_path: Path) -> None:
+    """What is kept is continued as the results of an interrupted run are."""
+    exact = runtimes.find(f"{PLANTED}:exact")
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise OSError('a planted error')")
+    selection = Selection((exact, runtimes.find(f"{broken}:run")), ("Sub-7", "Add-7"), ("int32", "int64"))
+    file, kept = tmp_path / "results.json", list[Results]()
+    results = run_tests(selection, RunSettings("quick", keep_every=0, processes=1), quiet, keep=kept.append)
+    assert [each.interrupted for each in (*kept, results)] == [True] * len(kept) + [False]
+    assert {len(each.tests) for each in kept} > {1, 2}
+    file.write_text(results_text(results), encoding="utf-8")
+    known = read_results(file)
+    assert list(known.not_started) == list(results.not_started) == [f"{broken}:run"]
+    assert "a planted error" in str(known)
+    assert "Did not start: " in summary(known)
+    file.write_text(results_text(kept[0]), encoding="utf-8")
+    again = run_tests(
+        Selection((exact,), selection.ops, selection.types), RunSettings("quick"), quiet, read_results(file)
+    )
+    assert [test.key for test in again.tests] == [test.key for test in results.tests]
+    assert (again.interrupted, again.not_started) == (False, {})
 
 
 def test_every_variant_has_what_must_work_and_what_must_be_refused() -> None:

@@ -73,7 +73,7 @@ def conform(
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     from eltwise.conformance.selection import select
-    from eltwise.formats.files import check_outputs
+    from eltwise.formats.files import check_outputs, write_text
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
     printing.check_outputs([] if strict is None else [strict], json, html, texts=[document, write_expected])
@@ -85,13 +85,14 @@ def conform(
         _export(export, selection, extent, seed)
         return ExitCode.GOOD
     from eltwise.conformance.expected_failures import read_expected, surprises
-    from eltwise.conformance.results import read_results
+    from eltwise.conformance.results import read_results, results_text
     from eltwise.conformance.run import RunSettings, run_tests
 
     known = None if resume is None else read_results(resume)
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
+    keep = None if json in (None, printing.STDOUT) else lambda results: write_text(json, results_text(results))
     with progress_of_many() as progress:
-        results = run_tests(selection, RunSettings(extent, seed, limit), progress, known)
+        results = run_tests(selection, RunSettings(extent, seed, limit), progress, known, keep)
     if not _write(results, json, html, document, write_expected):
         _show(results)
     left_out = selection.left_out(extent)

@@ -190,7 +190,7 @@ class Results(BaseReport[TestResult]):
     versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
     # The tests without a result because eltwise itself failed, by their keys, each with the error.
     internal_errors: Mapping[str, str] = field(default_factory=dict)
-    # The runtimes that could not be started, each with its reason; not written to files.
+    # The runtimes that could not be started, or not again after a crash, each with its reason.
     not_started: Mapping[str, str] = field(default_factory=dict)
     format: Literal["eltwise-results"] = "eltwise-results"  # What a file of results is.
     version: Annotated[int, one_of([JSON_VERSION])] = JSON_VERSION  # Of its format.
@@ -233,7 +233,6 @@ class Results(BaseReport[TestResult]):
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values, as files of results have it."""
         fields: dict[str, object] = plain(self)
-        del fields["not_started"]
         return fields
 
     def find(self, key: str) -> TestResult:
@@ -268,7 +267,7 @@ def _hexadecimal(array: np.ndarray) -> list[str]:
 def results_text(results: Results) -> str:
     """Write results as JSON, a line a test; the same text for the same results."""
     head = {"format": results.format, "version": results.version} | plain(replace(results, tests=()))
-    del head["tests"], head["not_started"]
+    del head["tests"]
     lines = ",\n".join(to_json(plain(test)) for test in results.tests)
     return f'{to_json(head)[:-1]}, "tests": [\n{lines}\n]}}\n'
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -40,13 +41,27 @@ class RunSettings:
     seed: int = 0  # The seed of the random values.
     limit: float = LIMIT  # How many seconds one answer may take.
     processes: int = 0  # How many run at a time; 0: as many as there are processors, up to 4.
+    keep_every: float = 300.0  # After how many seconds the results so far are kept again.
 
 
-def run_tests(selection: Selection, settings: RunSettings, progress: Progress, known: Results | None = None) -> Results:
+def run_tests(
+    selection: Selection,
+    settings: RunSettings,
+    progress: Progress,
+    known: Results | None = None,
+    keep: Callable[[Results], object] | None = None,
+) -> Results:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
-    What is in the known results is not run again; several threads call ``progress``, one at a time. A test in which
-    eltwise itself fails has no result but an internal error, and the others are run.
+    Args:
+        selection: the tests.
+        settings: how they are run.
+        progress: several threads call it, one at a time.
+        known: earlier results; what is in them is not run again.
+        keep: receives the results so far, as those of an interrupted run, from time to time.
+
+    Returns:
+        The results. A test in which eltwise itself fails has none but an internal error, and the others are run.
 
     Raises:
         FileFormatError: if the earlier results were made with another version, seed or extent.
@@ -57,20 +72,8 @@ def run_tests(selection: Selection, settings: RunSettings, progress: Progress, k
             raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
     session = _Session(settings, progress, known)
     session.check_versions(selection.runtimes)
-    interrupted = session.run(jobs)
-    order = {job.key: index for index, job in enumerate(jobs)}
-    tests = sorted(session.tests.values(), key=lambda test: order.get(test.key, -1))
-    return Results(
-        tuple(tests),
-        machine=machine_name(),
-        date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        seed=settings.seed,
-        extent=settings.extent,
-        interrupted=interrupted,
-        versions={"conformance suite": VERSION, **{test.runtime: test.version for test in tests if test.version}},
-        internal_errors=session.internal_errors,
-        not_started=session.not_started,
-    )
+    interrupted = session.run(jobs, keep)
+    return session.results(jobs, interrupted=interrupted)
 
 
 def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
@@ -110,7 +113,25 @@ class _Session:
                     with Host(runtime, self._settings.limit) as host:
                         self._version(host)
 
-    def run(self, jobs: Sequence[Job]) -> bool:
+    def results(self, jobs: Sequence[Job], *, interrupted: bool) -> Results:
+        """The results so far, in the order of the jobs."""
+        order = {job.key: index for index, job in enumerate(jobs)}
+        with self._lock:
+            tests = sorted(self.tests.values(), key=lambda test: order.get(test.key, -1))
+            versions = {test.runtime: test.version for test in tests if test.version}
+            return Results(
+                tuple(tests),
+                machine=machine_name(),
+                date=datetime.now(UTC).strftime("%Y-%m-%d"),
+                seed=self._settings.seed,
+                extent=self._settings.extent,
+                interrupted=interrupted,
+                versions={"conformance suite": VERSION, **versions},
+                internal_errors=dict(self.internal_errors),
+                not_started=dict(self.not_started),
+            )
+
+    def run(self, jobs: Sequence[Job], keep: Callable[[Results], object] | None) -> bool:
         """Work on what is not known, with several threads; whether it was interrupted."""
         left = [job for job in jobs if job.key not in self.tests]
         self._total = len(left)
@@ -121,9 +142,13 @@ class _Session:
             together = job.variant.schema if shares_models else job.variant
             groups.setdefault((job.runtime.name, together, is_call), []).append(job)
         pool = ThreadPoolExecutor(self._settings.processes or max(1, min(_MOST_PROCESSES, processors())))
+        last = time.monotonic()
         try:
             for future in as_completed([pool.submit(self._run_jobs, group) for group in groups.values()]):
                 future.result()
+                if keep is not None and time.monotonic() - last > self._settings.keep_every:
+                    keep(self.results(jobs, interrupted=True))
+                    last = time.monotonic()
         except KeyboardInterrupt:
             return True
         finally:

@@ -105,6 +105,7 @@ def summary(results: Results) -> str:
     stopped = " The run was interrupted: the rest is missing." if results.interrupted else ""
     errors = counted(len(results.internal_errors), "test")
     stopped += f" {errors} without a result: eltwise itself failed." if results.internal_errors else ""
+    stopped += f" Did not start: {listed(list(results.not_started))}." if results.not_started else ""
     return f"{counted(len(tests), 'test')} of {runtimes}: {passed:,} passed, {len(tests) - passed:,} failed.{stopped}"
 
 
