@@ -51,6 +51,11 @@ class Reducing:
     source: Computable
     dtype: ElementType | None
 
+    @property
+    def is_extreme(self) -> bool:
+        """Whether a result is one of the elements: the minimum or the maximum."""
+        return self.reduction in ("min", "max")
+
     def is_squared(self, element_type: ElementType) -> bool:
         """Whether the elements are the squares of absolute differences, which no integer type holds."""
         return element_type.is_integer and self.source == SQUARED_DIFFERENCE
@@ -66,7 +71,7 @@ class Reducing:
         return self._default(self.elements_type(element_type))
 
     def _default(self, elements: ElementType) -> ElementType:
-        if self.reduction in ("min", "max"):
+        if self.is_extreme:
             return elements
         if self.reduction == "mean" or elements.kind == "float":
             return FLOAT64
@@ -81,8 +86,7 @@ class Reducing:
         elements = self.elements_type(element_type)
         dtype = self.dtype or self._default(elements)
         is_whole = elements.kind != "float" and self.reduction != "mean"
-        is_extreme = self.reduction in ("min", "max")
-        if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and is_extreme):
+        if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and self.is_extreme):
             return dtype
         raise ElementTypeError(
             f"the {self.reduction} of {elements.name} elements is no {dtype.name}",
@@ -90,13 +94,13 @@ class Reducing:
             allowed="an integer or a float type" if is_whole else "a float type",
         )
 
-    def check_count(self, count: int, outputs: int) -> None:
-        """Refuse a mean, minimum or maximum of no elements.
+    def check_count(self, counts: int | np.ndarray, outputs: int) -> None:
+        """Refuse a mean, minimum or maximum of no elements; where outputs have several counts, of any output.
 
         Raises:
             ValueRangeError: where there is a result of no elements.
         """
-        if count == 0 and outputs and self.reduction != "sum":
+        if outputs and self.reduction != "sum" and np.any(counts == 0):
             raise ValueRangeError(f"the {self.reduction} of no elements is undefined", hint="only their sum is: 0")
 
     def partial(
@@ -119,22 +123,25 @@ class Reducing:
         expression = ABSOLUTE_DIFFERENCE.expression if is_squared else expression
         return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
 
-    def finished(self, partial: Partial, element_type: ElementType) -> np.ndarray:
+    def finished(
+        self, partial: Partial, element_type: ElementType, counts: int | np.ndarray | None = None
+    ) -> np.ndarray:
         """The result of a partial of everything.
 
         Args:
             partial: the partial.
             element_type: of the operands.
+            counts: how many elements each output has, where those of the partial are not all of them.
 
         Raises:
             ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
         """
-        dtype = self.result_type(element_type)
+        dtype, counts = self.result_type(element_type), partial.count if counts is None else counts
         if isinstance(partial, Extremes):
-            self.check_count(partial.count, partial.values.size)
+            self.check_count(counts, partial.values.size)
             return _converted(partial.values, partial.element_type, dtype)
-        self.check_count(partial.count, partial.special.size)
-        return rounded(partial, partial.count if self.reduction == "mean" and partial.count else 1, dtype)
+        self.check_count(counts, partial.special.size)
+        return rounded(partial, np.maximum(counts, 1) if self.reduction == "mean" else 1, dtype)
 
 
 def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:

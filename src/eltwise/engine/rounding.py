@@ -8,8 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.errors import ValueRangeError
+from eltwise.core.odd_rounding import odd, ordered_sum, two_product
 from eltwise.kernels.exact_sum import DIGIT, HIGH, LOW, NAN, ExactSums
 from eltwise.kernels.float_mode import quietly
 from eltwise.kernels.pool import allocated
@@ -21,20 +23,16 @@ MANY = 16
 AT_ONCE = 1 << 12
 """So many at a time, so that what is between two steps stays in cache."""
 
-_MOST_DIVISOR = 1 << 26
-_LEAST_SCALE, _MOST_EXPONENT = -990, 1000
-"""Units of 2^-990 and more, below 2^1000, over such a divisor are normal float64."""
-
-_UPPER_BITS = -1 << 27
-"""The bits of a float64 that make a number whose product with such a divisor is exact."""
+_LEAST_SCALE, _MOST_EXPONENT = -960, 980
+"""Units of 2^-960 and more, below 2^980, over a divisor are normal float64, and their upper digits overflow nowhere."""
 
 
-def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndarray:
+def rounded(sums: ExactSums, divisor: int | np.ndarray, element_type: ElementType) -> np.ndarray:
     """Round sums over a divisor to an element type.
 
     Args:
         sums: the sums; a NaN, or infinities of both signs, give NaN.
-        divisor: 1, or the number of elements for a mean.
+        divisor: 1, or the number of elements for a mean, or that of each sum.
         element_type: of the result. An integer type holds sums of integers only, with a divisor of 1.
 
     Raises:
@@ -42,16 +40,16 @@ def rounded(sums: ExactSums, divisor: int, element_type: ElementType) -> np.ndar
     """
     if element_type.is_integer:
         return _whole(sums, element_type)
-    special = sums.special
-    if element_type is FLOAT64 and special.size >= MANY:
-        values = _many(sums, divisor).reshape(special.shape)
-    else:
-        values = np.array(_one_by_one(sums, divisor, element_type), np.float64).reshape(special.shape)
+    special, divisors = sums.special, np.broadcast_to(divisor, sums.special.shape).reshape(-1)
+    is_narrow = element_type is not FLOAT64
+    is_many = special.size >= MANY and not is_narrow
+    values = _many(sums, divisors) if is_many else _one_by_one(sums, divisors, is_odd=is_narrow)
+    values = values.reshape(special.shape)
     if special.any():
         values[special == HIGH] = np.inf
         values[special == LOW] = -np.inf
         values[((special & NAN) != 0) | ((special & (HIGH | LOW)) == (HIGH | LOW))] = np.nan
-    return np.asarray(quietly(values.astype, element_type.storage, copy=False))
+    return cast(values, FLOAT64, element_type, saturate=False) if is_narrow else values
 
 
 def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
@@ -71,17 +69,15 @@ def _narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | Non
     return None if (is_midway | is_too_large).any() else result
 
 
-def _one_by_one(sums: ExactSums, divisor: int, element_type: ElementType) -> list[float]:
-    """Every sum over the divisor, by Python's integers."""
-    denominator = divisor << max(-sums.exponent, 0)
-    if element_type is FLOAT64:
-        return [_float64(unit, denominator) for unit in sums.units()]
-    digits, least = element_type.digits, element_type.least_exponent
-    return [_nearest(unit, denominator, digits, least) for unit in sums.units()]
+def _one_by_one(sums: ExactSums, divisors: np.ndarray, *, is_odd: bool = False) -> np.ndarray:
+    """Every sum over its divisor as a float64, by Python's integers; rounded to odd where it is rounded once more."""
+    pairs = [(unit, each << max(-sums.exponent, 0)) for unit, each in zip(sums.units(), divisors.tolist(), strict=True)]
+    nearest = np.array([_nearest(*pair) for pair in pairs], np.float64)
+    return odd(nearest, np.array([_lost(*pair) for pair in pairs], np.float64)) if is_odd else nearest
 
 
-def _many(sums: ExactSums, divisor: int) -> np.ndarray:
-    """Every sum over the divisor as a float64."""
+def _many(sums: ExactSums, divisors: np.ndarray) -> np.ndarray:
+    """Every sum over its divisor as a float64."""
     size = sums.special.size
     digits, special = sums.digits.reshape(-1, size), sums.special.reshape(size)
     values = allocated((size,), FLOAT64)
@@ -89,17 +85,17 @@ def _many(sums: ExactSums, divisor: int) -> np.ndarray:
     def compute(begin: int) -> None:
         part = slice(begin, begin + AT_ONCE)
         few_sums = replace(sums, digits=digits[:, part], special=special[part]).normalized()
-        values[part], is_certain = rounded_at_once(few_sums, divisor)
+        values[part], is_certain = rounded_at_once(few_sums, divisors[part])
         left = np.flatnonzero(~is_certain)
         if left.size:
             few = replace(few_sums, digits=few_sums.digits[:, left], special=few_sums.special[left])
-            values[begin + left] = _one_by_one(few, divisor, FLOAT64)
+            values[begin + left] = _one_by_one(few, divisors[begin + left])
 
     run_together([partial(compute, begin) for begin in range(0, size, AT_ONCE)], num_threads())
     return values
 
 
-def rounded_at_once(sums: ExactSums, divisor: int) -> tuple[np.ndarray, np.ndarray]:
+def rounded_at_once(sums: ExactSums, divisor: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Round many normalized sums over a divisor to float64, and say which of them are certain.
 
     Each is computed as two floats. Where the lower and the upper bound of what they stand for are rounded to the same
@@ -108,19 +104,15 @@ def rounded_at_once(sums: ExactSums, divisor: int) -> tuple[np.ndarray, np.ndarr
     digits, scale = sums.digits, DIGIT * sums.first + sums.exponent
     count, columns = digits.shape
     most = DIGIT * count + max(scale, 0)
-    if not count or divisor > _MOST_DIVISOR or scale < _LEAST_SCALE or most > _MOST_EXPONENT:
+    if not count or scale < _LEAST_SCALE or most > _MOST_EXPONENT:
         return np.zeros(columns), np.full(columns, not count)
     high, low = digits[-1] * 2.0 ** (DIGIT * (count - 1)), np.zeros(columns)
-    for number in reversed(range(count - 1)):
-        # A digit is no more than what the sum of those above it is a multiple of: its error is exact (Dekker).
-        digit = digits[number] * 2.0 ** (DIGIT * number)
-        total = high + digit
-        low += digit - (total - high)
-        high = total
+    for number in reversed(range(count - 1)):  # A digit is no more than what the sum above it is a multiple of.
+        high, lost = ordered_sum(high, digits[number] * 2.0 ** (DIGIT * number))
+        low += lost
     quotient = high / divisor
-    upper = (quotient.view(np.int64) & _UPPER_BITS).view(np.float64)
-    low += (high - upper * divisor) - (quotient - upper) * divisor  # What is left of the division, exactly.
-    low /= divisor
+    product, lost = two_product(quotient, np.asarray(divisor, np.float64))
+    low = (low + ((high - product) - lost)) / divisor
     error = np.abs(quotient) * 2.0**-98
     nearest = quotient + (low + error)
     return nearest * 2.0**scale, nearest == quotient + (low - error)
@@ -149,24 +141,18 @@ def _whole(sums: ExactSums, element_type: ElementType) -> np.ndarray:
     return values.astype(wide).astype(element_type.storage)
 
 
-def _float64(numerator: int, denominator: int) -> float:
+def _nearest(numerator: int, denominator: int) -> float:
     try:
         return numerator / denominator  # Python rounds quotients of integers once.
     except OverflowError:
         return math.inf if numerator > 0 else -math.inf
 
 
-def _nearest(numerator: int, denominator: int, digits: int, least: int) -> float:
-    """The nearest number of so many binary digits, or whole multiple of 2^least below these."""
-    magnitude = abs(numerator)
-    exponent = magnitude.bit_length() - denominator.bit_length()  # Of the leading digit, or one more.
-    is_less = magnitude << max(-exponent, 0) < denominator << max(exponent, 0)
-    unit = max(exponent - is_less - digits + 1, least)
-    divisor = denominator << max(unit, 0)
-    quotient, rest = divmod(magnitude << max(-unit, 0), divisor)
-    quotient += 2 * rest > divisor or (2 * rest == divisor and quotient % 2)
-    try:
-        nearest = math.ldexp(quotient, unit)
-    except OverflowError:
-        nearest = math.inf
-    return nearest if numerator >= 0 else -nearest
+def _lost(numerator: int, denominator: int) -> int:
+    """The sign of what rounding a quotient to the nearest float64 loses."""
+    nearest = _nearest(numerator, denominator)
+    if math.isinf(nearest):
+        return 0
+    whole, parts = nearest.as_integer_ratio()
+    exact, rest = numerator * parts, whole * denominator
+    return (exact > rest) - (exact < rest)
