@@ -48,7 +48,7 @@ def at_once(reducing: Reducing, *operands: Any, axes: tuple[int, ...] = (0,)) ->
     call = ReductionCall(
         reducing.reduction, reducing.elements(typed), axes, reducing.default_type(typed.element_type), swapped
     )
-    return call(*arrays)
+    return call(arrays)
 
 
 SUM = Reducing("sum", eltwise.operator("openvino.Abs-1").operation, None)
@@ -135,11 +135,11 @@ def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 9))
     splits = nest.by_groups(count) if data.draw(st.booleans()) else nest.by_elements(count)
     marks = np.zeros((array.size, nest.groups), int)
-    for split in splits:
-        offsets = np.full(1, split.starts[0])
-        for loop in split.reduced:
+    for part, first, last in splits:
+        offsets = np.full(1, part.starts[0])
+        for loop in part.reduced:
             offsets = np.add.outer(offsets, np.arange(loop.size) * loop.steps[1]).ravel()
-        marks[np.ix_(offsets // 4, np.arange(split.first, split.last))] += 1
+        marks[np.ix_(offsets // 4, np.arange(first, last))] += 1
     assert {0, 1} >= {*marks.ravel().tolist()}
     assert (marks.sum(axis=0) == math.prod(shape[axis] for axis in axes)).all()
 
@@ -317,7 +317,7 @@ def test_no_record_writes_beyond_its_result(monkeypatch: pytest.MonkeyPatch) -> 
             calls = calls_of(SQUARED_DIFFERENCE)
             elements = reducing_of("mean-squared-difference").elements(calls.check((values, values))[1])
             call = ReductionCall("mean", elements, (axis,), FLOAT64, (False, False))
-            recipe = call.recorded_recipe((values, values), np.empty(()))
+            recipe = call.recorded_recipe((values, values))
             if recipe is not None:
                 parts = recipe.parts(MOST_PARTS)
                 assert {part.starts[0] for part in parts} == {0}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from eltwise.engine import reduction_arguments, reduction_calls
-from eltwise.kernels import dispatch, native, partials, reduction, reduction_call
+from eltwise.kernels import compiled, dispatch, native, partials, reduction, reduction_call
 
 WAYS = (
     *("numpy", "small blocks", "small blocks on three threads"),
@@ -24,7 +24,7 @@ def _forget() -> None:
 
 def share(patch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     """Let threads share reductions of any size in pieces of so many bytes."""
-    patch.setattr(reduction_call, "LEAST_BYTES_PER_PIECE", piece_bytes)
+    patch.setattr(compiled, "LEAST_BYTES_PER_PIECE", piece_bytes)
     patch.setattr(reduction_call, "LEAST_SUMMED", 0)
     patch.setattr(reduction_call, "LEAST_SHARED_BYTES", 0)
 

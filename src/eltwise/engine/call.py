@@ -66,7 +66,10 @@ class Calls:
         cache: the calls that were checked.
         records: those that are made often, which are found without running Python.
         function: the builtin function that looks into the records, where somebody made one.
+        rounds: whether results depend on the floating-point mode whatever the types are.
     """
+
+    rounds = False
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
@@ -90,7 +93,8 @@ class Calls:
         with float_mode.default_mode():  # Numbers are converted in it too.
             try:
                 arrays, prepared = self.prepared(operands, out)
-                if not prepared.typed.element_type.is_integer or self.computation.expression.divides:
+                is_whole = prepared.typed.element_type.is_integer and not self.computation.expression.divides
+                if self.rounds or not is_whole:
                     float_mode.require_default()
                 return prepared.run(*arrays)
             except EltwiseError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.native import OFTEN, Records
+from eltwise.kernels.native import OFTEN
 from eltwise.kernels.partials import is_compiled, reduced
-from eltwise.kernels.plan import Plan, TypedCall
-from eltwise.kernels.reduction import Elements
+from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
+
+if TYPE_CHECKING:
+    from eltwise.kernels.reduction_call import ReductionCall
 
 MOST_OF_ANY_SIZE = 1 << 18
 """More elements are shared by threads, which is worth preparing the call."""
@@ -40,55 +42,42 @@ class ReductionCalls(Calls):
         axis: the axes that are reduced.
     """
 
+    rounds = True
+
     def __init__(self, computation: Computation, reducing: Reducing, axis: Axis) -> None:
         super().__init__(computation)
-        self.records = Records(len(computation.operands), gives_scalars=True)
         self._reducing, self._axis = reducing, axis
         self._by_size: dict[Hashable, _OfAnySize] = {}
         self._met: set[Hashable] = set()
 
     def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
-        _expression, element_type, plan = typed
-        reducing, axes = self._reducing, normalized_axes(self._axis, len(plan.shape))
-        result_type, elements = reducing.result_type(element_type), reducing.elements(typed)
+        reducing, (_expression, element_type, plan) = self._reducing, typed
+        axes, elements = normalized_axes(self._axis, len(plan.shape)), reducing.elements(typed)
+        is_default = reducing.result_type(element_type) is reducing.default_type(element_type)
 
         def exact(*arrays: np.ndarray) -> np.ndarray:
             self.check_divisor(arrays, typed)
             return reducing.finished(reduced(reducing.reduction, elements, arrays, axes), element_type)
 
-        if 0 in plan.shape or result_type is not reducing.default_type(element_type) or dispatch.mode() == "numpy":
-            return Prepared(_in_default_mode(exact), typed)
-        swapped = tuple(not each.dtype.isnative for each in operands)
-        run, by_size = exact, None
+        if 0 in plan.shape or not is_default or dispatch.mode() == "numpy":
+            return Prepared(exact, typed)
+        attempt: Callable[[Sequence[np.ndarray]], np.ndarray | None] | None = None
         if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
-            by_size = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
+            attempt = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
         if is_compiled(elements):
-            from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
+            attempt = _kernel_call(reducing, typed, axes, operands)
 
-            call = ReductionCall(reducing.reduction, elements, axes, result_type, swapped)
+        def run(*arrays: np.ndarray) -> np.ndarray:
+            self.check_divisor(arrays, typed)
+            result = attempt(arrays) if attempt else None
+            return exact(*arrays) if result is None else result
 
-            def run(*arrays: np.ndarray) -> np.ndarray:
-                self.check_divisor(arrays, typed)
-                result = call(*arrays)
-                return exact(*arrays) if result is None else result
-
-        elif by_size is not None:
-
-            def run(*arrays: np.ndarray) -> np.ndarray:
-                result = by_size(arrays)
-                return exact(*arrays) if result is None else result
-
-        def recipe_of(arrays: Sequence[np.ndarray], result: np.ndarray) -> Any:
+        def recipe_of(arrays: Sequence[np.ndarray], _result: np.ndarray) -> Any:
             if typed.checks_divisor or elements.why_no_kernel():
                 return None
-            from eltwise.kernels.reduction_call import ReductionCall
+            return _kernel_call(reducing, typed, axes, arrays).recorded_recipe(arrays)
 
-            return ReductionCall(reducing.reduction, elements, axes, result_type, swapped).recorded_recipe(
-                arrays, result
-            )
-
-        recorded = dispatch.recorded(_in_default_mode(run), typed, self.records, recipe_of)
-        return Prepared(recorded, typed)
+        return Prepared(dispatch.recorded(run, typed, self.records, recipe_of), typed)
 
     def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:
         """The result of arrays whose sizes were not met, unless it takes more than a kernel: then they are prepared.
@@ -109,50 +98,48 @@ class ReductionCalls(Calls):
 
 
 class _OfAnySize:
-    """Reductions of all elements of arrays of one shape, by one kernel for all sizes once they were made often."""
+    """Reductions of all elements of arrays of one shape, by a kernel for many sizes once they were made often."""
 
     def __init__(self, reducing: Reducing, typed: TypedCall) -> None:
         self._reducing, self._typed = reducing, typed
         self._left = 1 if dispatch.mode() == "compiled" else OFTEN
-        self._call: Callable[[Sequence[np.ndarray]], np.ndarray | None] = lambda _operands: None
+        self._of_bits: dict[int, Callable[[Sequence[np.ndarray]], np.ndarray | None]] = {}
 
     def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
-        """The result; None where this kernel does not give it."""
-        if operands[0].size > MOST_OF_ANY_SIZE or not all(each.flags.c_contiguous for each in operands):
+        """The result; None where no kernel gives it."""
+        size = operands[0].size
+        if size > MOST_OF_ANY_SIZE or not all(each.flags.c_contiguous for each in operands):
             return None
-        if self._left:
+        if self._left > 1:
             self._left -= 1
-            if not self._left:
-                with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
-                    self._use_kernel(tuple(not each.dtype.isnative for each in operands))
-        return self._call(operands)
+            return None
+        reduced_at_once = self._of_bits.get(size.bit_length())
+        if reduced_at_once is None:
+            reduced_at_once = self._of_bits[size.bit_length()] = self._new_kernel(operands)
+        return reduced_at_once(operands)
 
-    def _use_kernel(self, swapped: tuple[bool, ...]) -> None:
-        reducing, typed = self._reducing, self._typed
-        if reducing.elements(typed).why_no_kernel():
-            return
-        from eltwise.kernels.reduction_call import ReductionBySize
+    def _new_kernel(self, operands: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], np.ndarray | None]:
+        flat = [operand.reshape(-1) for operand in operands]
+        typed = self._typed._replace(plan=aligned_plan(flat[0].shape, [each.shape for each in flat]))
+        with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
+            if not self._reducing.elements(typed).why_no_kernel():
+                return _kernel_call(self._reducing, typed, (0,), flat).of_any_size(flat)
+        return lambda _operands: None
 
-        def elements_of(plan: Plan) -> Elements:
-            return reducing.elements(typed._replace(plan=plan))
 
-        result_type = reducing.result_type(typed.element_type)
-        self._call = ReductionBySize(reducing.reduction, elements_of, result_type, swapped)
+def _kernel_call(
+    reducing: Reducing, typed: TypedCall, axes: tuple[int, ...], operands: Sequence[np.ndarray]
+) -> ReductionCall:
+    from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
+
+    swapped = tuple(not each.dtype.isnative for each in operands)
+    result_type = reducing.default_type(typed.element_type)
+    return ReductionCall(reducing.reduction, reducing.elements(typed), axes, result_type, swapped)
 
 
 def _kind_of(operands: Sequence[np.ndarray]) -> Hashable:
     """What does not depend on sizes: the number of axes, and the types."""
     return (operands[0].ndim, *[each.dtype for each in operands])
-
-
-def _in_default_mode(run: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """The same function, which refuses a floating-point mode in which sums would be rounded otherwise."""
-
-    def required(*arrays: np.ndarray) -> np.ndarray:
-        float_mode.require_default()
-        return run(*arrays)
-
-    return required
 
 
 def function_of(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
@@ -166,12 +153,10 @@ def function_of(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
 def _new_function(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
     source = reducing.source
     count = len(source.schema.operands if isinstance(source, Operation) else source.operands)
-    of_count: dict[int, ReductionCalls] = {}
 
+    @cache
     def calls_of(count: int) -> ReductionCalls:
-        if count not in of_count:
-            of_count[count] = ReductionCalls(source.computation(count), reducing, axis)
-        return of_count[count]
+        return ReductionCalls(source.computation(count), reducing, axis)
 
     is_narrow = reducing.dtype in (FLOAT32, FLOAT16, BFLOAT16)
     wide = function_of(replace(reducing, dtype=FLOAT64), axis) if is_narrow else None

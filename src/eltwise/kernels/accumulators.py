@@ -44,6 +44,10 @@ class Accumulator:
         """What is carried before the first element."""
         return ["zeroinitializer" if lanes > 1 else "0.0" if kind == "double" else "0" for kind in self.kinds]
 
+    def before(self, lanes: int) -> list[tuple[str, str]]:
+        """The types of what is carried, and what it is before the first element."""
+        return list(zip(self.types(lanes), self.initial(lanes), strict=True))
+
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
         raise NotImplementedError
@@ -60,7 +64,7 @@ class Accumulator:
         """The values with what was carried for some steps."""
         raise NotImplementedError
 
-    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """The bits of the results, and for each an i1 whether it is certain.
 
         Args:
@@ -69,6 +73,45 @@ class Accumulator:
             divisor: for sums that become floats.
         """
         raise NotImplementedError
+
+    def load(self, lanes: int, pointers: Sequence[str]) -> list[str]:
+        """What is carried, from a pointer to each of its vectors."""
+        pairs = zip(self.types(lanes), pointers, strict=True)
+        return [self.code.let(f"load {kind}, ptr {pointer}, align 1") for kind, pointer in pairs]
+
+    def store(self, lanes: int, values: Sequence[str], pointers: Sequence[str]) -> None:
+        """Write what is carried, each of its vectors where a pointer says."""
+        for kind, value, pointer in zip(self.types(lanes), values, pointers, strict=True):
+            self.code.do(f"store {kind} {value}, ptr {pointer}, align 1")
+
+    def across(self, lanes: int, values: list[str], left: int) -> list[str]:
+        """What all lanes give together, in so many that are left."""
+        while lanes > left:
+            half = lanes // 2
+            halves = [self._shuffled(lanes, values, values, range(begin, begin + half)) for begin in (0, half)]
+            lanes, values = half, self.merge(half, *halves)
+        return values
+
+    def lane_of_each(self, lanes: int, rows: list[list[str]]) -> list[str]:
+        """What all lanes of each row give, as a vector of rows: half of the lanes of two rows at a time."""
+        width = lanes
+        while len(rows) > 1:
+            pairs = list(zip(rows[::2], rows[1::2], strict=True))
+            if width == 1:
+                rows, lanes = [self._shuffled(lanes, *pair, range(2 * lanes)) for pair in pairs], 2 * lanes
+                continue
+            lower = [lane for lane in range(2 * lanes) if lane % width < width // 2]
+            upper = [lane for lane in range(2 * lanes) if lane % width >= width // 2]
+            halves = ([self._shuffled(lanes, *pair, order) for order in (lower, upper)] for pair in pairs)
+            rows, width = [self.merge(lanes, *each) for each in halves], width // 2
+        return rows[0]
+
+    def _shuffled(self, lanes: int, one: Sequence[str], other: Sequence[str], order: Sequence[int]) -> list[str]:
+        """Some lanes of two values of everything that is carried; those of the second follow those of the first."""
+        values = list(zip(self.types(lanes), one, other, strict=True))
+        if len(order) == 1:  # A lane alone is no vector.
+            return [self.code.let(f"extractelement {kind} {first}, i64 {order[0]}") for kind, first, _second in values]
+        return [self.code.shuffled(f"{kind} {first}, {kind} {second}", order) for kind, first, second in values]
 
 
 class IntegerSum(Accumulator):
@@ -139,7 +182,7 @@ class IntegerSum(Accumulator):
         kind = of(lanes, "i64")
         return [self.code.let(f"add {kind} {a}, {b}") for a, b in zip(one, other, strict=True)]
 
-    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain."""
         code, kind = self.code, of(lanes, "i64")
         halves = [values[0]]
@@ -160,10 +203,8 @@ class IntegerSum(Accumulator):
         upper = code.let(f"shl {kind} {halves[1]}, {constant(lanes, 'i64', _HALF)}")
         return code.let(f"or {kind} {upper}, {halves[0]}"), fits
 
-    def _mean(self, lanes: int, halves: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def _mean(self, lanes: int, halves: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """Words over the divisor as float64."""
-        if divisor is None:
-            raise ValueError("a mean needs a divisor")
         code, kind = self.code, of(lanes, "i64")
         first, rest = self._as_floats(lanes, halves[-1])
         bound = first.constant(0.0)
@@ -213,7 +254,7 @@ class Extreme(Accumulator):
         names = {"T": of(lanes, self._scalar), "t": suffix(lanes, self._scalar)}
         return [self.code.let(self._template.format(**names, a=one[0], b=other[0]))]
 
-    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain."""
         bits = self.code.narrowed(self.type, lanes, values[0]) if self._is_float else values[0]
         return bits, constant(lanes, "i1", 1)

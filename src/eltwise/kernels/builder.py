@@ -53,11 +53,17 @@ class Builder(Instructions):
         """Compute the elements of a run one by one."""
 
         def one(index: str) -> None:
-            pointers = [self.place(places, inner, array, index) for array in range(self.structure.arrays)]
-            operands = [self.load(array, pointers[array], 1) for array in range(1, self.structure.arrays)]
-            self.store(self.results(1, operands), pointers[0], 1)
+            pointer = self.place(places, inner, 0, index)
+            self.store(self.results_at(places, inner, index, 1), pointer, 1)
 
         self.loop(begin, end, 1, one)
+
+    def results_at(self, places: Sequence[str], inner: Loop, index: str, lanes: int, mask: str = "") -> str:
+        """Compute so many elements of a run, from an index on; with a mask those that it allows."""
+        arrays = range(1, self.structure.arrays)
+        pointers = [self.place(places, inner, array, index) for array in arrays]
+        pairs = zip(arrays, pointers, strict=True)
+        return self.results(lanes, [self.elements(*pair, inner.steps[pair[0]], lanes, mask) for pair in pairs])
 
     def elements(self, array: int, pointer: str, step: str, lanes: int, mask: str = "") -> str:
         """Load elements as a run walks them; with a mask those that it allows, where they lie one after the other."""

@@ -81,15 +81,15 @@ def merging_text(carried: Carried, has_mode: bool) -> str:
     def outputs(number: str, lanes: int) -> None:
         accumulator = carried.accumulator(code)
         output_words = code.moved(parts, code.let(f"mul i64 {number}, {carried.word_bytes}"))
-        types = accumulator.types(lanes)
 
         def one(index: str, values: list[str]) -> list[str]:
             part_words = code.moved(output_words, code.let(f"mul i64 {index}, {part_step}"))
-            places = [code.moved(part_words, code.let(f"mul i64 {plane}, {word}")) for word in range(len(types))]
-            other = [code.let(f"load {kind}, ptr {each}, align 1") for kind, each in zip(types, places, strict=True)]
-            return accumulator.merge(lanes, values, other)
+            places = [
+                code.moved(part_words, code.let(f"mul i64 {plane}, {word}")) for word in range(len(accumulator.kinds))
+            ]
+            return accumulator.merge(lanes, values, accumulator.load(lanes, places))
 
-        values = code.fold("0", size, 1, list(zip(types, accumulator.initial(lanes), strict=True)), one)
+        values = code.fold("0", size, 1, accumulator.before(lanes), one)
         wide = Divisor(*(Vector(code, lanes, code.in_all_lanes("double", each.name, lanes)) for each in divisor))
         bits, is_certain = accumulator.finish(lanes, values, wide)
         result_pointer = code.moved(results, code.let(f"mul i64 {number}, {carried.result_bytes}"))

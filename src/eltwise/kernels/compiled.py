@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -46,19 +46,15 @@ class Part(NamedTuple):
     first: int
     last: int
 
-    def arguments(self, places: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
-        """The kernel's arguments for arrays at these addresses."""
-        numbers = [*(address + start for address, start in zip(places, self.starts, strict=True)), *self.geometry]
-        return (ctypes.c_int64 * len(numbers))(*numbers)
 
-
-class Recipe(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Recipe:
     """What is the same for all calls with the same types, shapes and strides.
 
     Attributes:
         structure: what the kernel is made for.
         kernel: the compiled kernel.
-        nest: the loops; they say all arguments of the kernel but the addresses.
+        nest: the loops, a ``Nest`` or ``ReductionNest``.
         extents: for each array, the result first, its first byte and the one after its last, from its address.
         same: for each operand whether it lies as the result does, so that it may be the result's own memory.
         result_bytes: the size of an operand of the result's shape.
@@ -68,7 +64,7 @@ class Recipe(NamedTuple):
 
     structure: Structure
     kernel: jit.Kernel
-    nest: Nest
+    nest: Any
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
@@ -76,7 +72,7 @@ class Recipe(NamedTuple):
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
-        count, nest = max(1, min(most, self.result_bytes // LEAST_BYTES_PER_PIECE)), self.nest
+        count, nest = pieces_of(self.result_bytes, most), self.nest
         status = (0,) * self.has_status
         if count == 1 or nest.runs >= 4 * count or nest.inner.steps[0] == 0:
             starts = (*nest.starts, *status)
@@ -103,7 +99,7 @@ class Work:
     """A recipe divided for a number of threads: memory that holds the kernel's arguments of each part.
 
     Attributes:
-        recipe: what is computed: a ``Recipe``, or what is like one.
+        recipe: what is computed, a ``Recipe``.
         parts: its parts.
     """
 
@@ -241,6 +237,11 @@ class Call:
             result_bytes=plan.bytes_of(element_type),
             has_status=self.divisors is not None,
         )
+
+
+def pieces_of(size: int, most: int) -> int:
+    """Into about how many parts the work on operands of so many bytes is cut, at most so many."""
+    return max(1, min(most, size // LEAST_BYTES_PER_PIECE))
 
 
 def streams(nest: Nest, is_aligned: bool) -> bool:

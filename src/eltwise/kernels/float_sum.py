@@ -48,10 +48,8 @@ class ShortFloatSum(Accumulator):
         """What two that were carried apart give together."""
         return [(Vector(self.code, lanes, one[0]) + Vector(self.code, lanes, other[0])).name]
 
-    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain."""
-        if divisor is None:
-            raise ValueError("a sum of floats needs a divisor")
         total = Vector(self.code, lanes, values[0])
         result, is_certain = divided(total, total.constant(0.0), total.constant(0.0), divisor)
         return _or_special(result, is_certain, total)
@@ -184,10 +182,8 @@ class FloatSum(Accumulator):
             values[-1] = self._least(lanes, one[-1], other[-1])
         return values
 
-    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor | None) -> tuple[str, str]:
+    def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
         """The bits of the results, and for each whether it is certain; of at most two levels."""
-        if divisor is None:
-            raise ValueError("a sum of floats needs a divisor")
         high, low, bound = (self._float(lanes, name) for name in values[:3])
         if self._levels > 1:
             divisor = divisor._replace(share=bound.constant(2.0))

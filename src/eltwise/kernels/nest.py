@@ -54,8 +54,7 @@ class Nest(NamedTuple):
     @property
     def geometry(self) -> tuple[int, ...]:
         """A kernel's arguments after the addresses."""
-        loops = [self.inner, *([self.second] if self.second else []), *self.outer]
-        return tuple(number for loop in loops for number in (loop.size, *loop.steps))
+        return geometry_of([self.inner, *([self.second] if self.second else []), *self.outer])
 
     def begins_at_lines(self, is_aligned: bool) -> bool:
         """Whether every run begins at a cache line of the result, if its memory does."""
@@ -112,6 +111,11 @@ def make_nest(
         blocks = Loop(-(-second.size // TILE_BLOCK), tuple(step * TILE_BLOCK for step in second.steps))
         around = [*(loop for loop in around if loop is not second), blocks]
     return Nest(inner, tuple(walks), second, tuple(around[::-1]), tuple(starts), element_bytes, touched)
+
+
+def geometry_of(loops: Sequence[Loop]) -> tuple[int, ...]:
+    """A kernel's arguments that describe loops."""
+    return tuple(number for loop in loops for number in (loop.size, *loop.steps))
 
 
 def collapsed(loops: list[Loop]) -> list[Loop]:

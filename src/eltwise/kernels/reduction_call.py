@@ -5,26 +5,26 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
-from eltwise.kernels.compiled import LEAST_BYTES_PER_PIECE, PIECES_PER_THREAD, Part, Work, extent
+from eltwise.kernels.compiled import PIECES_PER_THREAD, Part, Recipe, Work, extent, pieces_of
 from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.float_sum import exact_additions
 from eltwise.kernels.order import broadcast_strides
-from eltwise.kernels.plan import Plan, aligned_plan
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
 from eltwise.kernels.reduction import EXTREMES, Elements, Partial, Reduction
 from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
-from eltwise.kernels.reduction_nest import ReductionNest, make_reduction_nest
+from eltwise.kernels.reduction_nest import make_reduction_nest
 from eltwise.kernels.structure import Structure
 from eltwise.kernels.threads import num_threads
 
@@ -42,49 +42,33 @@ _MOST_LOST = 2.0**-52
 _FLOATS, _WORDS = struct.Struct("2d"), struct.Struct("2q")
 
 
-class ReductionRecipe(NamedTuple):
-    """What is the same for all calls with the same types, shapes and strides; see ``compiled.Recipe``.
+@dataclass(frozen=True, eq=False)
+class ReductionRecipe(Recipe):
+    """What is the same for all reductions with the same types, shapes and strides.
 
     Attributes:
-        structure: the operands, and what their kernel is made for.
         carried: what the kernel carries.
-        kernel: the compiled kernel.
-        nest: the loops.
         numbers: the kernel's arguments between the addresses and the loops.
         outputs: how many results there are.
-        extents: for each array, the result first, its first byte and the one after its last, from its address.
-        same: for each operand whether it lies as the result does: never.
-        result_bytes: the size of an operand of the elements' shape.
         word_count: how many words the kernel writes for each output, rather than its result; 0 for results.
         is_split: whether each part has all outputs, and writes words, rather than all elements of some outputs.
-        has_status: that the kernel says whether it could compute the result.
     """
 
-    structure: Structure
-    carried: Carried
-    kernel: jit.Kernel
-    nest: ReductionNest
-    numbers: tuple[int, ...]
-    outputs: int
-    extents: tuple[tuple[int, int], ...]
-    same: tuple[bool, ...]
-    result_bytes: int
-    word_count: int
-    is_split: bool
-    has_status: bool = True
+    carried: Carried = field(kw_only=True)
+    numbers: tuple[int, ...] = field(kw_only=True)
+    outputs: int = field(kw_only=True)
+    word_count: int = field(kw_only=True)
+    is_split: bool = field(kw_only=True)
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
-        count, nest = count_of(self.result_bytes, most), self.nest
-        splits = nest.by_elements(count) if self.is_split else nest.by_groups(count)
+        count = pieces_of(self.result_bytes, most)
+        splits = self.nest.by_elements(count) if self.is_split else self.nest.by_groups(count)
         part_bytes = self.word_count * 8 * self.outputs if self.is_split else 0
-        parts = []
-        for number, split in enumerate(splits):
-            loops = [*([nest.columns] if nest.columns else []), *split.reduced, *nest.outer]
-            geometry = [word for loop in loops for word in (loop.size, *loop.steps)]
-            starts = (number * part_bytes, *split.starts, 0)
-            parts.append(Part(starts, (*self.numbers, *geometry), split.first, split.last))
-        return parts
+        return [
+            Part((number * part_bytes, *nest.starts, 0), (*self.numbers, *nest.geometry), first, last)
+            for number, (nest, first, last) in enumerate(splits)
+        ]
 
     def overlaps(self, _places: Sequence[int]) -> bool:
         """Whether a result shares memory with an operand: it is always new."""
@@ -126,9 +110,9 @@ class ReductionCall:
         # A kernel of any size computes all sizes of as many bits.
         if self._carried.is_float_sum and 1 << self._count.bit_length() <= exact_additions(elements.result_type):
             self._carried = self._carried._replace(levels=0)
-        self._work: dict[Hashable, _Whole | _Parts] = {}
+        self._work: dict[Hashable, Work | _Merged] = {}
 
-    def __call__(self, *operands: np.ndarray) -> np.ndarray | None:
+    def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
         """The results; None where one is uncertain."""
         return self._results(operands, num_threads())
 
@@ -140,29 +124,47 @@ class ReductionCall:
                 self._work.clear()
             work = self._work[key] = self._new_work(operands, threads)
         out = allocated(self._shape, self._type)
-        return out if work.run(out, [*map(address, operands)]) else None
+        return out if work.run([address(out), *map(address, operands)]) else None
 
     def partial(self, operands: Sequence[np.ndarray], threads: int) -> Partial | None:
         """What merges with the partials of other elements; None where the words that are carried do not hold it."""
         if self._reduction in EXTREMES:
             result = self._results(operands, threads)
             return None if result is None else Extremes(EXTREMES[self._reduction], self._type, self._count, result)
-        recipe = self.recipe(operands, threads, is_exact=True)
-        work = Work(recipe, threads)
-        parts = allocated((len(work.parts) if recipe.is_split else 1, recipe.word_count, recipe.outputs), INT64)
-        work.run([address(parts), *map(address, operands)])
+        parts = _words(Work(self.recipe(operands, threads, is_exact=True), threads), [*map(address, operands)])
         if not self._carried.is_float_sum:
             return integer_sums(parts, self._count, self._shape)
         return float_sums(parts, self._elements.result_type, self._count, self._shape)
 
-    def recorded_recipe(self, operands: Sequence[np.ndarray], _out: np.ndarray) -> ReductionRecipe | None:
+    def recorded_recipe(self, operands: Sequence[np.ndarray]) -> ReductionRecipe | None:
         """How the native entry computes calls like this one; None where it cannot."""
         recipe = self.recipe(operands, num_threads())
         return None if recipe.word_count else recipe
 
-    def _new_work(self, operands: Sequence[np.ndarray], threads: int) -> _Whole | _Parts:
-        recipe = self.recipe(operands, threads)
-        return (_Parts if recipe.word_count else _Whole)(Work(recipe, threads))
+    def _new_work(self, operands: Sequence[np.ndarray], threads: int) -> Work | _Merged:
+        work = Work(self.recipe(operands, threads), threads)
+        return _Merged(work) if work.recipe.word_count else work
+
+    def of_any_size(self, operands: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], np.ndarray | None]:
+        """The reduction of one contiguous axis as a function of operands of any size that has as many bits.
+
+        The lanes of the kernel depend on no more, and the size is one of its arguments. Where the result is uncertain,
+        the function gives None.
+        """
+        recipe, result_type, is_mean = self.recipe(operands, threads=1), self._type, self._reduction == "mean"
+        kernel, steps = recipe.kernel, recipe.nest.reduced[0].steps
+
+        def reduced(operands: Sequence[np.ndarray]) -> np.ndarray | None:
+            size, status = operands[0].size, ctypes.c_int64()
+            out, divisor = allocated((), result_type), divisor_words(size, is_mean=is_mean)
+            numbers = (
+                *(address(out), *map(address, operands), ctypes.addressof(status)),
+                *(*divisor, 8, size, *steps),
+            )
+            kernel((ctypes.c_int64 * len(numbers))(*numbers), 0, 1)
+            return None if status.value else out
+
+        return reduced
 
     def recipe(self, operands: Sequence[np.ndarray], threads: int, *, is_exact: bool = False) -> ReductionRecipe:
         """How operands with these strides are reduced on so many threads, into results or into words that merge."""
@@ -173,7 +175,7 @@ class ReductionCall:
         nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
         is_shared = prod(plan.shape) >= LEAST_SUMMED if carried.is_float_sum else size >= LEAST_SHARED_BYTES
         most = threads * PIECES_PER_THREAD if is_shared else 1
-        is_split = threads > 1 and nest.has_few_groups(count_of(size, most))
+        is_split = threads > 1 and nest.has_few_groups(pieces_of(size, most))
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
             nest, result_bytes = make_nest(carried.word_bytes), carried.word_bytes
@@ -197,7 +199,7 @@ class ReductionCall:
             lanes=nest.lanes,
             vectors=nest.vectors,
             rows=nest.rows,
-            kept_loops=len(nest.outer),
+            output_loops=len(nest.outputs),
             reduced_loops=len(nest.reduced),
             is_part=has_words,
         )
@@ -214,87 +216,37 @@ class ReductionCall:
             result_bytes=size,
             word_count=carried.words if has_words else 0,
             is_split=is_split,
+            has_status=True,
         )
 
 
-class ReductionBySize:
-    """Reductions of all elements of contiguous arrays of one shape, whose number is an argument of their kernel.
-
-    Args:
-        reduction: which one.
-        elements_of: what is reduced, by where the operands lie.
-        result_type: of the results.
-        swapped: for each operand whether its bytes are in the other order.
-    """
-
-    def __init__(
-        self,
-        reduction: Reduction,
-        elements_of: Callable[[Plan], Elements],
-        result_type: ElementType,
-        swapped: tuple[bool, ...],
-    ) -> None:
-        self._reduction, self._elements_of, self._type, self._swapped = reduction, elements_of, result_type, swapped
-        self._recipes: dict[int, ReductionRecipe] = {}
-
-    def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
-        """The result; None where it is uncertain. There is at least one element."""
-        size = operands[0].size
-        recipe = self._recipes.get(size.bit_length()) or self._new_recipe(operands)
-        out, status = allocated((), self._type), ctypes.c_int64()
-        divisor = divisor_words(size, is_mean=self._reduction == "mean")
-        numbers = (
-            *(address(out), *map(address, operands), ctypes.addressof(status)),
-            *(*divisor, 8, size, *recipe.nest.reduced[0].steps),
-        )
-        recipe.kernel((ctypes.c_int64 * len(numbers))(*numbers), 0, 1)
-        return None if status.value else out
-
-    def _new_recipe(self, operands: Sequence[np.ndarray]) -> ReductionRecipe:
-        """The recipe for all sizes of so many bits: the lanes of the kernel depend on no more."""
-        size, flat = operands[0].size, [operand.reshape(-1) for operand in operands]
-        elements = self._elements_of(aligned_plan((size,), ((size,),) * len(flat)))
-        recipe = ReductionCall(self._reduction, elements, (0,), self._type, self._swapped).recipe(flat, threads=1)
-        self._recipes[size.bit_length()] = recipe
-        return recipe
-
-
-class _Whole:
-    """A reduction whose kernel writes the results."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def run(self, out: np.ndarray, operands: list[int]) -> bool:
-        """Compute it; whether all results are certain."""
-        return self._work.run([address(out), *operands])
-
-
-class _Parts:
+class _Merged:
     """A reduction whose outputs are computed by several threads, and merged."""
 
     def __init__(self, work: Work) -> None:
         self._work, self._recipe = work, work.recipe
         self._merge: Any = jit.compiled(merging_text, self._recipe.carried, self._recipe.structure.target.has_mode)
 
-    def run(self, out: np.ndarray, operands: list[int]) -> bool:
+    def run(self, places: list[int]) -> bool:
         """Compute it; whether all results are certain."""
-        count, outputs, status = len(self._work.parts), self._recipe.outputs, np.zeros(1, np.int64)
-        parts = allocated((count, self._recipe.word_count, outputs), INT64)
-        self._work.run([address(parts), *operands])
-        arguments = (address(out), address(parts), address(status), *self._recipe.numbers, parts.strides[0], count)
-        self._merge((ctypes.c_int64 * len(arguments))(*arguments), 0, outputs)
+        (out, *operands), status = places, np.zeros(1, np.int64)
+        parts = _words(self._work, operands)
+        arguments = (out, address(parts), address(status), *self._recipe.numbers, parts.strides[0], len(parts))
+        self._merge((ctypes.c_int64 * len(arguments))(*arguments), 0, self._recipe.outputs)
         return not status[0]
+
+
+def _words(work: Work, operands: list[int]) -> np.ndarray:
+    """What each part of the work carries of operands at these addresses: int64 by part, word and output."""
+    recipe = work.recipe
+    parts = allocated((len(work.parts) if recipe.is_split else 1, recipe.word_count, recipe.outputs), INT64)
+    work.run([address(parts), *operands])
+    return parts
 
 
 def divisor_words(count: int, *, is_mean: bool) -> tuple[int, ...]:
     """The bits of the numbers of ``double_arithmetic.Divisor``, for so many elements, fewer than 2^53."""
     return _WORDS.unpack(_FLOATS.pack(count if is_mean else 1, (count + 1000) * _MOST_LOST))
-
-
-def count_of(size: int, most: int) -> int:
-    """Into about how many parts the work on operands of so many bytes is cut, at most so many."""
-    return max(1, min(most, size // LEAST_BYTES_PER_PIECE))
 
 
 def lanes_of(carried: Carried, vector_bytes: int) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from eltwise.core.blocks import ranges
 from eltwise.core.shapes import Sizes
-from eltwise.kernels.nest import Loop, collapsed, walk_of
+from eltwise.kernels.nest import Loop, collapsed, geometry_of, walk_of
 from eltwise.kernels.structure import Walk
 
 LEAST_ROW = 16
@@ -23,22 +23,6 @@ _BLOCK_BYTES, _MOST_VECTOR_BYTES = 1 << 10, 128
 and so many at most in one of its vectors."""
 
 
-class Split(NamedTuple):
-    """A part of a reduction.
-
-    Attributes:
-        reduced: the loops over what is reduced, from the inside out.
-        starts: for each operand the bytes from its first element to where the loops start.
-        first: the first group.
-        last: the one after the last.
-    """
-
-    reduced: tuple[Loop, ...]
-    starts: tuple[int, ...]
-    first: int
-    last: int
-
-
 class ReductionNest(NamedTuple):
     """The loops of a reduction. In the steps of a loop those of the result come first, then those of the operands.
 
@@ -48,8 +32,7 @@ class ReductionNest(NamedTuple):
         vectors: how many vectors of columns lie side by side in a group; 1 with rows.
         rows: how many rows a group has, which are finished together; 1 with columns.
         walks: how the loop that runs in vectors walks each operand.
-        columns: the loop over outputs of which a group has several: that runs in vectors, for columns.
-        outer: the other loops over outputs, from the inside out.
+        outputs: the loops over outputs, from the inside out; of the first a group has several, if it has.
         reduced: the loops over what is reduced, from the inside out; with rows the first runs in vectors.
         starts: for each operand the bytes from its first element to where the loops start.
     """
@@ -59,36 +42,44 @@ class ReductionNest(NamedTuple):
     vectors: int
     rows: int
     walks: tuple[Walk, ...]
-    columns: Loop | None
-    outer: tuple[Loop, ...]
+    outputs: tuple[Loop, ...]
     reduced: tuple[Loop, ...]
     starts: tuple[int, ...]
 
     @property
     def groups(self) -> int:
         """How many groups of outputs there are; the last one of several outputs overlaps another."""
-        outputs = self.rows if self.is_row else self.lanes * self.vectors
-        blocks = 1 if self.columns is None else -(-self.columns.size // outputs)
-        return blocks * prod(loop.size for loop in self.outer)
+        most = self.rows if self.is_row else self.lanes * self.vectors
+        blocks = [-(-loop.size // most) for loop in self.outputs[:1]]
+        return prod([*blocks, *(loop.size for loop in self.outputs[1:])])
 
     def has_few_groups(self, count: int) -> bool:
         """Whether there are too few groups to cut the work into about so many parts by them."""
         return 2 * self.groups < count
 
+    @property
+    def geometry(self) -> tuple[int, ...]:
+        """A kernel's arguments for the loops."""
+        return geometry_of((*self.reduced, *self.outputs))
+
     def by_groups(self, count: int) -> list[Split]:
-        """Cut the work into at most so many parts, each of other outputs."""
-        return [Split(self.reduced, self.starts, *each) for each in ranges(self.groups, min(count, self.groups))]
+        """Cut the work into at most so many parts, each of other outputs: its loops, and its first and last group."""
+        return [(self, *each) for each in ranges(self.groups, min(count, self.groups))]
 
     def by_elements(self, count: int) -> list[Split]:
-        """Cut the work into at most so many parts, each of all outputs and of other elements."""
+        """The same, each of all outputs and of other elements."""
         number = max(range(len(self.reduced)), key=lambda each: (self.reduced[each].size >= count, each))
-        loop, splits = self.reduced[number], []
+        loop, splits = self.reduced[number], list[Split]()
         for first, last in ranges(loop.size, min(count, loop.size), self.lanes if number == 0 and self.is_row else 1):
             part = loop._replace(size=last - first)
             reduced = (*self.reduced[:number], part, *self.reduced[number + 1 :])
             starts = tuple(start + first * step for start, step in zip(self.starts, loop.steps[1:], strict=True))
-            splits.append(Split(reduced, starts, 0, self.groups))
+            splits.append((self._replace(reduced=reduced, starts=starts), 0, self.groups))
         return splits
+
+
+Split: TypeAlias = tuple[ReductionNest, int, int]
+"""The loops of a part of a reduction, its first group and the one after its last."""
 
 
 def make_reduction_nest(
@@ -119,26 +110,23 @@ def make_reduction_nest(
             outputs.append(Loop(size, (step, *steps)))
         step *= size
     reduced.sort(key=lambda loop: -max(map(abs, loop.steps)))
-    *around, inner = collapsed(reduced) or [Loop(1, (0,) * (1 + len(strides)))]
-    output_loops = collapsed(outputs[::-1])
-    reduced_loops = (inner, *around[::-1])
-    walks = tuple(walk_of(each, widths) for each in inner.steps[1:])
-    output_walks = tuple(walk_of(each, widths) for each in output_loops[-1].steps[1:]) if output_loops else ()
-    most = max((each.size for each in output_loops[-1:]), default=1)
+    once = [Loop(1, (0,) * (1 + len(strides)))]
+    *around, inner = collapsed(reduced) or once
+    output_loops, reduced_loops = tuple(collapsed(outputs[::-1])[::-1]), (inner, *around[::-1])
+    columns = output_loops[0] if output_loops else once[0]
+    most = columns.size
+    walks, output_walks = (tuple(walk_of(each, widths) for each in loop.steps[1:]) for loop in (inner, columns))
     is_row = most < LEAST_ROW or ("vector" in walks and "strided" not in walks and inner.size >= LEAST_ROW)
     is_row = is_row and not ("vector" in output_walks and most >= inner.size and "strided" in walks)
-    lane_walks = walks if is_row else output_walks
+    lane_walks, rows, vectors = walks if is_row else output_walks, 1, 1
     lanes = min(lanes, _MOST_GATHERED) if "strided" in lane_walks else lanes
     lanes = min(lanes, 1 << ((inner.size if is_row else most).bit_length() - 1))
     if is_row:
         is_short = most >= _LEAST_OUTPUTS and prod(loop.size for loop in reduced_loops) <= _MOST_OF_SHORT_ROW
-        columns, rows = (output_loops.pop(), _ROWS) if is_short else (None, 1)
-        outer = tuple(output_loops[::-1])
-        return ReductionNest(True, lanes, 1, rows, walks, columns, outer, reduced_loops, tuple(starts))
-    lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
-    vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
-    blocks = -(-most // (lanes * vectors))
-    vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
-    *around_columns, columns = output_loops
-    outer = tuple(around_columns[::-1])
-    return ReductionNest(False, lanes, vectors, 1, output_walks, columns, outer, reduced_loops, tuple(starts))
+        rows = _ROWS if is_short else 1
+    else:
+        lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
+        vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
+        blocks = -(-most // (lanes * vectors))
+        vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
+    return ReductionNest(is_row, lanes, vectors, rows, lane_walks, output_loops, reduced_loops, tuple(starts))
