@@ -17,11 +17,8 @@ from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, Reducing, normalized_ax
 from eltwise.kernels import float_mode
 from eltwise.kernels.partials import reduced
 from eltwise.kernels.plan import aligned_plan
-from eltwise.kernels.reduction import Elements, Partial
+from eltwise.kernels.reduction import IDENTITY, Elements, Partial
 from eltwise.ops.computation import Computation
-from eltwise.ops.expression import expression_of
-
-_IDENTITY = expression_of("maximum", 1)
 
 
 def masked(reducing: Reducing, operands: Sequence[object], axis: Axis, where: object, initial: object) -> Any:
@@ -81,7 +78,7 @@ def _masked(
         partial += _partial(reducing, np.broadcast_to(first, sizes), of_numpy(first.dtype), axes, is_squared=False)  # type: ignore[operator]
     if chosen is None or reduction != "mean":
         return reducing.finished(partial, element_type)[()]
-    return reducing.finished(partial, element_type, np.count_nonzero(chosen, axes))[()]
+    return reducing.finished(partial, element_type, np.asarray(np.count_nonzero(chosen, axes)))[()]
 
 
 def _partial(
@@ -90,7 +87,7 @@ def _partial(
     """The partial of the values, or squares, of an array."""
     stored = UINT8 if element_type is BOOL else element_type
     plan = aligned_plan(values.shape, (values.shape,))
-    elements = Elements(_IDENTITY, stored, element_type, plan, is_squared)
+    elements = Elements(IDENTITY, stored, element_type, plan, is_squared)
     return reduced(reducing.reduction, elements, [values.view(stored.storage)], axes)
 
 

@@ -94,13 +94,13 @@ class Reducing:
             allowed="an integer or a float type" if is_whole else "a float type",
         )
 
-    def check_count(self, counts: int | np.ndarray, outputs: int) -> None:
-        """Refuse a mean, minimum or maximum of no elements; where outputs have several counts, of any output.
+    def check_count(self, count: int, outputs: int) -> None:
+        """Refuse a mean, minimum or maximum of no elements.
 
         Raises:
             ValueRangeError: where there is a result of no elements.
         """
-        if outputs and self.reduction != "sum" and np.any(counts == 0):
+        if count == 0 and outputs and self.reduction != "sum":
             raise ValueRangeError(f"the {self.reduction} of no elements is undefined", hint="only their sum is: 0")
 
     def partial(
@@ -123,9 +123,7 @@ class Reducing:
         expression = ABSOLUTE_DIFFERENCE.expression if is_squared else expression
         return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
 
-    def finished(
-        self, partial: Partial, element_type: ElementType, counts: int | np.ndarray | None = None
-    ) -> np.ndarray:
+    def finished(self, partial: Partial, element_type: ElementType, counts: np.ndarray | None = None) -> np.ndarray:
         """The result of a partial of everything.
 
         Args:
@@ -136,12 +134,13 @@ class Reducing:
         Raises:
             ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
         """
-        dtype, counts = self.result_type(element_type), partial.count if counts is None else counts
+        dtype, count = self.result_type(element_type), partial.count
         if isinstance(partial, Extremes):
-            self.check_count(counts, partial.values.size)
+            self.check_count(count, partial.values.size)
             return _converted(partial.values, partial.element_type, dtype)
-        self.check_count(counts, partial.special.size)
-        return rounded(partial, np.maximum(counts, 1) if self.reduction == "mean" else 1, dtype)
+        self.check_count(count if counts is None else int(counts.min(initial=1)), partial.special.size)
+        divisor = count if counts is None else counts
+        return rounded(partial, divisor if self.reduction == "mean" else 1, dtype)
 
 
 def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -41,12 +41,14 @@ def _dtype(dtype: object) -> ElementType | None:
     return element_type
 
 
-def _reduction(name: object) -> Reduction:
-    known: tuple[Reduction, ...] = get_args(Reduction)
-    for each in known:
-        if isinstance(name, str) and each == name:
-            return each
-    raise unknown_name("reduction", name if isinstance(name, str) else shown(name), known)
+NamedT = TypeVar("NamedT")
+
+
+def _named(name: object, reductions: Mapping[str, NamedT]) -> NamedT:
+    """What a name of a reduction stands for."""
+    if not isinstance(name, str) or name not in reductions:
+        raise unknown_name("reduction", name if isinstance(name, str) else shown(name), reductions)
+    return reductions[name]
 
 
 def _axis_of(axis: Axis, dim: Axis) -> Axis:
@@ -75,7 +77,8 @@ SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
 }
 """The reductions of differences that have a name; in Python it is that of a function."""
 
-REDUCTIONS: tuple[str, ...] = (*get_args(Reduction), *SHORTHANDS)
+_OF_OPERATORS: dict[str, Reduction] = {each: each for each in get_args(Reduction)}
+REDUCTIONS: tuple[str, ...] = (*_OF_OPERATORS, *SHORTHANDS)
 
 
 def reducing_of(name: object, source: object = None, dtype: object = None) -> Reducing:
@@ -86,10 +89,8 @@ def reducing_of(name: object, source: object = None, dtype: object = None) -> Re
     """
     if source is not None:
         bound = source if isinstance(source, Operator) else operator(source)  # type: ignore[arg-type]
-        return Reducing(_reduction(name), bound.operation, _dtype(dtype))
-    if not isinstance(name, str) or name not in SHORTHANDS:
-        raise unknown_name("reduction", name if isinstance(name, str) else shown(name), SHORTHANDS)
-    reduction, differences = SHORTHANDS[name]
+        return Reducing(_named(name, _OF_OPERATORS), bound.operation, _dtype(dtype))
+    reduction, differences = _named(name, SHORTHANDS)
     return Reducing(reduction, differences, _dtype(dtype))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,10 @@ from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
 from eltwise.kernels.native import OFTEN
-from eltwise.kernels.partials import is_compiled, reduced
+from eltwise.kernels.partials import is_compiled, kernel_call, reduced
 from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
-
-if TYPE_CHECKING:
-    from eltwise.kernels.reduction_call import ReductionCall
 
 MOST_OF_ANY_SIZE = 1 << 18
 """More elements are shared by threads, which is worth preparing the call."""
@@ -53,19 +50,20 @@ class ReductionCalls(Calls):
     def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
         reducing, (_expression, element_type, plan) = self._reducing, typed
         axes, elements = normalized_axes(self._axis, len(plan.shape)), reducing.elements(typed)
-        is_default = reducing.result_type(element_type) is reducing.default_type(element_type)
+        result_type = reducing.result_type(element_type)
 
         def exact(*arrays: np.ndarray) -> np.ndarray:
             self.check_divisor(arrays, typed)
             return reducing.finished(reduced(reducing.reduction, elements, arrays, axes), element_type)
 
+        is_default = result_type is reducing.default_type(element_type)
         if 0 in plan.shape or not is_default or dispatch.mode() == "numpy":
             return Prepared(exact, typed)
         attempt: Callable[[Sequence[np.ndarray]], np.ndarray | None] | None = None
         if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
             attempt = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
         if is_compiled(elements):
-            attempt = _kernel_call(reducing, typed, axes, operands)
+            attempt = kernel_call(reducing.reduction, elements, axes, result_type, operands)
 
         def run(*arrays: np.ndarray) -> np.ndarray:
             self.check_divisor(arrays, typed)
@@ -75,7 +73,8 @@ class ReductionCalls(Calls):
         def recipe_of(arrays: Sequence[np.ndarray], _result: np.ndarray) -> Any:
             if typed.checks_divisor or elements.why_no_kernel():
                 return None
-            return _kernel_call(reducing, typed, axes, arrays).recorded_recipe(arrays)
+            call = kernel_call(reducing.reduction, elements, axes, result_type, arrays)
+            return call.recorded_recipe(arrays)
 
         return Prepared(dispatch.recorded(run, typed, self.records, recipe_of), typed)
 
@@ -120,21 +119,13 @@ class _OfAnySize:
 
     def _new_kernel(self, operands: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], np.ndarray | None]:
         flat = [operand.reshape(-1) for operand in operands]
-        typed = self._typed._replace(plan=aligned_plan(flat[0].shape, [each.shape for each in flat]))
+        reducing, typed = self._reducing, self._typed
+        elements = reducing.elements(typed._replace(plan=aligned_plan(flat[0].shape, [each.shape for each in flat])))
         with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
-            if not self._reducing.elements(typed).why_no_kernel():
-                return _kernel_call(self._reducing, typed, (0,), flat).of_any_size(flat)
+            if not elements.why_no_kernel():
+                result_type = reducing.default_type(typed.element_type)
+                return kernel_call(reducing.reduction, elements, (0,), result_type, flat).of_any_size(flat)
         return lambda _operands: None
-
-
-def _kernel_call(
-    reducing: Reducing, typed: TypedCall, axes: tuple[int, ...], operands: Sequence[np.ndarray]
-) -> ReductionCall:
-    from eltwise.kernels.reduction_call import ReductionCall  # Small calls must not pay for it.
-
-    swapped = tuple(not each.dtype.isnative for each in operands)
-    result_type = reducing.default_type(typed.element_type)
-    return ReductionCall(reducing.reduction, reducing.elements(typed), axes, result_type, swapped)
 
 
 def _kind_of(operands: Sequence[np.ndarray]) -> Hashable:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 
@@ -40,10 +42,9 @@ def rounded(sums: ExactSums, divisor: int | np.ndarray, element_type: ElementTyp
     """
     if element_type.is_integer:
         return _whole(sums, element_type)
-    special, divisors = sums.special, np.broadcast_to(divisor, sums.special.shape).reshape(-1)
-    is_narrow = element_type is not FLOAT64
+    special, is_narrow = sums.special, element_type is not FLOAT64
     is_many = special.size >= MANY and not is_narrow
-    values = _many(sums, divisors) if is_many else _one_by_one(sums, divisors, is_odd=is_narrow)
+    values = _many(sums, divisor) if is_many else _one_by_one(sums, divisor, is_odd=is_narrow)
     values = values.reshape(special.shape)
     if special.any():
         values[special == HIGH] = np.inf
@@ -69,27 +70,34 @@ def _narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | Non
     return None if (is_midway | is_too_large).any() else result
 
 
-def _one_by_one(sums: ExactSums, divisors: np.ndarray, *, is_odd: bool = False) -> np.ndarray:
+def _one_by_one(sums: ExactSums, divisor: int | np.ndarray, *, is_odd: bool = False) -> np.ndarray:
     """Every sum over its divisor as a float64, by Python's integers; rounded to odd where it is rounded once more."""
-    pairs = [(unit, each << max(-sums.exponent, 0)) for unit, each in zip(sums.units(), divisors.tolist(), strict=True)]
-    nearest = np.array([_nearest(*pair) for pair in pairs], np.float64)
-    return odd(nearest, np.array([_lost(*pair) for pair in pairs], np.float64)) if is_odd else nearest
+    shift, units = max(-sums.exponent, 0), sums.units()
+    if isinstance(divisor, int):
+        denominators: Iterable[int] = repeat(divisor << shift)
+    else:
+        denominators = [each << shift for each in divisor.reshape(-1).tolist()]
+    nearest = np.array([*map(_nearest, units, denominators)], np.float64)
+    return quietly(odd, nearest, np.array([*map(_lost, units, denominators)], np.float64)) if is_odd else nearest
 
 
-def _many(sums: ExactSums, divisors: np.ndarray) -> np.ndarray:
+def _many(sums: ExactSums, divisor: int | np.ndarray) -> np.ndarray:
     """Every sum over its divisor as a float64."""
     size = sums.special.size
     digits, special = sums.digits.reshape(-1, size), sums.special.reshape(size)
     values = allocated((size,), FLOAT64)
 
+    def divisor_of(outputs: slice | np.ndarray) -> int | np.ndarray:
+        return divisor if isinstance(divisor, int) else divisor.reshape(-1)[outputs]
+
     def compute(begin: int) -> None:
         part = slice(begin, begin + AT_ONCE)
         few_sums = replace(sums, digits=digits[:, part], special=special[part]).normalized()
-        values[part], is_certain = rounded_at_once(few_sums, divisors[part])
+        values[part], is_certain = rounded_at_once(few_sums, divisor_of(part))
         left = np.flatnonzero(~is_certain)
         if left.size:
             few = replace(few_sums, digits=few_sums.digits[:, left], special=few_sums.special[left])
-            values[begin + left] = _one_by_one(few, divisors[begin + left])
+            values[begin + left] = _one_by_one(few, divisor_of(begin + left))
 
     run_together([partial(compute, begin) for begin in range(0, size, AT_ONCE)], num_threads())
     return values

@@ -226,15 +226,15 @@ class IntegerSum(Accumulator):
 
 
 class Extreme(Accumulator):
-    """The largest or smallest element, as the primitive of that name says."""
+    """The largest or smallest element, as the primitives maximum and minimum say."""
 
-    def __init__(self, code: Instructions, element_type: ElementType, name: str) -> None:
+    def __init__(self, code: Instructions, element_type: ElementType, reduction: str) -> None:
         super().__init__(code, element_type)
-        self._is_largest = name == "maximum"
+        self._is_largest = reduction == "max"
         self._is_float = element_type.kind == "float"
         self._scalar = NATIVE_FLOATS.get(element_type, "float") if self._is_float else self.integer
         kind = element_type.kind if element_type.kind != "boolean" else "unsigned"
-        (self._template,) = primitives.find(name).llvm[kind]
+        (self._template,) = primitives.find(f"{reduction}imum").llvm[kind]
         self.kinds = (self._scalar,)
 
     def initial(self, lanes: int) -> list[str]:

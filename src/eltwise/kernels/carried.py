@@ -20,7 +20,7 @@ class Carried(NamedTuple):
     """What a reduction carries.
 
     Attributes:
-        reduction: ``sum``, ``mean``, ``minimum`` or ``maximum``.
+        reduction: ``sum``, ``mean``, ``min`` or ``max``.
         element_type: what the bits of elements are taken for.
         is_squared: whether the squares of elements, which are unsigned integers, are added up.
         result_bytes: the size of a result.
@@ -38,9 +38,8 @@ class Carried(NamedTuple):
     @property
     def word_bytes(self) -> int:
         """The size of each word that an output carries."""
-        is_narrow = self.reduction in ("minimum", "maximum")
         width = self.element_type.storage.itemsize
-        return max(width, 4 if self.element_type.kind == "float" else 1) if is_narrow else 8
+        return max(width, 4 if self.element_type.kind == "float" else 1) if self.reduction in ("min", "max") else 8
 
     @property
     def is_float_sum(self) -> bool:
@@ -54,7 +53,7 @@ class Carried(NamedTuple):
 
     def accumulator(self, code: Instructions, *, has_unit: bool = False) -> Accumulator:
         """What elements are added to."""
-        if self.reduction in ("minimum", "maximum"):
+        if self.reduction in ("min", "max"):
             return Extreme(code, self.element_type, self.reduction)
         if self.is_float_sum and not self.levels:
             return ShortFloatSum(code, self.element_type)

@@ -47,7 +47,7 @@ class Part(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)  # What these would be takes long to make at every start.
 class Recipe:
     """What is the same for all calls with the same types, shapes and strides.
 
@@ -68,7 +68,7 @@ class Recipe:
     extents: tuple[tuple[int, int], ...]
     same: tuple[bool, ...]
     result_bytes: int
-    has_status: bool = False
+    has_status: bool
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""

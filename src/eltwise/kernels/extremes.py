@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.float_mode import quietly
-
-Extreme = Literal["maximum", "minimum"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +16,13 @@ class Extremes:
     """The extremes of several outputs.
 
     Attributes:
-        function: which of the two.
+        reduction: ``min`` or ``max``.
         element_type: of the elements.
         count: how many elements each has; with none the values mean nothing.
         values: one for each output.
     """
 
-    function: Extreme
+    reduction: str
     element_type: ElementType
     count: int
     values: np.ndarray
@@ -34,8 +31,15 @@ class Extremes:
         """Merge the extremes of other elements of the same outputs."""
         if not self.count or not other.count:
             return self if self.count else other
-        values = quietly(_extremes, self.function, self.element_type, np.stack([self.values, other.values]))
-        return replace(self, count=self.count + other.count, values=values)
+        both = self.of(self.reduction, self.element_type, np.stack([self.values, other.values]))
+        return replace(both, count=self.count + other.count)
+
+    @classmethod
+    def of(cls, reduction: str, element_type: ElementType, block: np.ndarray) -> Extremes:
+        """The extremes of a block, rows of outputs."""
+        count = len(block)
+        values = quietly(_extremes, reduction, element_type, block) if count else np.zeros(block.shape[1:], block.dtype)
+        return cls(reduction, element_type, count, values)
 
     @staticmethod
     def joined(parts: Sequence[Extremes], shape: tuple[int, ...]) -> Extremes:
@@ -44,26 +48,9 @@ class Extremes:
         return replace(parts[0], values=values)
 
 
-class ExtremeBlocks:
-    """The extremes of some outputs, to which blocks are added."""
-
-    def __init__(self, function: Extreme, element_type: ElementType, outputs: int) -> None:
-        self._extremes = Extremes(function, element_type, 0, np.zeros(outputs, element_type.storage))
-
-    def add(self, block: np.ndarray) -> None:
-        """Add a block, rows of outputs."""
-        before = self._extremes
-        values = quietly(_extremes, before.function, before.element_type, block)
-        self._extremes = before + replace(before, count=len(block), values=values)
-
-    def partial(self, count: int) -> Extremes:
-        """The extremes of so many elements of each output."""
-        return replace(self._extremes, count=count)
-
-
-def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -> np.ndarray:
+def _extremes(reduction: str, element_type: ElementType, block: np.ndarray) -> np.ndarray:
     """The extreme of each column."""
-    reduce = np.maximum.reduce if function == "maximum" else np.minimum.reduce
+    reduce = np.maximum.reduce if reduction == "max" else np.minimum.reduce
     if element_type.kind != "float":
         if element_type.bits < 8 and element_type.is_integer:
             return np.asarray(reduce(block.astype(np.int8), axis=0)).astype(element_type.storage)
@@ -72,8 +59,8 @@ def _extremes(function: Extreme, element_type: ElementType, block: np.ndarray) -
     extremes = np.asarray(reduce(wide, axis=0))
     zero = extremes == 0
     if zero.any():  # NumPy does not tell the zeros apart.
-        is_wanted = np.signbit(wide) == (function == "minimum")
+        is_wanted = np.signbit(wide) == (reduction == "min")
         has_wanted = ((wide == 0) & is_wanted).any(axis=0)
-        sign = np.where(has_wanted == (function == "minimum"), -1.0, 1.0)
+        sign = np.where(has_wanted == (reduction == "min"), -1.0, 1.0)
         extremes = np.where(zero, np.copysign(extremes.dtype.type(0), sign), extremes).astype(extremes.dtype)
     return extremes.astype(element_type.storage)

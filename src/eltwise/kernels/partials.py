@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch
 from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced_by_numpy
 from eltwise.kernels.threads import num_threads
@@ -37,8 +38,7 @@ def reduced(
     """
     threads = most_threads or num_threads()
     if is_compiled(elements):
-        swapped = tuple(not operand.dtype.isnative for operand in operands)
-        result = _call(reduction, elements, tuple(axes), swapped).partial(operands, threads)
+        result = kernel_call(reduction, elements, axes, elements.result_type, operands).partial(operands, threads)
         if result is not None:
             return result
     return reduced_by_numpy(reduction, elements, operands, axes, threads)
@@ -49,8 +49,20 @@ def is_compiled(elements: Elements) -> bool:
     return dispatch.is_large_reduction(elements.plan.shape) and not elements.why_no_kernel()
 
 
+def kernel_call(
+    reduction: Reduction,
+    elements: Elements,
+    axes: Sequence[int],
+    result_type: ElementType,
+    operands: Sequence[np.ndarray],
+) -> ReductionCall:
+    """The call of a kernel on arrays like these; see ``ReductionCall``."""
+    swapped = tuple(not operand.dtype.isnative for operand in operands)
+    return _kernel_call(reduction, elements, tuple(axes), result_type, swapped)
+
+
 @lru_cache(maxsize=64)  # Files and arrays of Dask have blocks of few shapes.
-def _call(reduction: Reduction, elements: Elements, axes: tuple[int, ...], swapped: tuple[bool, ...]) -> ReductionCall:
+def _kernel_call(*arguments: Any) -> ReductionCall:
     from eltwise.kernels.reduction_call import ReductionCall  # Small reductions must not pay for it.
 
-    return ReductionCall(reduction, elements, axes, elements.result_type, swapped)
+    return ReductionCall(*arguments)

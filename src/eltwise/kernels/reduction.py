@@ -7,7 +7,7 @@ same where there are some; see ``reduction_call``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from functools import reduce as fold
@@ -21,13 +21,15 @@ from eltwise.core.blocks import flat_grid, ranges
 from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch, numpy_kernel
 from eltwise.kernels.exact_sum import MOST_OUTPUTS, ExactSums, FloatSums, IntegerSums
-from eltwise.kernels.extremes import Extreme, ExtremeBlocks, Extremes
+from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.plan import Plan, TypedCall, aligned_plan
 from eltwise.kernels.threads import run_together
-from eltwise.ops.expression import COMPOSITES, Expression
+from eltwise.ops.expression import COMPOSITES, Expression, expression_of
+
+IDENTITY = expression_of("maximum", 1)
+"""Of elements that are held as they are."""
 
 Reduction = Literal["sum", "mean", "min", "max"]
-EXTREMES: dict[str, Extreme] = {"min": "minimum", "max": "maximum"}
 Partial: TypeAlias = ExactSums | Extremes
 """What some elements give; partials of the same outputs are merged with ``+``, in any order."""
 
@@ -82,10 +84,9 @@ def reduced_by_numpy(
     shape = elements.plan.shape
     kept_axes = tuple(axis for axis in range(len(shape)) if axis not in axes)
     outputs, inner = tuple(shape[axis] for axis in kept_axes), tuple(shape[axis] for axis in axes)
-    columns, rows, sums = prod(outputs), prod(inner), partial(_sums, reduction, elements)
+    columns, rows = prod(outputs), prod(inner)
     if not columns or not rows:
-        begins = range(0, max(columns, 1), MOST_OUTPUTS)
-        return _joined([sums(min(MOST_OUTPUTS, columns - begin)).partial(rows) for begin in begins], outputs)
+        return _joined([_partial(reduction, elements, columns, ())], outputs)
     most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
     least_columns = 1 if len(shape) - 1 in axes else MOST_COLUMNS
     most_columns = min(columns, MOST_OUTPUTS, max(least_columns, most // rows))
@@ -101,12 +102,9 @@ def reduced_by_numpy(
 
     def compute(number: int, row_range: tuple[int, int]) -> None:
         box = column_boxes[number]
-        total, count = sums(prod(each.stop - each.start for each in box)), 0
-        for row_box in row_boxes[slice(*row_range)]:
-            block = _block(elements, [view[box + row_box] for view in views], len(box))
-            total.add(block)
-            count += len(block)
-        results[number].append(total.partial(count))
+        row_boxes_of_part = row_boxes[slice(*row_range)]
+        blocks = (_block(elements, [view[box + row_box] for view in views], len(box)) for row_box in row_boxes_of_part)
+        results[number].append(_partial(reduction, elements, prod(each.stop - each.start for each in box), blocks))
 
     run_together([partial(compute, *each) for each in product(range(len(results)), row_ranges)], threads)
     return _joined([fold(operator.add, parts) for parts in results], outputs)
@@ -114,20 +112,26 @@ def reduced_by_numpy(
 
 def _block(elements: Elements, operands: Sequence[np.ndarray], rank: int) -> np.ndarray:
     """Elements as rows of outputs, which lie on the first axes of the operands."""
-    sizes = operands[0].shape
-    plan = aligned_plan(sizes, (sizes,) * len(operands))
-    values = numpy_kernel.planned(TypedCall(elements.expression, elements.element_type, plan))(*operands)
+    sizes, values = operands[0].shape, operands[0]
+    if elements.expression is not IDENTITY:
+        plan = aligned_plan(sizes, (sizes,) * len(operands))
+        values = numpy_kernel.planned(TypedCall(elements.expression, elements.element_type, plan))(*operands)
     return values.view(elements.result_type.storage).reshape(prod(sizes[:rank]), -1).T
 
 
-def _sums(reduction: Reduction, elements: Elements, outputs: int) -> FloatSums | IntegerSums | ExtremeBlocks:
-    """What blocks of so many outputs are added to."""
+def _partial(reduction: Reduction, elements: Elements, outputs: int, blocks: Iterable[np.ndarray]) -> Partial:
+    """What blocks give, rows of so many outputs."""
     element_type = elements.result_type
-    if reduction in EXTREMES:
-        return ExtremeBlocks(EXTREMES[reduction], element_type, outputs)
-    if element_type.kind == "float":
-        return FloatSums(outputs)
-    return IntegerSums(outputs, is_squared=elements.is_squared)
+    if reduction in ("min", "max"):
+        none = np.empty((0, outputs), element_type.storage)
+        extremes = partial(Extremes.of, reduction, element_type)
+        return fold(operator.add, map(extremes, blocks), extremes(none))
+    is_float, count = element_type.kind == "float", 0
+    sums = FloatSums(outputs) if is_float else IntegerSums(outputs, is_squared=elements.is_squared)
+    for block in blocks:
+        sums.add(block)
+        count += len(block)
+    return sums.partial(count)
 
 
 def _joined(parts: Sequence[Partial], outputs: Sequence[int]) -> Partial:

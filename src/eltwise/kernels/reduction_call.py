@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -22,7 +22,7 @@ from eltwise.kernels.float_sum import exact_additions
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
-from eltwise.kernels.reduction import EXTREMES, Elements, Partial, Reduction
+from eltwise.kernels.reduction import Elements, Partial, Reduction
 from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
 from eltwise.kernels.reduction_nest import make_reduction_nest
 from eltwise.kernels.structure import Structure
@@ -42,7 +42,7 @@ _MOST_LOST = 2.0**-52
 _FLOATS, _WORDS = struct.Struct("2d"), struct.Struct("2q")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class ReductionRecipe(Recipe):
     """What is the same for all reductions with the same types, shapes and strides.
 
@@ -54,11 +54,11 @@ class ReductionRecipe(Recipe):
         is_split: whether each part has all outputs, and writes words, rather than all elements of some outputs.
     """
 
-    carried: Carried = field(kw_only=True)
-    numbers: tuple[int, ...] = field(kw_only=True)
-    outputs: int = field(kw_only=True)
-    word_count: int = field(kw_only=True)
-    is_split: bool = field(kw_only=True)
+    carried: Carried
+    numbers: tuple[int, ...]
+    outputs: int
+    word_count: int
+    is_split: bool
 
     def parts(self, most: int) -> list[Part]:
         """Cut the work into at most so many parts, which are computed in any order."""
@@ -101,7 +101,7 @@ class ReductionCall:
         self._reduction = reduction
         result_bytes = result_type.storage.itemsize
         self._carried = Carried(
-            EXTREMES.get(reduction, reduction),
+            reduction,
             elements.result_type,
             elements.is_squared,
             result_bytes,
@@ -128,9 +128,9 @@ class ReductionCall:
 
     def partial(self, operands: Sequence[np.ndarray], threads: int) -> Partial | None:
         """What merges with the partials of other elements; None where the words that are carried do not hold it."""
-        if self._reduction in EXTREMES:
+        if self._reduction in ("min", "max"):
             result = self._results(operands, threads)
-            return None if result is None else Extremes(EXTREMES[self._reduction], self._type, self._count, result)
+            return None if result is None else Extremes(self._reduction, self._type, self._count, result)
         parts = _words(Work(self.recipe(operands, threads, is_exact=True), threads), [*map(address, operands)])
         if not self._carried.is_float_sum:
             return integer_sums(parts, self._count, self._shape)
@@ -251,7 +251,7 @@ def divisor_words(count: int, *, is_mean: bool) -> tuple[int, ...]:
 
 def lanes_of(carried: Carried, vector_bytes: int) -> int:
     """How many elements a vector holds: so many that nothing waits for the addition before."""
-    if carried.reduction in ("minimum", "maximum"):
+    if carried.reduction in ("min", "max"):
         return 4 * vector_bytes // max(carried.element_type.storage.itemsize, 2)
     if carried.is_float_sum:
         return 2 * vector_bytes // 8

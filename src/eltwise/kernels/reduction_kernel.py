@@ -264,8 +264,7 @@ class _Writer:
         types = accumulator.types(lanes)
 
         def rest() -> list[str]:
-            left = code.let(f"sub i64 {loop.size}, {whole}")
-            mask = code.first_lanes(lanes, left)
+            mask = code.first_lanes(lanes, code.let(f"sub i64 {loop.size}, {whole}"))
             element = code.results_at(places, loop, whole, lanes, mask)
             after = self._added(accumulator, lanes, vector, ("0", "1", 1), lambda _index: element)
             chosen = zip(types, after, vector, strict=True)
@@ -293,8 +292,7 @@ class _Writer:
             return code.fold(first, last, step, carried, add)
 
         def segment(begin: str, values: list[str]) -> list[str]:
-            beyond = code.let(f"add i64 {begin}, {accumulator.steps * step}")
-            end = code.least(beyond, last)
+            end = code.least(code.let(f"add i64 {begin}, {accumulator.steps * step}"), last)
             narrow = code.fold(begin, end, step, accumulator.narrow(lanes, values), add)
             return accumulator.widened_into(lanes, values, narrow)
 
