@@ -46,9 +46,7 @@ def at_once(reducing: Reducing, *operands: Any, axes: tuple[int, ...] = (0,)) ->
     calls = calls_of(reducing.source.computation(len(operands)))
     arrays, typed = calls.check(operands)
     swapped = tuple(not each.dtype.isnative for each in arrays)
-    call = ReductionCall(
-        reducing.reduction, reducing.elements(typed), axes, reducing.default_type(typed.element_type), swapped
-    )
+    call = ReductionCall(reducing.elements(typed, axes), swapped)
     return call(arrays)
 
 
@@ -318,8 +316,8 @@ def test_no_record_writes_beyond_its_result(monkeypatch: pytest.MonkeyPatch) -> 
         for axis in (0, 1):
             assert set(eltwise.mean_squared_difference(values, 3 * values, axis).tolist()) == {4.0}
             calls = calls_of(SQUARED_DIFFERENCE)
-            elements = reducing_of("mean-squared-difference").elements(calls.check((values, values))[1])
-            call = ReductionCall("mean", elements, (axis,), FLOAT64, (False, False))
+            elements = reducing_of("mean-squared-difference").elements(calls.check((values, values))[1], (axis,))
+            call = ReductionCall(elements, (False, False))
             recipe = call.recorded_recipe((values, values))
             if recipe is not None:
                 parts = recipe.parts(MOST_PARTS)

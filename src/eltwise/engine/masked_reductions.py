@@ -87,8 +87,8 @@ def _partial(
     """The partial of the values, or squares, of an array."""
     stored = UINT8 if element_type is BOOL else element_type
     plan = aligned_plan(values.shape, (values.shape,))
-    elements = Elements(IDENTITY, stored, element_type, plan, is_squared)
-    return reduced(reducing.reduction, elements, [values.view(stored.storage)], axes)
+    elements = Elements(reducing.reduction, IDENTITY, stored, element_type, plan, axes, is_squared)
+    return reduced(elements, [values.view(stored.storage)])
 
 
 def _mask(where: np.ndarray | bool | np.bool_, shape: tuple[int, ...]) -> np.ndarray | None:

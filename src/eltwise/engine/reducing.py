@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import FLOAT64, INT64, UINT64, ElementType, by_name
+from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import AttributeValueError, ElementTypeError, ValueRangeError, shown
 from eltwise.engine.arrays import Axis
 from eltwise.engine.call import calls_of
@@ -19,7 +19,7 @@ from eltwise.kernels import float_mode
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.partials import reduced
 from eltwise.kernels.plan import TypedCall
-from eltwise.kernels.reduction import Elements, Partial, Reduction
+from eltwise.kernels.reduction import Elements, Partial, Reduction, default_type
 from eltwise.ops.computation import Computation
 from eltwise.ops.expression import COMPOSITES
 from eltwise.ops.openvino_operators import BY_VERSIONED_NAME
@@ -68,14 +68,7 @@ class Reducing:
 
     def default_type(self, element_type: ElementType) -> ElementType:
         """The type of the result where none is asked for, for operands of a type."""
-        return self._default(self.elements_type(element_type))
-
-    def _default(self, elements: ElementType) -> ElementType:
-        if self.is_extreme:
-            return elements
-        if self.reduction == "mean" or elements.kind == "float":
-            return FLOAT64
-        return UINT64 if elements.kind == "unsigned" else INT64
+        return default_type(self.reduction, self.elements_type(element_type))
 
     def result_type(self, element_type: ElementType) -> ElementType:
         """The type of the result, for operands of a type.
@@ -84,7 +77,7 @@ class Reducing:
             ElementTypeError: where the dtype that was asked for does not hold such results.
         """
         elements = self.elements_type(element_type)
-        dtype = self.dtype or self._default(elements)
+        dtype = self.dtype or default_type(self.reduction, elements)
         is_whole = elements.kind != "float" and self.reduction != "mean"
         if dtype.kind == "float" or (dtype.is_integer and is_whole) or (dtype is elements and self.is_extreme):
             return dtype
@@ -113,15 +106,16 @@ class Reducing:
             arrays, (_run, typed) = calls.prepared(operands)
             calls.check_divisor(arrays, typed)
             axes = normalized_axes(axis, len(typed.plan.shape))
-            partial = reduced(self.reduction, self.elements(typed), arrays, axes, most_threads)
+            partial = reduced(self.elements(typed, axes), arrays, most_threads)
             return partial, typed.element_type
 
-    def elements(self, typed: TypedCall) -> Elements:
-        """What is reduced, where the source is computed of operands of these types and shapes."""
+    def elements(self, typed: TypedCall, axes: tuple[int, ...]) -> Elements:
+        """What is reduced over axes, where the source is computed of operands of these types and shapes."""
         expression, element_type, plan = typed
         is_squared = self.is_squared(element_type)
         expression = ABSOLUTE_DIFFERENCE.expression if is_squared else expression
-        return Elements(expression, element_type, self.elements_type(element_type), plan, is_squared)
+        elements_type = self.elements_type(element_type)
+        return Elements(self.reduction, expression, element_type, elements_type, plan, axes, is_squared)
 
     def finished(self, partial: Partial, element_type: ElementType, counts: np.ndarray | None = None) -> np.ndarray:
         """The result of a partial of everything.

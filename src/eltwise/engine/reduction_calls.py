@@ -49,21 +49,21 @@ class ReductionCalls(Calls):
 
     def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
         reducing, (_expression, element_type, plan) = self._reducing, typed
-        axes, elements = normalized_axes(self._axis, len(plan.shape)), reducing.elements(typed)
-        result_type = reducing.result_type(element_type)
+        axes = normalized_axes(self._axis, len(plan.shape))
+        elements = reducing.elements(typed, axes)
 
         def exact(*arrays: np.ndarray) -> np.ndarray:
             self.check_divisor(arrays, typed)
-            return reducing.finished(reduced(reducing.reduction, elements, arrays, axes), element_type)
+            return reducing.finished(reduced(elements, arrays), element_type)
 
-        is_default = result_type is reducing.default_type(element_type)
+        is_default = reducing.result_type(element_type) is reducing.default_type(element_type)
         if 0 in plan.shape or not is_default or dispatch.mode() == "numpy":
             return Prepared(exact, typed)
         attempt: Callable[[Sequence[np.ndarray]], np.ndarray | None] | None = None
         if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
             attempt = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
         if is_compiled(elements):
-            attempt = kernel_call(reducing.reduction, elements, axes, result_type, operands)
+            attempt = kernel_call(elements, operands)
 
         def run(*arrays: np.ndarray) -> np.ndarray:
             self.check_divisor(arrays, typed)
@@ -73,8 +73,7 @@ class ReductionCalls(Calls):
         def recipe_of(arrays: Sequence[np.ndarray], _result: np.ndarray) -> Any:
             if typed.checks_divisor or elements.why_no_kernel():
                 return None
-            call = kernel_call(reducing.reduction, elements, axes, result_type, arrays)
-            return call.recorded_recipe(arrays)
+            return kernel_call(elements, arrays).recorded_recipe(arrays)
 
         return Prepared(dispatch.recorded(run, typed, self.records, recipe_of), typed)
 
@@ -120,11 +119,11 @@ class _OfAnySize:
     def _new_kernel(self, operands: Sequence[np.ndarray]) -> Callable[[Sequence[np.ndarray]], np.ndarray | None]:
         flat = [operand.reshape(-1) for operand in operands]
         reducing, typed = self._reducing, self._typed
-        elements = reducing.elements(typed._replace(plan=aligned_plan(flat[0].shape, [each.shape for each in flat])))
+        plan = aligned_plan(flat[0].shape, [each.shape for each in flat])
+        elements = reducing.elements(typed._replace(plan=plan), (0,))
         with suppress(EltwiseError, OSError, RuntimeWarning):  # Calls that need a kernel say what hinders it.
             if not elements.why_no_kernel():
-                result_type = reducing.default_type(typed.element_type)
-                return kernel_call(reducing.reduction, elements, (0,), result_type, flat).of_any_size(flat)
+                return kernel_call(elements, flat).of_any_size(flat)
         return lambda _operands: None
 
 

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType
 from eltwise.kernels import dispatch
-from eltwise.kernels.reduction import Elements, Partial, Reduction, reduced_by_numpy
+from eltwise.kernels.reduction import Elements, Partial, reduced_by_numpy
 from eltwise.kernels.threads import num_threads
 
 if TYPE_CHECKING:
     from eltwise.kernels.reduction_call import ReductionCall
 
 
-def reduced(
-    reduction: Reduction,
-    elements: Elements,
-    operands: Sequence[np.ndarray],
-    axes: Sequence[int],
-    most_threads: int | None = None,
-) -> Partial:
-    """Reduce the elements over axes of the plan's shape.
+def reduced(elements: Elements, operands: Sequence[np.ndarray], most_threads: int | None = None) -> Partial:
+    """Reduce elements.
 
     Args:
-        reduction: which one; a mean is a sum until it is finished.
-        elements: what is reduced.
+        elements: what is reduced, and how.
         operands: any strides and byte order.
-        axes: those that are reduced, each once and not negative.
         most_threads: how many threads share the work at most; by default as many as large calls.
 
     Returns:
@@ -38,10 +29,10 @@ def reduced(
     """
     threads = most_threads or num_threads()
     if is_compiled(elements):
-        result = kernel_call(reduction, elements, axes, elements.result_type, operands).partial(operands, threads)
+        result = kernel_call(elements, operands).partial(operands, threads)
         if result is not None:
             return result
-    return reduced_by_numpy(reduction, elements, operands, axes, threads)
+    return reduced_by_numpy(elements, operands, threads)
 
 
 def is_compiled(elements: Elements) -> bool:
@@ -49,20 +40,13 @@ def is_compiled(elements: Elements) -> bool:
     return dispatch.is_large_reduction(elements.plan.shape) and not elements.why_no_kernel()
 
 
-def kernel_call(
-    reduction: Reduction,
-    elements: Elements,
-    axes: Sequence[int],
-    result_type: ElementType,
-    operands: Sequence[np.ndarray],
-) -> ReductionCall:
+def kernel_call(elements: Elements, operands: Sequence[np.ndarray]) -> ReductionCall:
     """The call of a kernel on arrays like these; see ``ReductionCall``."""
-    swapped = tuple(not operand.dtype.isnative for operand in operands)
-    return _kernel_call(reduction, elements, tuple(axes), result_type, swapped)
+    return _kernel_call(elements, tuple(not operand.dtype.isnative for operand in operands))
 
 
 @lru_cache(maxsize=64)  # Files and arrays of Dask have blocks of few shapes.
-def _kernel_call(*arguments: Any) -> ReductionCall:
+def _kernel_call(elements: Elements, swapped: tuple[bool, ...]) -> ReductionCall:
     from eltwise.kernels.reduction_call import ReductionCall  # Small reductions must not pay for it.
 
-    return ReductionCall(*arguments)
+    return ReductionCall(elements, swapped)

@@ -18,7 +18,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from eltwise.core.blocks import flat_grid, ranges
-from eltwise.core.dtypes import ElementType
+from eltwise.core.dtypes import FLOAT64, INT64, UINT64, ElementType
+from eltwise.core.shapes import Sizes
 from eltwise.kernels import dispatch, numpy_kernel
 from eltwise.kernels.exact_sum import MOST_OUTPUTS, ExactSums, FloatSums, IntegerSums
 from eltwise.kernels.extremes import Extremes
@@ -43,23 +44,46 @@ _MOST_ADDED = 1 << 30
 """Kernels add up integers of 64 bits in words that hold so many."""
 
 
+def default_type(reduction: Reduction, element_type: ElementType) -> ElementType:
+    """The type of the result where none is asked for, for elements of a type."""
+    if reduction in ("min", "max"):
+        return element_type
+    if reduction == "mean" or element_type.kind == "float":
+        return FLOAT64
+    return UINT64 if element_type.kind == "unsigned" else INT64
+
+
 @dataclass(frozen=True)
 class Elements:
-    """What is reduced.
+    """What is reduced, and how.
 
     Attributes:
+        reduction: which one; a mean is a sum until it is finished.
         expression: computes the elements.
         element_type: of the operands.
         result_type: what the bits of a result are taken for; the expression's own type, or one of its width.
         plan: where the operands lie.
+        axes: those of the plan's shape that are reduced, each once and not negative.
         is_squared: whether the squares of results, which are unsigned integers, are added up and not the results.
     """
 
+    reduction: Reduction
     expression: Expression
     element_type: ElementType
     result_type: ElementType
     plan: Plan
+    axes: tuple[int, ...]
     is_squared: bool = False
+
+    @property
+    def outputs(self) -> Sizes:
+        """The sizes of the axes that stay."""
+        return tuple(size for axis, size in enumerate(self.plan.shape) if axis not in self.axes)
+
+    @property
+    def reduced_sizes(self) -> Sizes:
+        """The sizes of the axes that are reduced."""
+        return tuple(self.plan.shape[axis] for axis in self.axes)
 
     @property
     def is_positive(self) -> bool:
@@ -77,16 +101,13 @@ class Elements:
         return dispatch.why_no_kernel(self.expression, self.element_type)
 
 
-def reduced_by_numpy(
-    reduction: Reduction, elements: Elements, operands: Sequence[np.ndarray], axes: Sequence[int], threads: int
-) -> Partial:
-    """Reduce the elements over axes of the plan's shape on so many threads at most; see ``partials.reduced``."""
-    shape = elements.plan.shape
+def reduced_by_numpy(elements: Elements, operands: Sequence[np.ndarray], threads: int) -> Partial:
+    """Reduce the elements on so many threads at most; see ``partials.reduced``."""
+    shape, axes, outputs, inner = elements.plan.shape, elements.axes, elements.outputs, elements.reduced_sizes
     kept_axes = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    outputs, inner = tuple(shape[axis] for axis in kept_axes), tuple(shape[axis] for axis in axes)
     columns, rows = prod(outputs), prod(inner)
     if not columns or not rows:
-        return _joined([_partial(reduction, elements, columns, ())], outputs)
+        return _joined([_partial(elements, columns, ())], outputs)
     most = BLOCK_BYTES // max(elements.result_type.storage.itemsize, 4)
     least_columns = 1 if len(shape) - 1 in axes else MOST_COLUMNS
     most_columns = min(columns, MOST_OUTPUTS, max(least_columns, most // rows))
@@ -104,7 +125,7 @@ def reduced_by_numpy(
         box = column_boxes[number]
         row_boxes_of_part = row_boxes[slice(*row_range)]
         blocks = (_block(elements, [view[box + row_box] for view in views], len(box)) for row_box in row_boxes_of_part)
-        results[number].append(_partial(reduction, elements, prod(each.stop - each.start for each in box), blocks))
+        results[number].append(_partial(elements, prod(each.stop - each.start for each in box), blocks))
 
     run_together([partial(compute, *each) for each in product(range(len(results)), row_ranges)], threads)
     return _joined([fold(operator.add, parts) for parts in results], outputs)
@@ -119,9 +140,9 @@ def _block(elements: Elements, operands: Sequence[np.ndarray], rank: int) -> np.
     return values.view(elements.result_type.storage).reshape(prod(sizes[:rank]), -1).T
 
 
-def _partial(reduction: Reduction, elements: Elements, outputs: int, blocks: Iterable[np.ndarray]) -> Partial:
+def _partial(elements: Elements, outputs: int, blocks: Iterable[np.ndarray]) -> Partial:
     """What blocks give, rows of so many outputs."""
-    element_type = elements.result_type
+    element_type, reduction = elements.result_type, elements.reduction
     if reduction in ("min", "max"):
         none = np.empty((0, outputs), element_type.storage)
         extremes = partial(Extremes.of, reduction, element_type)

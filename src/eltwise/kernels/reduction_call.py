@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import INT64, ElementType
+from eltwise.core.dtypes import INT64
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
 from eltwise.kernels.compiled import PIECES_PER_THREAD, Part, Recipe, Work, extent, pieces_of
@@ -22,7 +22,7 @@ from eltwise.kernels.float_sum import exact_additions
 from eltwise.kernels.order import broadcast_strides
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.records import address
-from eltwise.kernels.reduction import Elements, Partial, Reduction
+from eltwise.kernels.reduction import Elements, Partial, default_type
 from eltwise.kernels.reduction_kernel import ReductionStructure, reduction_text
 from eltwise.kernels.reduction_nest import make_reduction_nest
 from eltwise.kernels.structure import Structure
@@ -79,32 +79,19 @@ class ReductionCall:
     """A reduction of arrays of known types and shapes; what depends on their strides is built at the first call.
 
     Args:
-        reduction: which one.
-        elements: what is reduced; there are some.
-        axes: those that are reduced.
-        result_type: of the results: the one that is taken where none is asked for.
+        elements: what is reduced, and how; there are some.
         swapped: for each operand whether its bytes are in the other order.
     """
 
-    def __init__(
-        self,
-        reduction: Reduction,
-        elements: Elements,
-        axes: Sequence[int],
-        result_type: ElementType,
-        swapped: tuple[bool, ...],
-    ) -> None:
-        shape = elements.plan.shape
-        self._elements, self._axes, self._type, self._swapped = elements, tuple(axes), result_type, swapped
-        self._shape = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-        self._count = prod(shape[axis] for axis in axes)
-        self._reduction = reduction
-        result_bytes = result_type.storage.itemsize
+    def __init__(self, elements: Elements, swapped: tuple[bool, ...]) -> None:
+        self._elements, self._swapped = elements, swapped
+        self._type = default_type(elements.reduction, elements.result_type)
+        self._shape, self._count = elements.outputs, prod(elements.reduced_sizes)
         self._carried = Carried(
-            reduction,
+            elements.reduction,
             elements.result_type,
             elements.is_squared,
-            result_bytes,
+            self._type.storage.itemsize,
             is_positive=elements.is_positive,
         )
         # A kernel of any size computes all sizes of as many bits.
@@ -128,9 +115,10 @@ class ReductionCall:
 
     def partial(self, operands: Sequence[np.ndarray], threads: int) -> Partial | None:
         """What merges with the partials of other elements; None where the words that are carried do not hold it."""
-        if self._reduction in ("min", "max"):
+        reduction = self._elements.reduction
+        if reduction in ("min", "max"):
             result = self._results(operands, threads)
-            return None if result is None else Extremes(self._reduction, self._type, self._count, result)
+            return None if result is None else Extremes(reduction, self._type, self._count, result)
         parts = _words(Work(self.recipe(operands, threads, is_exact=True), threads), [*map(address, operands)])
         if not self._carried.is_float_sum:
             return integer_sums(parts, self._count, self._shape)
@@ -151,7 +139,7 @@ class ReductionCall:
         The lanes of the kernel depend on no more, and the size is one of its arguments. Where the result is uncertain,
         the function gives None.
         """
-        recipe, result_type, is_mean = self.recipe(operands, threads=1), self._type, self._reduction == "mean"
+        recipe, result_type, is_mean = self.recipe(operands, threads=1), self._type, self._elements.reduction == "mean"
         kernel, steps = recipe.kernel, recipe.nest.reduced[0].steps
 
         def reduced(operands: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -171,7 +159,7 @@ class ReductionCall:
         elements, plan, target, carried = self._elements, self._elements.plan, jit.target(), self._carried
         width, lanes = elements.element_type.storage.itemsize, lanes_of(carried, target.vector_bytes)
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
-        make_nest = partial(make_reduction_nest, plan.shape, strides, self._axes, widths=width, lanes=lanes)
+        make_nest = partial(make_reduction_nest, plan.shape, strides, elements.axes, widths=width, lanes=lanes)
         nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
         is_shared = prod(plan.shape) >= LEAST_SUMMED if carried.is_float_sum else size >= LEAST_SHARED_BYTES
         most = threads * PIECES_PER_THREAD if is_shared else 1
@@ -209,7 +197,7 @@ class ReductionCall:
             carried=carried,
             kernel=jit.compiled(reduction_text, written),
             nest=nest,
-            numbers=(*divisor_words(self._count, is_mean=self._reduction == "mean"), 8 * outputs),
+            numbers=(*divisor_words(self._count, is_mean=self._elements.reduction == "mean"), 8 * outputs),
             outputs=outputs,
             extents=((0, outputs * result_bytes), *map(extent, plan.operands, strides, (width,) * len(strides))),
             same=(False,) * len(operands),
