@@ -104,6 +104,11 @@ def test_what_has_no_meaning_is_refused(options: dict[str, Any], sentence: str) 
         eltwise.reduce("max", "Max-13", np.int8([1, 2]), **options)
 
 
+def test_a_type_that_no_result_has_is_refused_before_the_mask() -> None:
+    with pytest.raises(EltwiseError, match="dtype: the max of float32 elements is no int8"):
+        eltwise.max_absolute_difference(np.float32([1]), np.float32([2]), dtype="int8", where=np.ones(2, bool))
+
+
 def test_a_mean_has_no_initial_value_and_lazy_arrays_no_mask() -> None:
     with pytest.raises(TypeError, match="a mean has no initial value"):
         eltwise.reduce("mean", "Max-13", np.int8([1, 2]), initial=1)

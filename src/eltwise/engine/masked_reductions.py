@@ -60,6 +60,7 @@ def _masked(
     """The same, of arrays."""
     calls, reduction = calls_of(computation), reducing.reduction
     element_type = calls.prepared(operands)[1].typed.element_type
+    reducing.result_type(element_type)  # What the result cannot be is refused before anything is computed.
     is_squared, elements_type = reducing.is_squared(element_type), reducing.elements_type(element_type)
     values = np.asarray((calls_of(ABSOLUTE_DIFFERENCE) if is_squared else calls).apply(operands))
     values = values.view(elements_type.storage)
