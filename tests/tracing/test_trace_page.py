@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from eltwise.tracing.difference import Difference
 from eltwise.tracing.records import TracedNode, TracedOutput
 from eltwise.tracing.report import TraceReport
 from support.browser import Page
@@ -18,14 +20,17 @@ OUTPUTS = (
 
 
 def report(nodes: int = 40) -> TraceReport:
-    found = [TracedNode(f"node_{number}_of_a_network_with_long_names", "Conv", "equal") for number in range(nodes)]
-    found[5] = TracedNode(HOSTILE, "Sub", "differs", 0.0, 255.0, 255.0, "saturation", "own", explanation="it saturates")
-    found[6] = TracedNode("shape", "Reshape", "differs", 255.0, 255.0, None, None, "inherited")
-    found[7] = TracedNode("dead", "Relu", "failed", message="openvino: crashed: the process ended with SIGSEGV")
+    beyond = Difference("differs", 255.0)
+    saturated = replace(beyond, cause="saturation", explanation="it saturates")
+    name = "node_{}_of_a_network_with_long_names"
+    found = [TracedNode(number, name.format(number), "Conv", Difference("equal")) for number in range(nodes)]
+    found[5] = TracedNode(5, HOSTILE, "Sub", beyond, alone=saturated, blame="own")
+    found[6] = TracedNode(6, "shape", "Reshape", beyond, error_in=255.0, blame="inherited")
+    message = "openvino: crashed: the process ended with SIGSEGV"
+    found[7] = TracedNode(7, "dead", "Relu", has_failed=True, message=message)
     return TraceReport(
         tuple(found),
         OUTPUTS,
-        HOSTILE,
         "openvino 1",
         "onnxruntime 2",
         "given",

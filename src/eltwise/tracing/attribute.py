@@ -27,8 +27,9 @@ from eltwise.tracing.difference import (
 from eltwise.tracing.isolated import Isolated, exact_results
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
+from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
-from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.runs import Runs
 from eltwise.tracing.steps import Steps
 
 _MOST_HELD = 16
@@ -54,7 +55,7 @@ class Attribution:
         self._sought = Counter[str]()
         self._roundings: dict[str, str] = {}
 
-    def attribute(self, results: Sequence[NodeResult], values: Values, computed: Values) -> None:
+    def attribute(self, results: Sequence[TracedNode], values: Values, computed: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
 
         Args:
@@ -78,7 +79,7 @@ class Attribution:
         for result in chosen:
             self._isolate(result, values)
 
-    def _isolate(self, result: NodeResult, values: Values) -> None:
+    def _isolate(self, result: TracedNode, values: Values) -> None:
         """Run a node as a model of its own, and look for the cause of its error."""
         record = _isolate(self._runs, result.number, values)
         if record is not None:
@@ -124,7 +125,7 @@ def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
     return isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact)
 
 
-def _doubt(runs: Runs, result: NodeResult) -> str:
+def _doubt(runs: Runs, result: TracedNode) -> str:
     """Why a node that gives another result than the other model is not to blame."""
     others = [f"{node.schema.name} {node.label!r}" for node in runs.partners.in_place_of(result.number)]
     if len(others) > 1:
@@ -134,7 +135,7 @@ def _doubt(runs: Runs, result: NodeResult) -> str:
     return f"the other model has {others[0] if others else 'a constant'} in its place"
 
 
-def _set_blame(runs: Runs, result: NodeResult, difference: Difference | None, numbers: Sequence[int]) -> None:
+def _set_blame(runs: Runs, result: TracedNode, difference: Difference | None, numbers: Sequence[int]) -> None:
     """Say what a node that is beyond the tolerance was found to be, when it was run alone or with others."""
     result.alone, result.message = difference, ""
     if difference is None:
@@ -149,7 +150,7 @@ def _set_blame(runs: Runs, result: NodeResult, difference: Difference | None, nu
 
 
 def _own_differences(
-    runs: Runs, results: Sequence[NodeResult], values: Values, computed: Values
+    runs: Runs, results: Sequence[TracedNode], values: Values, computed: Values
 ) -> dict[int, Difference]:
     """The differences that nodes make themselves, each on what the reference reads, by their numbers."""
     actual = _run_alone(runs, [result.number for result in results], values) if results else {}

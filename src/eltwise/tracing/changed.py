@@ -14,8 +14,9 @@ from eltwise.core.errors import named
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import attributes_of
+from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Values, copied, in_narrower_type
-from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.runs import Runs
 from eltwise.tracing.search import smallest
 
 _MOST_SEARCHED = 16
@@ -49,7 +50,7 @@ class ChangedConstant:
 
 
 def find_changed(
-    runs: Runs, nodes: Mapping[int, NodeResult], isolated: Mapping[int, Isolated], outputs: Values
+    runs: Runs, nodes: Mapping[int, TracedNode], isolated: Mapping[int, Isolated], outputs: Values
 ) -> dict[int, str]:
     """Find nodes that the other model has with other constants, attributes or operators, and that make the difference.
 

@@ -1,19 +1,18 @@
-"""What a trace claims at the end: the outputs of the whole model, and which nodes make the difference."""
+"""The report of a trace: the outputs of the whole model, and which nodes make the difference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed, unseen_changes
-from eltwise.tracing.difference import worst_value
+from eltwise.tracing.difference import DEFAULT, worst_value
 from eltwise.tracing.fused import Fused, find_fused
-from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.records import WRONG_THEMSELVES, TracedOutput
+from eltwise.tracing.records import TracedNode
+from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner, Values
-from eltwise.tracing.runs import NodeResult, Runs
+from eltwise.tracing.runs import Runs
 from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.whole import OTHER_THAN_SEGMENTS, Whole, compare_whole, leaves_segments
 
@@ -21,32 +20,16 @@ _UNPROVEN = "the other model has another value here, and that it should be the s
 _CERTAIN = ("own", "in_graph")
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """The end of a trace.
-
-    Attributes:
-        outputs: the outputs of the whole model.
-        first: the number of the first node that is wrong by itself or changed; None if there is none.
-        isolated: the nodes that were run alone and are wrong.
-        notes: what restricts the report.
-        right: the right outputs, by the values of the tested model, of those that the reference gave.
-    """
-
-    outputs: tuple[TracedOutput, ...]
-    first: int | None
-    isolated: Mapping[int, Isolated]
-    notes: tuple[str, ...]
-    right: Values
-
-
-def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
+def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
     """Run both models as a whole, and say which nodes make the difference; the results of nodes are completed.
 
     Args:
         runs: the runs.
         tracer: has run all segments.
         most_bytes: how many bytes the values may have that are given out at once.
+
+    Returns:
+        The report, with the names of both runs and not their versions, and with notes of the whole model only.
     """
     untied = partial(tracer.untied_outputs, most_bytes) if tracer.steps.ties else None
     whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs), untied)
@@ -60,14 +43,26 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> Conclusion:
         else:
             _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
-    blamed = (one for one in sorted(tracer.nodes) if tracer.nodes[one].blame in WRONG_THEMSELVES)
     right = {
         value: tracer.values[value]
         if value not in whole.untied and leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected)
         else whole.reference[value]
         for value in whole.reference
     }
-    return Conclusion(whole.outputs, next(blamed, None), isolated, tuple(notes), right)
+    report = TraceReport(
+        tuple(tracer.nodes[number] for number in sorted(tracer.nodes)),
+        whole.outputs,
+        runs.tested.name,
+        runs.reference.name,
+        tolerance="; ".join(map(str, runs.tolerances)) or DEFAULT,
+        notes=tuple(notes),
+        adapter=runs.tested.host.runtime.name,
+        is_pair=not runs.partners.is_identity,
+        feeds=runs.feeds,
+        right_outputs=right,
+    )
+    first = report.first_node
+    return report if first is None else replace(report, blamed=isolated.get(first.number))
 
 
 def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:
@@ -107,7 +102,7 @@ def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tu
     return runs.reference_feeds, side.typed(right)
 
 
-def _blame_fused(runs: Runs, result: NodeResult, fused: Fused, whole: Whole, values: Values) -> None:
+def _blame_fused(runs: Runs, result: TracedNode, fused: Fused, whole: Whole, values: Values) -> None:
     result.blame, result.message = "fused", _together(runs.tested, fused)
     if fused.isolated is not None:
         result.out, result.value = fused.isolated.difference, fused.isolated.value

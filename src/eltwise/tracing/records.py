@@ -10,13 +10,19 @@ from eltwise.comparison.tensor_report import number
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import on_one_line
 from eltwise.core.exit_codes import ExitCode
-from eltwise.tracing.difference import largest
+from eltwise.tracing.difference import Difference, largest
 
 COLUMNS = ("node", "operator", "error in", "error out", "own error", "cause")
 """What ``TracedNode.columns`` gives."""
 
+_FIELDS = (
+    *("name", "op_type", "status", "error_in", "error_out", "own_error", "cause", "blame", "value", "max_ulp"),
+    *("explanation", "message", "snr", "own_snr"),
+)
+"""What the JSON has of a node."""
+
 STATUSES = ("equal", "within_tolerance", "differs", "failed", "not_compared")
-"""What came of a node or an output, from good to not known."""
+"""What came of a node or an output: compared; not run by the tested runtime only; with nothing to compare it with."""
 
 WITHIN = STATUSES[:2]
 """The statuses of what was compared and is within the tolerance."""
@@ -25,44 +31,43 @@ WRONG_THEMSELVES = ("own", "in_graph", "fused", "changed")
 """The blames of nodes whose difference does not come from what they read."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TracedNode:
-    """The result of a trace for one node.
+    """The result of a trace for one node, which is completed as the trace goes on.
 
     Attributes:
+        number: its number in the tested model, in topological order.
         name: its name, or the name of what it makes where it has none.
         op_type: its operator.
-        status: ``equal``, ``within_tolerance`` or ``differs``; ``failed`` where the tested runtime did not run it, and
-            ``not_compared`` where nothing could be compared.
+        out: the difference of its worst value; None if nothing of it was compared.
+        value: the name of that value.
         error_in: the largest absolute difference of what it reads; None where it has no size.
-        error_out: the largest absolute difference of what it makes.
-        own_error: that of the node run alone on what the reference reads; None where that was not needed.
-        cause: the cause of its own difference, or that of what it makes.
+        inputs_equal: whether all that it reads has the same bits in both runs.
+        inputs_agree: whether all that it reads is within the tolerance.
+        alone: the difference where it is run alone on what the reference reads; None if that was not needed.
+        has_failed: whether the tested runtime did not run it, and the reference did.
         blame: of a node that differs, ``own`` where it is wrong alone too, ``inherited`` where it is not,
             ``in_graph`` where it is right alone, its inputs are equal and it is wrong in the model, ``fused`` where it
             and those before it are right one by one and wrong where only the last result is read, ``changed`` where
             the other model has another node in its place, and ``not_isolated`` where it could not be run without
             others, or its value need not be that of the other model.
-        value: the value that differs most.
-        max_ulp: the largest distance in units in the last place.
-        explanation: the cause in words.
         message: why it failed or could not be compared, or what its blame rests on.
         snr: the signal-to-noise ratio of what it makes, in decibels; None where that is within the tolerance, or it is
             not known.
         own_snr: that of the node run alone.
     """
 
+    number: int
     name: str
     op_type: str
-    status: str
-    error_in: float | None = 0.0
-    error_out: float | None = 0.0
-    own_error: float | None = None
-    cause: str | None = None
-    blame: str | None = None
+    out: Difference | None = None
     value: str = ""
-    max_ulp: int | None = None
-    explanation: str = ""
+    error_in: float | None = 0.0
+    inputs_equal: bool = True
+    inputs_agree: bool = True
+    alone: Difference | None = None
+    has_failed: bool = False
+    blame: str | None = None
     message: str = ""
     snr: float | None = None
     own_snr: float | None = None
@@ -72,7 +77,46 @@ class TracedNode:
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
-        return dict(vars(self))
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @property
+    def status(self) -> str:
+        """One of ``STATUSES``: ``failed`` or ``not_compared`` where there is no difference to speak of."""
+        return "failed" if self.has_failed else "not_compared" if self.out is None else self.out.status
+
+    @property
+    def error_out(self) -> float | None:
+        """The largest absolute difference of what it makes."""
+        return None if self.out is None else self.out.error
+
+    @property
+    def own_error(self) -> float | None:
+        """That of the node run alone; None where that was not needed."""
+        return None if self.alone is None else self.alone.error
+
+    @property
+    def max_ulp(self) -> int | None:
+        """The largest distance in units in the last place."""
+        return None if self.out is None else self.out.max_ulp
+
+    @property
+    def _explained(self) -> Difference | None:
+        return self.alone if self.blame == "own" else self.out
+
+    @property
+    def cause(self) -> str | None:
+        """The cause of its own difference, or that of what it makes."""
+        return None if self._explained is None else self._explained.cause
+
+    @property
+    def explanation(self) -> str:
+        """The cause in words."""
+        return "" if self._explained is None else self._explained.explanation
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether what it makes is beyond the tolerance."""
+        return self.out is not None and self.out.is_beyond
 
     @property
     def is_within(self) -> bool:

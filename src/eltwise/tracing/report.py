@@ -48,7 +48,6 @@ class TraceReport(Written[TracedNode]):
     Attributes:
         nodes: the nodes in topological order.
         outputs: the outputs of the whole model, on which the verdict rests.
-        first_name: the name of the first node that is wrong by itself, or changed; None if there is none.
         runtime: the runtime that was tested, with its version.
         against: the reference, with its version.
         inputs: where the inputs come from.
@@ -68,7 +67,6 @@ class TraceReport(Written[TracedNode]):
 
     nodes: tuple[TracedNode, ...]
     outputs: tuple[TracedOutput, ...]
-    first_name: str | None
     runtime: str
     against: str
     inputs: str = ""
@@ -114,9 +112,13 @@ class TraceReport(Written[TracedNode]):
 
     @property
     def first_node(self) -> TracedNode | None:
-        """The first node that is wrong by itself."""
-        nodes = (node for node in self.nodes if node.name == self.first_name and node.blame not in (None, "inherited"))
-        return next(nodes, None)
+        """The first node that is wrong by itself, or changed; None if there is none."""
+        return next((node for node in self.nodes if node.is_wrong_itself), None)
+
+    @property
+    def first_name(self) -> str | None:
+        """The name of that node."""
+        return None if self.first_node is None else self.first_node.name
 
     @property
     def causes(self) -> list[CauseGroup]:
@@ -190,7 +192,7 @@ class TraceReport(Written[TracedNode]):
             (blamed.expected, self.against) if blamed.exact is None else (blamed.exact, "the specification")
         )
         lines = [
-            f"{self.runtime}: {self.first_node or self.first_name}, on {self.inputs}.",
+            f"{self.runtime}: {self.first_node}, on {self.inputs}.",
             f"The output is {blamed.value!r}; {names}.",
             f"Expected is what {gives} gives.",
         ]

@@ -21,11 +21,11 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host
 from eltwise.runtimes.environments import interpreter, versions_between
-from eltwise.tracing.conclude import Conclusion, conclude
-from eltwise.tracing.conclusion_report import report_of, swapped, version_of
+from eltwise.tracing.conclude import conclude
 from eltwise.tracing.inputs import as_declared, check_inputs, feeds_for, fitting_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
+from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened
 from eltwise.tracing.partners import identity
 from eltwise.tracing.program import ProgramRun, is_program, with_export
@@ -162,14 +162,23 @@ def trace(
         sides = [version_of(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
-        conclusion = conclude(runs, tracer, segment)
+        report = conclude(runs, tracer, segment)
         is_swapped = side is not None and side.is_tested
         start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
-        search = _search(runs, conclusion, start, among) if switches and not is_swapped else None
-    report = report_of(runs, tracer, conclusion, [*sides, recorded.recording.name if recorded else ""], source, result)
-    report = replace(report, model=tested_model.analysis.name or graph.name, switches=search)
-    if recorded is not None:
-        report = replace(report, notes=(*recorded.notes, *report.notes))
+        search = _search(runs, report, start, among) if switches and not is_swapped else None
+    report = replace(
+        report,
+        runtime=sides[0],
+        against=recorded.recording.name if recorded else sides[1],
+        inputs=source,
+        notes=(
+            *(recorded.notes if recorded else ()),
+            *notes_of(runs, tracer, result, report.first_node),
+            *report.notes,
+        ),
+        model=tested_model.analysis.name or graph.name,
+        switches=search,
+    )
     return swapped(report) if is_swapped else report
 
 
@@ -190,15 +199,13 @@ def _recorded_feeds(
     return as_declared(graph, feeds), source
 
 
-def _search(
-    runs: Runs, conclusion: Conclusion, start: Callable[[str], Host], versions: Sequence[str]
-) -> Switches | None:
+def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versions: Sequence[str]) -> Switches | None:
     """Which options or versions of the tested runtime make outputs right that differ; None where none does."""
-    if {"differs", "failed"}.isdisjoint(output.status for output in conclusion.outputs):
+    if {"differs", "failed"}.isdisjoint(output.status for output in report.outputs):
         return None
     if not (versions or runs.tested.host.runtime.options):
         return None
-    return find_switches(runs.tested.name, judge_of(runs, conclusion.right, start), versions)
+    return find_switches(runs.tested.name, judge_of(runs, report.right_outputs, start), versions)
 
 
 def _versions_of(runtime: str, graph: Graph, versions: str | Sequence[str]) -> Sequence[str]:

@@ -12,8 +12,9 @@ from eltwise.tracing.attribute import Attribution
 from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank, signal_to_noise
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
+from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
-from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
+from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.segments import numbers_of, segments
 from eltwise.tracing.steps import Steps
 
@@ -38,7 +39,7 @@ class Tracer:
     """
 
     def __init__(self, runs: Runs) -> None:
-        self.nodes: dict[int, NodeResult] = {}
+        self.nodes: dict[int, TracedNode] = {}
         self.values, self.expected, self.outputs = dict(runs.feeds), dict(runs.feeds), dict(runs.feeds)
         self.renamed: list[str] = []
         self.steps = Steps(runs, self._run_reference)
@@ -121,7 +122,7 @@ class Tracer:
                 computed = with_unit
                 continue
             for number in unit:
-                self.nodes[number] = NodeResult(number, message=_NO_INPUT)
+                self.nodes[number] = self._node(number, _NO_INPUT)
         return ready
 
     def _run_reference(self, numbers: Sequence[int], values: Values) -> Outcome:
@@ -165,7 +166,7 @@ class Tracer:
         expected = {name: _typed(array, values.get(name)) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
             values = computed = expected = {**values, **expected}
-        results = [NodeResult(number) for number in numbers]
+        results = list(map(self._node, numbers))
         for result in results:
             inputs = [self._differences.get(value, EQUAL) for value in self._model.reads[result.number]]
             result.inputs_equal = all(one.status == "equal" and one.is_exact for one in inputs)
@@ -186,6 +187,10 @@ class Tracer:
         self.outputs |= {value: computed.get(value, self.expected[value]).copy() for value in ends}
         self._attribution.attribute(results, {**self.expected, **expected}, {**self.expected, **computed})
         self._forget(max(numbers))
+
+    def _node(self, number: int, message: str = "") -> TracedNode:
+        node = self._model.nodes[number]
+        return TracedNode(number, node.label, node.schema.name, message=message)
 
     def _is_refused_by_both(self, actual: Outcome, outcome: Outcome, numbers: Sequence[int]) -> bool:
         """Whether both runtimes tried to run some nodes and could not, as on inputs that do not fit them."""
@@ -217,7 +222,7 @@ class Tracer:
                 return self._held.pop(name)
         return None
 
-    def _compare_values(self, result: NodeResult, values: Values, expected: Values) -> None:
+    def _compare_values(self, result: TracedNode, values: Values, expected: Values) -> None:
         inputs = [self._differences.get(value, EQUAL) for value in self._model.reads[result.number]]
         for value in self._model.made[result.number]:
             if value not in values or value not in expected:

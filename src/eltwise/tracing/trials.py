@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+
+import numpy as np
 
 from eltwise.core.errors import EltwiseError
 from eltwise.runtimes import Host
 from eltwise.tracing.difference import largest, relative_error
-from eltwise.tracing.runner import Values
 from eltwise.tracing.runs import Runs
 from eltwise.tracing.switches import Judge, Trial
 from eltwise.tracing.whole import compare_output, run_whole
 
 
-def judge_of(runs: Runs, right: Values, start: Callable[[str], AbstractContextManager[Host]]) -> Judge:
+def judge_of(
+    runs: Runs, right: Mapping[str, np.ndarray], start: Callable[[str], AbstractContextManager[Host]]
+) -> Judge:
     """What runs the tested model as a whole with another specification.
 
     Args:

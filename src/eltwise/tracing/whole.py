@@ -15,9 +15,9 @@ from eltwise.tracing.difference import Difference, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
-from eltwise.tracing.records import TracedOutput
+from eltwise.tracing.records import TracedNode, TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
-from eltwise.tracing.runs import NOT_NUMBERS, NodeResult, Runs
+from eltwise.tracing.runs import NOT_NUMBERS, Runs
 
 _DECIDES = "it decides on a branch or a round"
 _NO_OUTPUT = "it does not give this output"
@@ -43,7 +43,7 @@ class Whole:
 
 def compare_whole(
     runs: Runs,
-    nodes: Mapping[int, NodeResult],
+    nodes: Mapping[int, TracedNode],
     segments: tuple[Values, Values],
     untied: Callable[[], Values] | None = None,
 ) -> Whole:
@@ -152,7 +152,9 @@ def _is_only_nan(array: np.ndarray) -> bool:
     return array.size > 0 and is_float(array.dtype) and bool(np.isnan(array.astype(np.float64)).all())
 
 
-def compare_output(runs: Runs, value: str, actual: Values, expected: Values) -> Difference:
+def compare_output(
+    runs: Runs, value: str, actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+) -> Difference:
     """The difference of an output."""
     return measure(value, actual[value], expected[value], runs.tolerances, is_output=True)
 
@@ -181,7 +183,7 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
 
 
 def _run_reference(
-    runs: Runs, nodes: Mapping[int, NodeResult], partners: Mapping[str, str], computed: Values
+    runs: Runs, nodes: Mapping[int, TracedNode], partners: Mapping[str, str], computed: Values
 ) -> Outcome:
     """The outputs of the reference by the values of the tested model."""
     if runs.reference.is_deployed:

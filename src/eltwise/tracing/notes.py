@@ -1,0 +1,92 @@
+"""Notes of a trace: what was not compared and why; the names of both runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from eltwise.core.errors import counted, named
+from eltwise.passes.unintended import unintended_nodes
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.opened import MOST_ROUNDS, Opened
+from eltwise.tracing.program import source_line
+from eltwise.tracing.records import TracedNode
+from eltwise.tracing.references import FLOAT64
+from eltwise.tracing.report import TraceReport
+from eltwise.tracing.runner import Runner
+from eltwise.tracing.runs import Runs
+from eltwise.tracing.steps import notes_of_ties
+from eltwise.tracing.tracer import Tracer
+
+
+def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | None) -> list[str]:
+    """What was not compared and why, and what a reader must know of the model.
+
+    Args:
+        runs: both runs.
+        tracer: what came of each node.
+        result: which branches were opened.
+        first: the first node that is wrong by itself.
+    """
+    return [
+        *_of_model(runs.model, result.longer),
+        *notes_of_ties(tracer.steps.ties, lambda one: tracer.nodes[one].name, runs.tested.name),
+        *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
+        *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
+        *_lines_of(runs.model, first),
+        *_of_reference(runs, tracer.renamed),
+    ]
+
+
+def swapped(report: TraceReport) -> TraceReport:
+    """The report of the same runs with the other one tested: what the reference refuses is no fault then."""
+    nodes = tuple(replace(node, has_failed=False) for node in report.nodes)
+    outputs = tuple(
+        replace(output, status="not_compared") if output.status == "failed" else output for output in report.outputs
+    )
+    return replace(report, nodes=nodes, outputs=outputs, runtime=report.against, against=report.runtime)
+
+
+def _lines_of(model: TracedModel, first: TracedNode | None) -> Iterator[str]:
+    """The line of a PyTorch program that made the first node, where the exporter noted it."""
+    if first is not None and (line := source_line(model.graph, model.nodes[first.number].outputs[0])):
+        yield f"{first.name!r} was made by {line}"
+
+
+def version_of(runner: Runner, version: str) -> str:
+    """The name of a runner with the version of its runtime."""
+    name, runtime = runner.name, runner.host.runtime
+    if version == runtime.version:
+        return name
+    return f"{name} (by {runtime.name} {version})" if name == FLOAT64 else f"{name} {version}"
+
+
+def _of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
+    """What a reference did not compute, and what could not be matched between two models or only by its contents."""
+    foreign = sum(node.is_foreign for node in runs.reference.model.nodes) if runs.reference.is_exact else 0
+    if foreign:
+        nodes = counted(foreign, "node")
+        yield f"the reference has the results of {runs.tested.name} for {nodes} that eltwise does not compute"
+    if names := list(dict.fromkeys(runs.reference.fallback_nodes)):
+        yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
+    for kind, names in (
+        ("matched by their contents", list(renamed)),
+        (runs.reference.missing, [value for value in runs.partners.unmatched if value not in renamed]),
+    ):
+        if names:
+            yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
+
+
+def _of_model(model: TracedModel, longer: Mapping[str, int]) -> Iterator[str]:
+    """What is in training mode or random, and the nodes with bodies, which are compared as a whole."""
+    yield from map(str, unintended_nodes(model.graph))
+    called = {(function.domain, function.name) for function in model.graph.functions}
+    nodes = [node for node in model.nodes if node.graphs or node.operator in called]
+    names = [f"{node.schema.name} {node.label!r}{_rounds(longer.get(node.outputs[0], 0))}" for node in nodes]
+    if names:
+        yield f"compared as a whole, without the nodes inside: {named(names, 1)}"
+
+
+def _rounds(count: int) -> str:
+    """Why a loop is compared as a whole that has too many rounds, in parentheses; empty for others."""
+    return f" ({count:,} rounds, and up to {MOST_ROUNDS} are followed)" if count else ""
