@@ -131,16 +131,16 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
         values = {value: _values(known, shape, generator) for value, (known, shape) in types.items()}
         submodel = traced.submodel([number], values)
         try:
-            computed = exact_results(submodel)
+            results, unstated = exact_results(submodel)
         except ValueRangeError:  # Integers that are divided by, or exponents.
             values = {value: _positive(array) if value == node.inputs[-1] else array for value, array in values.items()}
             submodel = traced.submodel([number], values)
-            computed = exact_results(submodel)
+            results, unstated = exact_results(submodel)
         outcome, (output,) = runner.run([number], values), submodel.outputs
         if output not in outcome.values:
             raise UnsupportedError(outcome.message or "it gives no result")
-        exact = computed.results[output]
-        actual = as_stated(outcome.values[output], exact, computed.unstated.get(output))
+        exact = results[output]
+        actual = as_stated(outcome.values[output], exact, unstated.get(output))
         differences += _differences(actual, exact, list(submodel.inputs.values()))
     if not differences:
         return None

@@ -224,13 +224,13 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     if runs.model.nodes[isolated.numbers[-1]].is_foreign:
         return isolated
     try:
-        computed = exact_results(isolated.submodel)
+        results, unstated = exact_results(isolated.submodel)
     except EltwiseError:
         return isolated
-    exact, unstated = computed.results[isolated.value], computed.unstated.get(isolated.value)
-    results = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
-    right = tuple(name for name, array in results if oracle.same_bits(array, exact))
-    return replace(isolated, right=right, exact=exact, unstated=unstated)
+    exact = results[isolated.value]
+    pairs = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
+    right = tuple(name for name, array in pairs if oracle.same_bits(array, exact))
+    return replace(isolated, right=right, exact=exact, unstated=unstated.get(isolated.value))
 
 
 def _of_values(runs: Runs, isolated: Isolated) -> Difference:

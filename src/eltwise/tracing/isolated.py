@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from eltwise.engine.undefined import undefined_outputs
 from eltwise.model import load
 from eltwise.tracing.difference import Difference
 from eltwise.tracing.model import Submodel
+from eltwise.tracing.runner import Values
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,12 @@ class Isolated:
         return self.submodel.outputs.index(self.value)
 
 
-@dataclass(frozen=True)
-class Exact:
-    """What eltwise gives for nodes as a model, by value.
-
-    Attributes:
-        results: the exact results.
-        unstated: which elements of them no specification states; values of which all are stated are left out.
-    """
-
-    results: Mapping[str, np.ndarray]
-    unstated: Mapping[str, np.ndarray]
-
-
-def exact_results(submodel: Submodel) -> Exact:
+def exact_results(submodel: Submodel) -> tuple[Values, Values]:
     """Run nodes as a model in eltwise.
+
+    Returns:
+        The results by value, and which elements of them no specification states; values of which all are stated are
+        left out there.
 
     Raises:
         EltwiseError: where it does not compute them, or not on these inputs.
@@ -68,4 +59,5 @@ def exact_results(submodel: Submodel) -> Exact:
     feeds = dict(zip((port.name for port in model.inputs), submodel.inputs.values(), strict=True))
     names = dict(zip((port.name for port in model.outputs), submodel.outputs, strict=True))
     results, unstated = model.run(feeds), undefined_outputs(model.graph, model.outputs, feeds)
-    return Exact(*({names[name]: array for name, array in one.items()} for one in (results, unstated)))
+    exact, unknown = ({names[name]: array for name, array in one.items()} for one in (results, unstated))
+    return exact, unknown

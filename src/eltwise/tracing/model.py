@@ -136,6 +136,11 @@ class TracedModel:
         """Whether a value can be given to a runtime and be compared."""
         return value not in self.indivisible and (value not in self.types or _can_be_given(self.types[value]))
 
+    def may_have(self, value: str, shape: tuple[int, ...]) -> bool:
+        """Whether a value may have a shape, as far as inference knows it."""
+        known = self.types.get(value)
+        return known is None or not known.shape.is_known or known.shape.sizes() == shape
+
     def submodel(
         self,
         numbers: Iterable[int],

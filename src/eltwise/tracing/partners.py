@@ -21,16 +21,23 @@ class Partners:
         second: that of the reference.
         values: values of the second model by those of the first. That two values are partners does not prove that
             they mean the same.
-        is_same: returns whether the second model has a node of the first as well: with the same operator, attributes
-            and constants, on the partners of its inputs. It may read constants.
-        is_identity: whether both have the same nodes, so that partners certainly mean the same.
+        finds_same: returns whether the second model has a node of the first as well: with the same operator, attributes
+            and constants, on the partners of its inputs. It may read constants. None where both have the same nodes.
     """
 
     first: TracedModel
     second: TracedModel
     values: Mapping[str, str]
-    is_same: Callable[[int], bool]
-    is_identity: bool = False
+    finds_same: Callable[[int], bool] | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether both have the same nodes, so that partners certainly mean the same."""
+        return self.finds_same is None
+
+    def is_same(self, number: int) -> bool:
+        """Whether the second model has a node of the first as well."""
+        return self.finds_same is None or self.finds_same(number)
 
     @property
     def unmatched(self) -> list[str]:
@@ -77,7 +84,7 @@ class Partners:
 def identity(first: TracedModel, second: TracedModel) -> Partners:
     """The partner map of a model and itself, or of the same nodes in other types."""
     values = (*first.producer, *(port.value for port in first.graph.inputs), *first.fed)
-    return Partners(first, second, {value: value for value in values}, lambda _number: True, is_identity=True)
+    return Partners(first, second, {value: value for value in values})
 
 
 def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, int], dict[str, int]]:

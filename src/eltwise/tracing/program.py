@@ -15,7 +15,7 @@ import numpy as np
 from eltwise.core.errors import UnsupportedError, named
 from eltwise.formats import files
 from eltwise.ir.graph import Graph, Tensor
-from eltwise.runtimes import Host, Model, Runtime, find
+from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel
@@ -27,27 +27,6 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in \S+\n\s*([^\n]*)')
 _FLOATS = ("float16", "float32", "float64")
 _TRACE, _RULE = "pkg.torch.onnx.stack_trace", "pkg.onnxscript.rewriter.rule_name"
 _ADAPTER, _EXPORTER = (f"eltwise.runtimes.exported_program:{name}" for name in ("ExportedProgram", "Exporter"))
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program that was run.
-
-    Attributes:
-        values: the values of its nodes, by their names.
-        inputs: the types of its inputs, by their names, in order.
-        outputs: the names of its outputs, in order.
-        weights: type, shape and SHA-256 of each of its weights.
-        training: its nodes in training mode.
-        version: that of PyTorch.
-    """
-
-    values: Values
-    inputs: Mapping[str, str]
-    outputs: list[str]
-    weights: Mapping[str, tuple[str, list[int], str]]
-    training: list[str]
-    version: str
 
 
 @dataclass(frozen=True)
@@ -71,9 +50,39 @@ class ProgramRun:
         return feeds_for(graph, inputs, seed)
 
     def runner(self, model: TracedModel, feeds: Values, declared: Graph) -> RecordedRunner:
-        """Its values in the place of a runtime; what is said of the model is of it as it is declared."""
-        program = run_program(self.path, program_runtime(self.name), model.graph, feeds, self.limit)
-        return program_runner(program, str(self.path), self.name, model, declared)
+        """Its values in the place of a runtime; what is said of the model is of it as it is declared.
+
+        Outputs are matched by position, other values by the names that the exporter has not changed. What is left is
+        matched by its contents.
+
+        Raises:
+            RecordingError: where the model has other inputs than the program, as where one was baked into the graph.
+            UnsupportedError: where PyTorch does not run it.
+        """
+        program = Model(files.read_bytes(self.path))
+        with Host(program_runtime(self.name), self.limit) as host:
+            version = host.version()
+            inputs = self._described(host.run(program, ()))[0]["inputs"]
+            arrays = _ordered(inputs, model.graph, feeds, str(self.path))
+            description, program_values = self._described(host.run(program, arrays))
+        outputs = {one: port.value for one, port in zip(description["outputs"], model.graph.outputs, strict=False)}
+        values, rest = Values(), Values()
+        for name, array in program_values.items():
+            value = outputs.get(name, name)
+            is_matched = value in model.producer and (name in outputs or model.may_have(value, array.shape))
+            (values if is_matched else rest)[value] = array
+        recording = Recording({}, values, {"run": self.name, "version": version}, str(self.path))
+        runner = RecordedRunner(recording, model, notes_of_program(description, declared), is_file=False)
+        runner.missing = "not among the values of the program"
+        runner.unmatched = {name: array for name, array in rest.items() if name not in model.producer}
+        return runner
+
+    def _described(self, answer: Answer) -> tuple[dict[str, Any], Values]:
+        """What the runtime tells of the program, and the values of its nodes by their names."""
+        description, *arrays = _arrays_of(answer, "run", self.path)
+        described = json.loads(description.tobytes())
+        pairs = zip(described["values"], arrays, strict=True)
+        return described, copied({name: array for name, array in pairs if array is not None})
 
 
 def is_program(source: object) -> bool:
@@ -106,38 +115,22 @@ def with_export(path: Path, names: tuple[str, str], limit: float) -> tuple[Path 
     """
     is_reference = split(names[0]).name != "torch" == split(names[1]).name
     runtime = replace(program_runtime(names[is_reference]), adapter=_EXPORTER)
+    hint = "install onnxscript beside torch, or give the model that you exported as the second one"
     with Host(runtime, limit) as host:
-        answer = host.run(Model(files.read_bytes(path)), ())
-    if answer.kind != "result" or answer.arrays[0] is None:
-        message = f"PyTorch does not export the program ({answer.kind}): {answer.message}"
-        hint = "install onnxscript beside torch, or give the model that you exported as the second one"
-        raise UnsupportedError(message, where=str(path), hint=hint)
-    model = answer.arrays[0].tobytes()
+        model = _arrays_of(host.run(Model(files.read_bytes(path)), ()), "export", path, hint)[0].tobytes()
     return (model, path) if is_reference else (path, model)
 
 
-def run_program(path: Path, runtime: Runtime, graph: Graph, feeds: Values, limit: float) -> Program:
-    """Run a program on the inputs of an ONNX model.
+def _arrays_of(answer: Answer, verb: str, path: Path, hint: str = "") -> tuple[Any, ...]:
+    """The arrays of an answer, the first of them bytes.
 
     Raises:
-        RecordingError: where the model has other inputs than the program, as where one was baked into the graph.
-        UnsupportedError: where PyTorch does not run it.
+        UnsupportedError: where there are none.
     """
-    data = files.read_bytes(path)
-    with Host(runtime, limit) as host:
-        version = host.version()
-        inputs = _described(host.run(Model(data), ()), path)[0]["inputs"]
-        arrays = _ordered(inputs, graph, feeds, str(path))
-        description, values = _described(host.run(Model(data), arrays), path)
-    return Program(values, inputs, description["outputs"], description["weights"], description["training"], version)
-
-
-def _described(answer: Any, path: Path) -> tuple[dict[str, Any], Values]:
     if answer.kind != "result" or answer.arrays[0] is None:
-        raise UnsupportedError(f"PyTorch does not run the program ({answer.kind}): {answer.message}", where=str(path))
-    description = json.loads(answer.arrays[0].tobytes())
-    pairs = zip(description["values"], answer.arrays[1:], strict=True)
-    return description, copied({name: array for name, array in pairs if array is not None})
+        message = f"PyTorch does not {verb} the program ({answer.kind}): {answer.message}"
+        raise UnsupportedError(message, where=str(path), hint=hint)
+    return answer.arrays
 
 
 def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str) -> list[np.ndarray]:
@@ -157,40 +150,25 @@ def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str)
     ]
 
 
-def program_runner(program: Program, path: str, name: str, model: TracedModel, graph: Graph) -> RecordedRunner:
-    """The values of a program by the names of a model: outputs by position, others that the exporter has not renamed.
+def notes_of_program(program: Mapping[str, Any], graph: Graph) -> Iterator[str]:
+    """What is no fault of a runtime: training mode, other types, weights that are not those of the program.
 
-    What is left is matched by its contents.
+    Args:
+        program: what ``runtimes.exported_program`` tells of it.
+        graph: the model.
     """
-    outputs = {one: port.value for one, port in zip(program.outputs, model.graph.outputs, strict=False)}
-    values, rest = Values(), Values()
-    for name_there, array in program.values.items():
-        value = outputs.get(name_there, name_there)
-        declared = model.types.get(value)
-        is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
-        is_matched = value in model.producer and (is_shaped or name_there in outputs)
-        (values if is_matched else rest)[value] = array
-    recording = Recording({}, values, {"run": name, "version": program.version}, path)
-    runner = RecordedRunner(recording, model, values, notes_of_program(program, graph), is_file=False)
-    runner.missing = "not among the values of the program"
-    runner.unmatched = {name: array for name, array in rest.items() if name not in model.producer}
-    return runner
-
-
-def notes_of_program(program: Program, graph: Graph) -> Iterator[str]:
-    """What is no fault of a runtime: training mode, other types, weights that are not those of the program."""
-    if program.training:
-        yield f"the program is in training mode: {named(program.training)}"
-    for port, (name, kind) in zip(graph.inputs, program.inputs.items(), strict=True):
+    if program["training"]:
+        yield f"the program is in training mode: {named(program['training'])}"
+    for port, (name, kind) in zip(graph.inputs, program["inputs"].items(), strict=True):
         declared = port.type.element_type
         if declared is not None and declared.name != kind:
             yield f"the input {name!r} is {kind} in the program and {declared} in the model"
     rewritten = {name for node in _nodes(graph) if _RULE in _metadata(node) for name in node.input}
     types, differing = list[str](), list[str]()
     for name, tensor in graph.constants:
-        if name not in program.weights or name in rewritten or not isinstance(tensor, Tensor):
+        if name not in program["weights"] or name in rewritten or not isinstance(tensor, Tensor):
             continue
-        kind, _shape, digest = program.weights[name]
+        kind, _shape, digest = program["weights"][name]
         if tensor.array.dtype.name != kind:
             types.append(f"{name} ({kind}, in the model {tensor.array.dtype.name})")
         elif hashlib.sha256(tensor.array.tobytes()).hexdigest() != digest:

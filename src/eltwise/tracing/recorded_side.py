@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from eltwise.core.errors import UnsupportedError
 from eltwise.tracing.program import ProgramRun, is_program
 from eltwise.tracing.recording import RecordedRun, is_recording, read_recording
+from eltwise.tracing.references import REFERENCES
 
 
 def recorded_side(
-    model: object, other: object, names: tuple[str, str], limit: float, references: Sequence[str]
+    model: object, other: object, names: tuple[str, str], limit: float
 ) -> RecordedRun | ProgramRun | None:
     """The run whose values are given, if one is: a recorded one, or that of a PyTorch program.
 
@@ -20,7 +20,6 @@ def recorded_side(
         other: the second one, if there is one.
         names: the specifications of the run that is tested and of the reference.
         limit: how many seconds a program may take.
-        references: the names of references that cannot be tested.
 
     Raises:
         UnsupportedError: where there is nothing to compare it with.
@@ -32,7 +31,7 @@ def recorded_side(
     if all(paths):
         hint = "compare two recorded runs with `eltwise compare`"
         raise UnsupportedError("one of the runs must be made by a runtime", got=f"{runtime} and {against}", hint=hint)
-    if paths[0] and against in references:
+    if paths[0] and against in REFERENCES:
         hint = "name that run with against"
         raise UnsupportedError(f"a run whose values are given is not compared with {against}", hint=hint)
     if any(programs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -91,11 +91,9 @@ class RecordedRunner(Runner):
 
     needs_inputs: ClassVar[bool] = False
 
-    def __init__(
-        self, recording: Recording, model: TracedModel, values: Values, notes: Iterable[str] = (), *, is_file: bool
-    ) -> None:
-        self.is_file = is_file
-        self.recording, self.recorded, self.notes = recording, values, tuple(notes)
+    def __init__(self, recording: Recording, model: TracedModel, notes: Iterable[str], *, is_file: bool) -> None:
+        """Take a recording whose values have the names of those of the graph."""
+        self.recording, self.notes, self.is_file = recording, tuple(notes), is_file
         no_host: Any = None
         super().__init__(recording.where, no_host, model, missing="not in the recorded run")
 
@@ -107,8 +105,8 @@ class RecordedRunner(Runner):
         _options: Mapping[str, Any],
     ) -> Outcome:
         """Give the recorded values of some nodes, whatever these read."""
-        names = self.model.made_by(numbers) if outputs is None else outputs
-        return Outcome({name: self.recorded[name] for name in names if name in self.recorded})
+        names, values = self.model.made_by(numbers) if outputs is None else outputs, self.recording.values
+        return Outcome({name: values[name] for name in names if name in values})
 
     def doubt(self, result: np.ndarray, other: np.ndarray) -> str:
         """A NaN in a file may come of how it was written, so that it is no proof of what the runtime gives."""
@@ -119,8 +117,8 @@ class RecordedRunner(Runner):
 
     def partners(self) -> Partners:
         """The partner map: each recorded value and each input is that of the same model."""
-        names = (*self.recorded, *self.model.fed)
-        return Partners(self.model, self.model, {name: name for name in names}, lambda _number: True, is_identity=True)
+        names = (*self.recording.values, *self.model.fed)
+        return Partners(self.model, self.model, {name: name for name in names})
 
 
 @dataclass(frozen=True)
@@ -181,12 +179,11 @@ class RecordedRun:
             declared = model.types.get(value)
             got = f"{of_numpy(array.dtype)}({of_sizes(array.shape)})"
             is_typed = declared is None or declared.element_type in (None, of_numpy(array.dtype))
-            is_shaped = declared is None or not declared.shape.is_known or declared.shape.sizes() == array.shape
-            if not (is_typed and is_shaped):
+            if not (is_typed and model.may_have(value, array.shape)):
                 message = f"the recorded value {name!r} has another type or shape than the model's"
                 raise RecordingError(message, where=where, got=got, allowed=str(declared))
             values[value] = array
-        return RecordedRunner(recording, model, values, notes_of(recording), is_file=True)
+        return RecordedRunner(replace(recording, values=values), model, notes_of(recording), is_file=True)
 
 
 def is_recording(text: object) -> bool:

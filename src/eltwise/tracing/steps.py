@@ -7,7 +7,6 @@ that it really had, and these are within the tolerance. So a tie is no fault of 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,19 +22,6 @@ _EXACT = 2.0**-50
 """What lies this near a tie, as a part of its size, lies on it: there the side is specified."""
 
 
-@dataclass(frozen=True)
-class Ties:
-    """How many results of a node fall on the other side of a step than in float64.
-
-    Attributes:
-        count: how many.
-        size: of how many.
-    """
-
-    count: int
-    size: int
-
-
 def has_steps(operator: str, operands: Collection[str], results: Collection[str]) -> bool:
     """Whether an operator rounds or compares floats; the kinds of its operands' types and its results' say which."""
     return "float" in operands and (any(kind != "float" for kind in results) or operator in _OF_FLOATS)
@@ -45,12 +31,13 @@ class Steps:
     """Follows the tested side of steps where a node is not to blame for it.
 
     Attributes:
-        ties: the nodes whose side was followed, by number.
+        ties: the nodes whose side was followed, by number: how many results fall on the other side than in float64,
+            and of how many.
         right: the nodes with steps that are right on the inputs that they really had.
     """
 
     def __init__(self, runs: Runs, run_reference: Callable[[Sequence[int], Values], Outcome]) -> None:
-        self.ties: dict[int, Ties] = {}
+        self.ties: dict[int, tuple[int, int]] = {}
         self.right: set[int] = set()
         self._runs, self._run_reference = runs, run_reference
 
@@ -160,7 +147,7 @@ class Steps:
                 is_alike = other is not None and other.shape == actual[name].shape
                 changed += int(np.count_nonzero(other != actual[name])) if is_alike else actual[name].size
             if changed:
-                self.ties[number] = Ties(changed, sum(actual[name].size for name in results))
+                self.ties[number] = changed, sum(actual[name].size for name in results)
 
 
 def _is_either(actual: np.ndarray, exact: np.ndarray, near: Sequence[np.ndarray], ties: Sequence[np.ndarray]) -> bool:
@@ -172,11 +159,11 @@ def _is_either(actual: np.ndarray, exact: np.ndarray, near: Sequence[np.ndarray]
     return bool(np.all((actual == exact) | (~is_tie & (low <= actual) & (actual <= high))))
 
 
-def notes_of_ties(ties: Mapping[int, Ties], labels: Callable[[int], str], runtime: str) -> list[str]:
+def notes_of_ties(ties: Mapping[int, tuple[int, int]], labels: Callable[[int], str], runtime: str) -> list[str]:
     """A line for the ties, if there are any."""
     if not ties:
         return []
-    count, size = (sum(getattr(one, name) for one in ties.values()) for name in ("count", "size"))
+    count, size = map(sum, zip(*ties.values(), strict=True))
     nodes = f"{len(ties)} nodes, first {labels(min(ties))}" if len(ties) > 1 else labels(min(ties))
     return [
         f"at a rounding tie: {count:,} of {size:,} results of {nodes}; {runtime} and float64 round them to different "

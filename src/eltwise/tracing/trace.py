@@ -31,7 +31,7 @@ from eltwise.tracing.partners import identity
 from eltwise.tracing.program import ProgramRun, is_program, with_export
 from eltwise.tracing.recorded_side import recorded_side
 from eltwise.tracing.recording import RecordedRun
-from eltwise.tracing.references import EXACT, FLOAT64, REFERENCES, SLOW, reference_runner, runtime_for, second_model
+from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.runs import Runs
@@ -188,7 +188,7 @@ def _with_given_side(
     """The two models, of which a PyTorch program alone is exported, and the run whose values are given, if one is."""
     if other is None and is_program(model):
         model, other = with_export(Path(str(model)), names, limit)
-    return model, other, recorded_side(model, other, names, limit, tuple(REFERENCES))
+    return model, other, recorded_side(model, other, names, limit)
 
 
 def _recorded_feeds(
