@@ -107,8 +107,9 @@ def delta(
     check_range("level", level, 1, MOST_LEVEL)
     target, _library = Path(output), zstandard()  # Where it is missing, nothing is read.
     new, old = open_checkpoint(Path(tuned)), open_checkpoint(Path(base))
-    _check_output(target, {*_files(new), *_files(old)}, force or _is_delta(target))
-    header, states = _header(new), _states(new) | _states(old)
+    states = _states(new) | _states(old)
+    _check_output(target, {*states}, force or _is_delta(target))
+    header = _header(new)
     meter = Meter(sum(tensor.size for tensor in new.tensors.values()), progress)
     tensors: list[DeltaTensor] = []
 
@@ -178,10 +179,6 @@ def _states(checkpoint: Checkpoint) -> States:
     return {checkpoint.where: state(checkpoint.where)} | opened
 
 
-def _files(checkpoint: Checkpoint) -> set[str]:
-    return {checkpoint.where, *(str(tensor.file.path) for tensor in checkpoint.tensors.values())}
-
-
 def _check_output(target: Path, inputs: set[str], is_replaced: bool) -> None:
     """Refuse an output that cannot be written, is read, or is there and may not be replaced."""
     files.check_outputs([target], map(Path, inputs))
@@ -245,7 +242,7 @@ def restore(
     target = Path(output)
     header, file = open_delta(Path(delta))
     old = open_checkpoint(Path(base))
-    _check_output(target, {str(delta), *_files(old)}, force)
+    _check_output(target, {str(delta), *_states(old)}, force)
     if target.suffix.lower() != ".safetensors":
         problem, got = "a checkpoint cannot be written to a file with this ending", target.suffix or "none"
         raise FileFormatError(problem, where=str(target), got=got, allowed=".safetensors")
