@@ -24,6 +24,8 @@ from support.openvino_core import openvino_core
 from support.peak import PEAK_KIB
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
+NODES = "h = Add (x, b) y = Relu (h)"
+
 pytestmark = pytest.mark.usefixtures("planted")
 
 IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
@@ -143,6 +145,32 @@ def test_dropout_is_random_where_it_drops(training: int) -> None:
         t = Constant <value = bool {{{training}}}> () h = Constant <value = float {{0.5}}> () z = Dropout(x, h, t) }}"""
     report = eltwise.trace(parsed(body), runtime="onnxruntime", against="onnxruntime")
     assert report.nodes[0].status == ("not_compared" if training else "equal")
+
+
+@pytest.mark.parametrize("against", ["float64", "exact", "onnx-reference", "the other model", "a recorded run"])
+@pytest.mark.parametrize("size", ["2", "N"])
+def test_a_constant_is_replaced_on_both_sides(against: str, size: str, tmp_path: Path) -> None:
+    model = parsed(
+        f"net (float[{size}, 3] x, float[3] b) => (float[{size}, 3] y) <float[3] b = {{1, 2, 3}}> {{{NODES}}}"
+    )
+    inputs = {"x": np.float32([[1, -9, 0.5], [2, 2, 2]]), "b": np.float32([5, 6, 7])}
+    run = eltwise.record(model, runtime="onnxruntime", inputs=inputs)
+    assert run.values["y"].tolist() == np.maximum(inputs["x"] + inputs["b"], 0).tolist()
+    run.save(tmp_path / "run.safetensors")
+    reference = {"a recorded run": f"{tmp_path}/run.safetensors", "the other model": "onnxruntime"}.get(
+        against, against
+    )
+    other = model if against == "the other model" else None
+    report = eltwise.trace(model, other, runtime="onnxruntime", against=reference, inputs=inputs)
+    assert (report.verdict, report.feeds["b"].tolist()) == ("agree", [5, 6, 7]), str(report)
+    assert report.right_outputs["y"].tolist() == run.values["y"].tolist()
+
+
+def test_a_constant_that_only_one_model_lets_replace_is_refused() -> None:
+    text = "net (float[2, 3] x{}) => (float[2, 3] y) <float[3] b = {{1, 2, 3}}> {{{}}}"
+    models = parsed(text.format(", float[3] b", NODES)), parsed(text.format("", NODES))
+    with pytest.raises(EltwiseError, match="the other model has no such input"):
+        eltwise.trace(*models, runtime="onnxruntime", against="exact", inputs={"b": np.float32([5, 6, 7])})
 
 
 def test_float64_is_the_same_graph_in_a_wider_type() -> None:

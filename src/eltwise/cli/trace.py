@@ -16,6 +16,7 @@ from eltwise.core.escaping import on_one_line
 from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from eltwise.formats.registry import Source
     from eltwise.model import Model
 
 
@@ -113,15 +114,12 @@ def trace(
 
 def _models(
     model: Path, other: Path | None, runtimes: tuple[str, str], limit: float
-) -> tuple[Path | bytes | Model, Path | bytes | Model | None, Model]:
+) -> tuple[Source | Model, Source | Model | None, Model]:
     """The model and the other one, and that of them, which is read, whose inputs the inputs are."""
     from eltwise.model import read
     from eltwise.tracing.program import is_program, with_export
 
-    first: Path | bytes = model
-    second: Path | bytes | None = other
-    if is_program(model) and other is None:
-        first, second = with_export(model, runtimes, limit)
+    first, second = with_export(model, other, runtimes, limit)
     if is_program(first) and second is not None:  # The inputs are those of the model that was exported from it.
         readable = read(second, reads_weights=False)
         return first, readable, readable

@@ -23,7 +23,7 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.tracing.inputs import check_inputs, feeds_for, open_sizes, sizes_to_try
+from eltwise.tracing.inputs import check_inputs, feeds_to_try
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
 from eltwise.tracing.trace import trace
@@ -189,17 +189,10 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
 
 def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
-    graph, tried = model.graph, set[str]()
-    arrays = next(iter(inputs.sets.values()), {})
-    for sizes in sizes_to_try(graph):
-        try:
-            feeds = feeds_for(graph, arrays, inputs.seed, sizes)[0]
-        except EltwiseError:  # As where these sizes make them too large.
-            continue
-        fixed = open_sizes(graph, feeds)
-        if not fixed or fixed in tried:
-            continue
-        tried.add(fixed)
+    graph, arrays = model.graph, next(iter(inputs.sets.values()), {})
+    for feeds, _source, fixed in feeds_to_try(graph, arrays, inputs.seed):
+        if not fixed:
+            return
         types = [port.type._replace(shape=of_sizes(feeds[port.value].shape)) for port in graph.inputs]
         ports = tuple(replace(port, type=known) for port, known in zip(graph.inputs, types, strict=True))
         deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({fixed})"

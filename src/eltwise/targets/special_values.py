@@ -23,7 +23,7 @@ from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
 from eltwise.targets.sites import sites_of
-from eltwise.tracing.inputs import fitting_feeds
+from eltwise.tracing.inputs import fitting_feeds, with_replaced
 from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.opened import opened
@@ -61,12 +61,13 @@ def with_special_values(
     findings, tried, others = list[Finding](), 0, list[str]()
     with Host(runtime, _LIMIT) as host:
         try:
-            feeds = fitting_feeds(host, model.graph, arrays, seed)[0]
-            result = opened(model.graph, host, feeds)
+            graph = with_replaced(model.graph, arrays)
+            feeds = fitting_feeds(host, graph, arrays, seed)[0]
+            result = opened(graph, host, feeds)
             graphs = [result.graph]
             if result.longer:  # Of loops that are not followed the nodes of one round are tried, too.
-                graphs.append(opened(model.graph, host, feeds, shortens=True).graph)
-            models = [read_model(graph, feeds) for graph in graphs]
+                graphs.append(opened(graph, host, feeds, shortens=True).graph)
+            models = [read_model(one, feeds) for one in graphs]
         except EltwiseError as error:
             return replace(report, special=f"special values were not tried: {error}")
         kinds: dict[object, tuple[TracedModel, int]] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -108,6 +109,20 @@ def check_inputs(graph: Graph, inputs: object) -> dict[str, np.ndarray]:
     return {port.name: _checked(port, value) for port, value in ports}
 
 
+def with_replaced(graph: Graph, names: Container[str]) -> Graph:
+    """The same graph, of which constants that a caller replaces, by their names, are inputs like others."""
+    ports = [port for port in graph.optional_inputs if port.name in names]
+    if not ports:
+        return graph
+    values = {port.value for port in ports}
+    return replace(
+        graph,
+        inputs=(*graph.inputs, *ports),
+        optional_inputs=tuple(port for port in graph.optional_inputs if port not in ports),
+        constants=tuple((name, tensor) for name, tensor in graph.constants if name not in values),
+    )
+
+
 def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph) -> dict[str, np.ndarray]:
     """Return the inputs of the second model by value: those of the first, as the float type that the second one takes.
 
@@ -131,16 +146,6 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
             raise GraphError("the models have other inputs", operand=operand, got=got, allowed=allowed)
         arrays[port.value] = array
     return arrays
-
-
-def as_declared(graph: Graph, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The inputs of a model by value, floats in the types that it declares."""
-    types = {port.value: port.inner_type or port.type.element_type for port in graph.inputs}
-    return {
-        value: array if expected is None or not is_float(array.dtype) else cast_float(array, expected.storage)
-        for value, array in feeds.items()
-        for expected in [types.get(value)]
-    }
 
 
 def _checked(port: Port, value: object) -> np.ndarray:
@@ -177,16 +182,22 @@ def fitting_feeds(
         program = program_of(graph)
     except EltwiseError:
         return first
+    for feeds, source, _sizes in feeds_to_try(graph, arrays, seed):
+        if host.run(program, [feeds[port.value] for port in graph.inputs]).kind != "refused":
+            return feeds, source
+    return first
+
+
+def feeds_to_try(
+    graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
+) -> Iterator[tuple[dict[str, np.ndarray], str, str]]:
+    """The inputs and where they come from for each choice of sizes that a model leaves open, with these sizes."""
     tried = set[str]()
     for sizes in sizes_to_try(graph):
         try:
             feeds, source = feeds_for(graph, arrays, seed, sizes)
-        except UnsupportedError:  # Of these sizes they are too large.
+        except EltwiseError:  # As where these sizes make them too large.
             continue
-        if (chosen := open_sizes(graph, feeds)) in tried:
-            continue
-        tried.add(chosen)
-        answer = host.run(program, [feeds[port.value] for port in graph.inputs])
-        if answer.kind != "refused":
-            return feeds, source
-    return first
+        if (chosen := open_sizes(graph, feeds)) not in tried:
+            tried.add(chosen)
+            yield feeds, source, chosen

@@ -55,7 +55,6 @@ class TracedModel:
         graph: the whole graph.
         file: what the caller deploys, if that is not the graph itself: functions and branches are not opened in it.
         types: the types of values, where inference knows them.
-        fed: the values that the caller gives.
         deciding: those that decide on a branch that was opened or end a loop, which the graph gives out, too.
         indivisible: values that cannot be given to a runtime, such as sequences: their producer and their readers
             stay in one submodel. Learned from the runtimes as the trace goes on.
@@ -63,7 +62,6 @@ class TracedModel:
 
     graph: Graph
     types: Mapping[str, TensorType]
-    fed: frozenset[str] = frozenset()
     deciding: frozenset[str] = frozenset()
     indivisible: set[str] = field(default_factory=set)
     file: Graph | None = None
@@ -90,9 +88,7 @@ class TracedModel:
     @cached_property
     def reads(self) -> tuple[tuple[str, ...], ...]:
         """The values that each node reads, without constants."""
-        constant = self._constant_nodes.keys() | {
-            name for name, _tensor in self.graph.constants if name not in self.fed
-        }
+        constant = self._constant_nodes.keys() | self.graph.constant.keys()
         return tuple(tuple(dict.fromkeys(one for one in reads(node) if one not in constant)) for node in self.nodes)
 
     @cached_property
@@ -276,7 +272,7 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
     raise_all(structure_problems(graph, in_order=False))
     types = {value: _type_of(array) for value, array in arrays.items()}
     typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
-    return TracedModel(graph, value_types(typed) | types, frozenset(arrays), deciding)
+    return TracedModel(graph, value_types(typed) | types, deciding)
 
 
 def has_large_weights(graph: Graph) -> bool:

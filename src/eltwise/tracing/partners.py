@@ -83,7 +83,7 @@ class Partners:
 
 def identity(first: TracedModel, second: TracedModel) -> Partners:
     """The partner map of a model and itself, or of the same nodes in other types."""
-    values = (*first.producer, *(port.value for port in first.graph.inputs), *first.fed)
+    values = (*first.producer, *(port.value for port in first.graph.inputs))
     return Partners(first, second, {value: value for value in values})
 
 

@@ -8,19 +8,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eltwise.core.errors import UnsupportedError, named
 from eltwise.formats import files
 from eltwise.ir.graph import Graph, Tensor
+from eltwise.model import Model as Loaded
 from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
 from eltwise.tracing.inputs import feeds_for
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
 from eltwise.tracing.runner import Values, cast_float, copied, is_float
+
+if TYPE_CHECKING:
+    from eltwise.formats.registry import Source
 
 ENDING = ".pt2"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in \S+\n\s*([^\n]*)')
@@ -102,23 +106,29 @@ def program_runtime(specification: str) -> Runtime:
     return replace(find(specification), adapter=_ADAPTER, loads_models=True)
 
 
-def with_export(path: Path, names: tuple[str, str], limit: float) -> tuple[Path | bytes, Path | bytes]:
-    """A program alone and the bytes of the ONNX model that PyTorch exports from it, as the two models of a trace.
+def with_export(
+    model: Source | Loaded, other: Source | Loaded | None, names: tuple[str, str], limit: float
+) -> tuple[Source | Loaded, Source | Loaded | None]:
+    """The two models of a trace: of a program alone also the bytes of the ONNX model that PyTorch exports from it.
 
     Args:
-        path: the program.
+        model: the first model.
+        other: the second one, if there is one.
         names: the specifications of the run that is tested and of the reference, one of which is torch.
         limit: how many seconds the export may take.
 
     Raises:
         UnsupportedError: where neither is torch, and where PyTorch does not export it.
     """
+    if other is not None or not is_program(model):
+        return model, other
+    path = Path(str(model))
     is_reference = split(names[0]).name != "torch" == split(names[1]).name
     runtime = replace(program_runtime(names[is_reference]), adapter=_EXPORTER)
     hint = "install onnxscript beside torch, or give the model that you exported as the second one"
     with Host(runtime, limit) as host:
-        model = _arrays_of(host.run(Model(files.read_bytes(path)), ()), "export", path, hint)[0].tobytes()
-    return (model, path) if is_reference else (path, model)
+        exported = _arrays_of(host.run(Model(files.read_bytes(path)), ()), "export", path, hint)[0].tobytes()
+    return (exported, path) if is_reference else (path, exported)
 
 
 def _arrays_of(answer: Answer, verb: str, path: Path, hint: str = "") -> tuple[Any, ...]:

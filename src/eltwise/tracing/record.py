@@ -13,7 +13,7 @@ from eltwise.model import Model, read
 from eltwise.runtimes import Host, find
 from eltwise.runtimes.environments import interpreter
 from eltwise.tracing.difference import worst_value
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import feeds_for, with_replaced
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.runner import Runner, Values, copied
@@ -69,6 +69,7 @@ def record(
     adapter = find(runtime, only_models=True, domain=graph.origin.domain)
     interpreter(adapter, progress)
     feeds, _source = feeds_for(graph, {} if inputs is None else inputs, seed)
+    graph = with_replaced(graph, feeds)
     with Host(adapter, limit, shares_memory=True) as host:
         version = host.version()
         runner = Runner(runtime, host, read_model(graph, feeds))
@@ -80,7 +81,7 @@ def record(
             raise UnsupportedError(f"{runtime} does not run the model: {outcome.message}")
         outputs = copied(outcome.values)
         between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}
-    ports = {port.value: port.name for port in (*graph.inputs, *graph.optional_inputs)}
+    ports = {port.value: port.name for port in graph.inputs}
     metadata = {"model": digest_of(graph), "run": runtime, "version": version, "machine": machine_name()}
     if values == "all" and not between:
         metadata["note"] = LEFT_OUT

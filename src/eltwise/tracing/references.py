@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eltwise import runtimes
 from eltwise.core.dtypes import FLOAT32
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import GraphError, UnsupportedError, named
 from eltwise.formats import registry
 from eltwise.formats.onnx.float_types import in_float_type
 from eltwise.ir.graph import Graph
@@ -17,7 +17,7 @@ from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
-from eltwise.tracing.inputs import reference_feeds
+from eltwise.tracing.inputs import reference_feeds, with_replaced
 from eltwise.tracing.model import read_model
 from eltwise.tracing.runner import Runner
 
@@ -51,12 +51,30 @@ def runtime_for(name: str, domain: Domain) -> Runtime:
     return runtime
 
 
-def second_model(graph: Graph, other: Source | Model | None, runtime: str, against: str) -> Graph:
-    """The model that the reference runs: the tested one unless another is given, or the tested one in float64."""
+def second_model(
+    graph: Graph, other: Source | Model | None, runtime: str, against: str, names: Sequence[str] = ()
+) -> Graph:
+    """The model that the reference runs: the tested one unless another is given, or the tested one in float64.
+
+    Args:
+        graph: the tested model.
+        other: the other model, if there is one.
+        runtime: the specification of the tested run.
+        against: that of the reference.
+        names: the inputs that replace constants of the tested model.
+
+    Raises:
+        GraphError: where the other model does not have them.
+    """
     if runtime == FLOAT64:
         raise UnsupportedError("float64 is a reference, not a runtime that is tested", hint="name it with against")
     if against != FLOAT64:
-        return graph if other is None else read(other, reads_weights=False).graph
+        if other is None:
+            return graph
+        second = with_replaced(read(other, reads_weights=False).graph, names)
+        if lost := [name for name in names if name not in {port.name for port in second.inputs}]:
+            raise GraphError("the other model has no such input", operand=f"input {named(lost)}", hint="leave it out")
+        return second
     if other is not None:
         raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
     return in_float_type(graph, FLOAT64_TYPE)

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
@@ -22,15 +21,14 @@ from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import conclude
-from eltwise.tracing.inputs import as_declared, check_inputs, feeds_for, fitting_feeds
+from eltwise.tracing.inputs import check_inputs, feeds_for, fitting_feeds, reference_feeds, with_replaced
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened
 from eltwise.tracing.partners import identity
-from eltwise.tracing.program import ProgramRun, is_program, with_export
+from eltwise.tracing.program import with_export
 from eltwise.tracing.recorded_side import recorded_side
-from eltwise.tracing.recording import RecordedRun
 from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
@@ -41,8 +39,6 @@ from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.trials import judge_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from eltwise.formats.registry import Source
 
 SEGMENT = 1 << 26
@@ -120,22 +116,24 @@ def trace(
     ):
         check_range(name, number, low, high)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-    model, other, side = _with_given_side(model, other, (runtime, against), float(limit))
+    model, other = with_export(model, other, (runtime, against), float(limit))
+    side = recorded_side(model, other, (runtime, against), float(limit))
     if side is not None and side.is_tested:
-        model, other, runtime, against = model if other is None else other, None, against, runtime
-    elif side is not None:
-        other = None
-    tested_model = read(model, reads_weights=False)
-    declared = tested_model.graph
-    # The sides of a program that is tested are exchanged.
-    graph = in_float_type(declared, FLOAT64_TYPE) if runtime == FLOAT64 and side is not None else declared
-    second = graph if side is not None else second_model(graph, other, runtime, against)
-    among = _versions_of(runtime, graph, versions)
+        model, runtime, against = model if other is None else other, against, runtime
+    tested_model, inputs = read(model, reads_weights=False), {} if inputs is None else inputs
     if side is None:
-        arrays = check_inputs(graph, {} if inputs is None else inputs)
+        arrays = check_inputs(tested_model.graph, inputs)
+        graph = declared = with_replaced(tested_model.graph, arrays)
+        replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in arrays]
+        second = second_model(graph, other, runtime, against, replaced)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = _recorded_feeds(side, declared, graph, {} if inputs is None else inputs, seed)
+        feeds, source = side.feeds(tested_model.graph, inputs, seed)
+        graph = second = declared = with_replaced(tested_model.graph, feeds)
+        if runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
+            graph = second = in_float_type(declared, FLOAT64_TYPE)
+            feeds = reference_feeds(graph, feeds, declared)
+    among = _versions_of(runtime, graph, versions)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
     names += [(SLOW, graph)] if against == FLOAT64 else []
@@ -180,23 +178,6 @@ def trace(
         switches=search,
     )
     return swapped(report) if is_swapped else report
-
-
-def _with_given_side(
-    model: Source | Model, other: Source | Model | None, names: tuple[str, str], limit: float
-) -> tuple[Source | Model, Source | Model | None, RecordedRun | ProgramRun | None]:
-    """The two models, of which a PyTorch program alone is exported, and the run whose values are given, if one is."""
-    if other is None and is_program(model):
-        model, other = with_export(Path(str(model)), names, limit)
-    return model, other, recorded_side(model, other, names, limit)
-
-
-def _recorded_feeds(
-    side: RecordedRun | ProgramRun, declared: Graph, graph: Graph, inputs: Mapping[str, object], seed: int
-) -> tuple[dict[str, np.ndarray], str]:
-    """The inputs of a run whose values are given, in the types of the graph that is run beside it."""
-    feeds, source = side.feeds(declared, inputs, seed)
-    return as_declared(graph, feeds), source
 
 
 def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versions: Sequence[str]) -> Switches | None:
