@@ -422,3 +422,14 @@ def test_open_sizes_are_those_that_constants_and_other_inputs_need(inputs: str, 
     report = eltwise.check(parsed(f"g ({inputs}) => (float y) {{ {nodes} }}"), "onnxruntime")
     assert report.trace is not None
     assert (report.verdict, "sizes chosen: " in report.trace.inputs) == ("agree", True), str(report)
+
+
+def test_an_input_that_replaces_a_constant_is_given_to_the_runtime() -> None:
+    model = parsed("net (int32[2] x, int32[2] b) => (int32[2] y) <int32[2] b = {1, 2}> { y = Div (x, b) }")
+    divisors = {"other": [4, 5], "zero": [0, 1]}
+    verdicts = {
+        name: eltwise.check(model, "onnxruntime", inputs={"x": np.int32([5, 6]), "b": np.int32(b)}).verdict
+        for name, b in divisors.items()
+    }
+    assert verdicts["other"] == "agree"
+    assert verdicts["zero"] != "agree"

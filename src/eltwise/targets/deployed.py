@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from eltwise.comparison.tolerance import ToleranceLike
+from eltwise.conversion import model_of
 from eltwise.core.errors import EltwiseError
 from eltwise.model import Model
 from eltwise.runtimes import Runtime
 from eltwise.targets.report import TargetReport
 from eltwise.targets.run import observe
 from eltwise.targets.special_values import with_special_values
+from eltwise.tracing.inputs import with_replaced
 from eltwise.tracing.records import Verdict
 from eltwise.tracing.references import EXACT, FLOAT64
 from eltwise.tracing.report import TraceReport
@@ -62,7 +64,8 @@ def deploy(
         deployed: what the runtime is given, if that is not the model itself.
         switches: whether a trace tries options where it does not compute the same.
     """
-    deployed = deployed or model
+    names = {name for arrays in inputs.sets.values() for name in arrays}
+    model, deployed = (_with_replaced(one, names) for one in (model, deployed or model))
     observed = observe(runtime, model, deployed.graph, inputs.seed, inputs.sets)
     if observed.is_compared or not observed.version:
         return observed
@@ -77,6 +80,12 @@ def deploy(
         return worst
     counts = Counter(one.traced_verdict for one in results)
     return replace(worst, sets=tuple((name, counts[name]) for name in reversed(_ORDER) if counts[name]))
+
+
+def _with_replaced(model: Model, names: Collection[str]) -> Model:
+    """The model, of which constants that a caller replaces are inputs like others."""
+    graph = with_replaced(model.graph, names)
+    return model if graph is model.graph else model_of(graph)
 
 
 def trace_of(observed: TargetReport, target: str, model: Model, inputs: Inputs) -> TraceReport | None:
