@@ -68,9 +68,19 @@ def convert(
     """
     if to is None and (opset is None) == (ir_version is None):
         raise AttributeValueError("specify a target", allowed="to='onnx' or to='openvino', or opset= or ir_version=")
-    _before, after, report = _converted(
-        source, to or ("openvino" if opset is None else "onnx"), opset, ir_version, weights, verify
-    )
+    requested = to or ("openvino" if opset is None else "onnx")
+    _check_versions(requested, opset, ir_version)
+    before = read(source, weights, reads_weights=requested != "onnx")
+    if requested != "onnx" or before.graph.origin.domain != "ai.onnx":  # Else it may hold any operator.
+        raise_all(before.problems)
+    try:
+        after, report = _in_format(before, requested, opset, ir_version)
+        if verify:
+            problems = before.problems or after.problems
+            comparison = Comparison(0, 0, str(problems[0])) if problems else compare(before, after)
+            report = replace(report, comparison=comparison)
+    except EltwiseError as error:
+        raise error.located(where=before.analysis.name) from None
     return after, report
 
 
@@ -89,9 +99,9 @@ def convert_file(
     Args:
         source: an .onnx file, or an .xml file with its .bin beside it.
         target: the .onnx or .xml file to write.
-        opset: the opset of an ONNX target; 17 for a model that was an IR.
-        ir_version: the version of an IR target; 11 for a model that was ONNX.
-        verify: whether both models are run on hard values and their bits compared, before anything is written.
+        opset: as of ``convert``, like the next two.
+        ir_version: the version of an IR.
+        verify: whether bits are compared, before anything is written.
         in_place: whether the target may be the source.
         progress: receives how many bytes of external data have been copied.
 
@@ -102,7 +112,9 @@ def convert_file(
         EltwiseError: with every reason; the target is as it was.
     """
     check_places(source, target, in_place)
-    before, after, report = _converted(source, registry.of_path(target).name, opset, ir_version, None, verify)
+    requested = registry.of_path(target).name
+    before = read(source, reads_weights=requested != "onnx")
+    after, report = convert(before, requested, opset=opset, ir_version=ir_version, verify=verify)
     if before.graph.origin.domain == "ai.onnx" and registry.of_path(target) is not registry.ONNX:
         files.check_outputs([target.with_suffix(".bin")], files_of(before.graph, source))
     return write(after, target, report, progress)
@@ -132,30 +144,6 @@ def model_of(graph: Graph) -> Model:
     from eltwise.formats.onnx.reader import run_problems
 
     return Model(Analysis(graph, "", tuple(run_problems(graph))))
-
-
-def _converted(
-    source: Source | Model,
-    requested: Format,
-    opset: int | None,
-    ir_version: int | None,
-    weights: bytes | None,
-    verify: bool,
-) -> tuple[Model, Model, PassReport]:
-    """Read a model and convert it; one that is what is requested already comes back itself."""
-    _check_versions(requested, opset, ir_version)
-    before = read(source, weights, reads_weights=requested != "onnx")
-    if requested != "onnx" or before.graph.origin.domain != "ai.onnx":  # Else it may hold any operator.
-        raise_all(before.problems)
-    try:
-        after, report = _in_format(before, requested, opset, ir_version)
-        if verify:
-            problems = before.problems or after.problems
-            comparison = Comparison(0, 0, str(problems[0])) if problems else compare(before, after)
-            report = replace(report, comparison=comparison)
-    except EltwiseError as error:
-        raise error.located(where=before.analysis.name) from None
-    return before, after, report
 
 
 def _in_format(before: Model, requested: Format, opset: int | None, ir_version: int | None) -> tuple[Model, PassReport]:

@@ -117,10 +117,11 @@ class Switches:
 
 
 class _Search:
-    """Runs each specification once, and keeps what came of it."""
+    """Runs each specification once, and keeps what came of it and what follows from that."""
 
     def __init__(self, judge: Judge) -> None:
         self.trials: dict[str, Trial] = {}
+        self.sentences, self.remedies = list[str](), list[str]()
         self._judge = judge
 
     def is_right(self, specification: str) -> bool | None:
@@ -169,19 +170,16 @@ def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()
     """
     current, search = split(specification), _Search(judge)
     search.trials[specification] = Trial(specification, "disagree")
-    sentences, remedies = list[str](), list[str]()
     for ladder in LADDERS.get(current.name, ()):
-        _climb(search, current, ladder, sentences, remedies)
+        _climb(search, current, ladder)
     if versions:
-        _of_versions(search, current, versions, sentences, remedies)
+        _of_versions(search, current, versions)
     del search.trials[specification]
-    trials = tuple(search.trials.values())
-    return Switches(trials, tuple(sentences), tuple(search.trials[one] for one in remedies if one in search.trials))
+    remedies = tuple(search.trials[one] for one in search.remedies if one in search.trials)
+    return Switches(tuple(search.trials.values()), tuple(search.sentences), remedies)
 
 
-def _climb(
-    search: _Search, specification: Specification, ladder: Ladder, sentences: list[str], remedies: list[str]
-) -> None:
+def _climb(search: _Search, specification: Specification, ladder: Ladder) -> None:
     """Try the values of an option below the present one, and where one is right, the parts of what is above."""
     settings = dict(specification.settings)
     current = settings.get(ladder.option, ladder.values[-1])
@@ -197,25 +195,23 @@ def _climb(
     change = search.change(steps, of_step)
     if change is None:
         wrong = (step for step in steps[:-1] if search.was_wrong(of_step(step)))
-        sentences += [f"wrong with {ladder.option}={step}, too" for step in islice(wrong, 1)]
+        search.sentences += [f"wrong with {ladder.option}={step}, too" for step in islice(wrong, 1)]
         return
     right, above = change
-    remedies.append(of_step(right))
-    sentences.append(f"right with {ladder.option}={right}")
-    sentences.append(f"wrong from {above} on" if len(ladder.values) > 2 else "wrong without")
+    search.remedies.append(of_step(right))
+    search.sentences.append(f"right with {ladder.option}={right}")
+    search.sentences.append(f"wrong from {above} on" if len(ladder.values) > 2 else "wrong without")
 
     def without(parts: Sequence[str]) -> str:
         return specified(ladder.parts_option, "+".join(sorted(parts)))
 
     off = smallest(ladder.parts, lambda parts: bool(search.is_right(without(parts))))
     if off and search.is_right(without(off)):
-        remedies.append(without(off))
-        sentences.append(f"right with {named(off)} disabled")
+        search.remedies.append(without(off))
+        search.sentences.append(f"right with {named(off)} disabled")
 
 
-def _of_versions(
-    search: _Search, specification: Specification, versions: Sequence[str], sentences: list[str], remedies: list[str]
-) -> None:
+def _of_versions(search: _Search, specification: Specification, versions: Sequence[str]) -> None:
     """Find the versions between which it changes."""
 
     def of_version(version: str) -> str:
@@ -225,10 +221,10 @@ def _of_versions(
     if change is None:
         ends = [of_version(version) for version in versions]
         kind = "wrong" if all(map(search.was_wrong, (ends[0], ends[-1]))) else "the same as far as that is established"
-        sentences.append(f"{kind} with {name} {versions[0]} and {versions[-1]}")
+        search.sentences.append(f"{kind} with {name} {versions[0]} and {versions[-1]}")
         return
     older, newer = change
     is_mended = bool(search.is_right(of_version(newer)))
-    remedies.append(of_version(newer if is_mended else older))
+    search.remedies.append(of_version(newer if is_mended else older))
     states = ("wrong", "right") if is_mended else ("right", "wrong")
-    sentences.append(f"{states[0]} with {name} {older}, {states[1]} from {newer} on")
+    search.sentences.append(f"{states[0]} with {name} {older}, {states[1]} from {newer} on")
