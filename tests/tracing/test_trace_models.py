@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,26 @@ def test_values_of_other_names_are_matched_by_their_contents() -> None:
     assert report.is_good
     assert any(note.startswith("2 values matched by their contents: c, d") for note in report.notes)
     assert [node.status for node in report.nodes] == ["equal", "not_compared", "equal", "equal", "equal"]
+
+
+def test_what_makes_and_reads_an_indivisible_value_is_one_unit() -> None:
+    text = """net (float[4] x) => (float[2] out) {
+        a, b = Split (x)
+        c = Neg (b)
+        d = Abs (a)
+        e = Neg (c)
+        out = Add (d, e)
+    }"""
+    model = read(parsed(text)).graph
+    for values in chain.from_iterable(combinations("abcde", count) for count in range(6)):
+        traced = read_model(model, {"x": np.zeros(4, np.float32)})
+        traced.indivisible.update(values)
+        units = traced.units()
+        assert [number for unit in units for number in unit] == list(range(5))
+        for value in values:
+            ends = {traced.producer[value], traced.last_reader[value]}
+            assert any(ends <= {*unit} for unit in units), (values, units)
+        assert values or len(units) == 5
 
 
 def test_two_models_of_other_inputs_are_refused() -> None:

@@ -114,18 +114,14 @@ class TracedModel:
     def units(self) -> list[range]:
         """The nodes in indivisible groups, nearly all of one node."""
         opaque = self.indivisible | {value for value, one in self.types.items() if not _can_be_given(one)}
-        starts = {value: number for number, values in enumerate(self.made) for value in values if value in opaque}
-        ends = {start: max(self.last_reader.get(value, start), start) for value, start in starts.items()}
         units: list[range] = []
-        number = 0
-        while number < len(self.nodes):
-            end = number
-            position = number
-            while position <= min(end, len(self.nodes) - 1):
-                end = max(end, ends.get(position, position))
-                position += 1
-            units.append(range(number, min(end, len(self.nodes) - 1) + 1))
-            number = units[-1].stop
+        for number, values in enumerate(self.made):
+            readers = (self.last_reader.get(value, number) for value in values if value in opaque)
+            start, stop = number, min(max(readers, default=number) + 1, len(self.nodes))
+            if units and number < units[-1].stop:
+                previous = units.pop()
+                start, stop = previous.start, max(previous.stop, stop)
+            units.append(range(start, stop))
         return units
 
     def is_tensor(self, value: str) -> bool:
