@@ -57,6 +57,14 @@ def test_no_node_in_float32_can_be_left_out(scale: float, retained: list[str]) -
         assert (right.verdict, other.verdict) == ("agree", "disagree")
 
 
+def test_a_constant_that_is_replaced_is_replaced_in_every_trial() -> None:
+    model = parsed("g (float[1, 2] x, float[2] b) => (float[1, 2] y) <float[2] b = {1, 2}> { y = Mul (x, b) }")
+    arrays = {"x": np.array([[1, 3]], np.float32), "b": np.array([5, 7], np.float32)}
+    made, report = eltwise.repair(model, "onnx-reference", precision="float16", inputs=Inputs({"": arrays}, TOLERANCE))
+    assert (report.is_verified, [change.node for change in report.changes if change.node]) == (True, [])
+    assert [tensor.name for tensor in made.proto().graph.initializer] == ["b"]
+
+
 @pytest.mark.parametrize(
     ("text", "tolerance", "code", "message"),
     [

@@ -20,8 +20,10 @@ from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.runtimes import Host
+from eltwise.runtimes import Model as Program
 from eltwise.targets.deployed import Inputs
 from eltwise.tracing.difference import measure
+from eltwise.tracing.inputs import with_replaced
 from eltwise.tracing.model import program_of
 from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.report import TraceReport
@@ -121,13 +123,15 @@ class _Search:
         return self.results[key]
 
     def _is_right(self, graph: Graph) -> bool:
-        try:
-            program = program_of(graph)
-        except EltwiseError:
-            return False
         names = [port.value for port in graph.outputs]
+        programs = dict[frozenset[str], Program]()  # Sets of inputs may replace other constants.
         for one in self.traces:
-            answer = self.host.run(program, [one.feeds[port.value] for port in graph.inputs])
+            replaced, key = with_replaced(graph, one.feeds), frozenset(one.feeds)
+            try:
+                program = programs[key] if key in programs else programs.setdefault(key, program_of(replaced))
+            except EltwiseError:
+                return False
+            answer = self.host.run(program, [one.feeds[port.value] for port in replaced.inputs])
             arrays = dict(zip(names, answer.arrays, strict=False)) if answer.kind == "result" else {}
             for name, right in one.right_outputs.items():
                 array = arrays.get(name)
