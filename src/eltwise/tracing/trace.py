@@ -85,7 +85,8 @@ def trace(
         runtime: the runtime that is tested.
         against: the reference: another runtime, ``exact`` for eltwise, or ``float64`` for the same graph with float64
             in place of every other float type. One of the two may be the path of a recorded run, ``FILE.safetensors``.
-        inputs: for each input, by its name, its array. The others are drawn at random, or are those of a recorded run.
+        inputs: for each input, by its name, its array. The others are drawn at random, or are those of a recorded run;
+            constants that an input may replace stay.
         rtol: what does not count as a difference, as for ``compare``. By default integers are compared exactly, and
             floats by the digits of their type.
         atol: the same, absolute.
