@@ -36,7 +36,7 @@ from eltwise.tracing.runs import Runs
 from eltwise.tracing.segments import segments
 from eltwise.tracing.switches import Switches, find_switches
 from eltwise.tracing.tracer import Tracer
-from eltwise.tracing.trials import judge_of
+from eltwise.tracing.whole import judge_of
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source

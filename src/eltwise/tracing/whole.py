@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import named
+from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Port
-from eltwise.tracing.difference import Difference, measure, relative_error
+from eltwise.runtimes import Host
+from eltwise.tracing.difference import Difference, largest, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import TracedNode, TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
+from eltwise.tracing.switches import Judge, Trial
 
 _DECIDES = "it decides on a branch or a round"
 _NO_OUTPUT = "it does not give this output"
@@ -227,6 +230,35 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
         outcome = fixed
     passed = {} if runner is tested else values
     return replace(outcome, values=passed | {name: outcome.values[name] for name in names if name in outcome.values})
+
+
+def judge_of(
+    runs: Runs, right: Mapping[str, np.ndarray], start: Callable[[str], AbstractContextManager[Host]]
+) -> Judge:
+    """What runs the tested model as a whole with another specification.
+
+    Args:
+        runs: the runs of the trace.
+        right: the right outputs by value.
+        start: starts the process of a specification.
+    """
+
+    def judge(specification: str) -> Trial:
+        names = [value for value in right if value in runs.model.producer]
+        try:
+            with start(specification) as host:
+                runner = replace(runs.tested, host=host, name=specification)
+                outcome = run_whole(runner, runs.feeds, names, runner)
+                if outcome.message or not outcome.values.keys() >= {*names}:
+                    return Trial(specification, "disagree")
+                differences = {name: compare_output(runs, name, outcome.values, right) for name in names}
+        except EltwiseError:  # As of an option that this version does not have.
+            return Trial(specification, "not_established")
+        error = largest(relative_error(one.error, right[name]) for name, one in differences.items() if one.differing)
+        is_wrong = any(one.is_beyond for one in differences.values())
+        return Trial(specification, "disagree" if is_wrong else "agree", error)
+
+    return judge
 
 
 def _nodes_of(model: TracedModel, value: str) -> list[int]:
