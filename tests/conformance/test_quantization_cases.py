@@ -43,14 +43,14 @@ def test_a_planted_fault_of_quantization_gets_its_name(function: str, slug: str)
     assert {test.faults for test in tests} == {(slug,)}, [test.message for test in tests]
 
 
-@pytest.mark.parametrize("version", [21, 23, 28])
+@pytest.mark.parametrize("version", [21, 28])
 def test_either_reading_of_an_unstated_precision_is_right(version: int) -> None:
     """From version 23 on, the text takes the scale's type; before, and where one is stated, there is one reading."""
     references, outcomes = References(), set()
     for variant in (each for each in variants() if str(each.schema) == f"QuantizeLinear-{version}"):
-        for case in cases_of(variant, "static", "quick", 0, True):
-            expected = references.of(case)
-            if expected is not None and not case.block_size and case.operands[0].dtype == np.float32:
+        for case in cases_of(variant, "static", "quick", 0, True) if variant.element_type.name == "float32" else ():
+            expected = None if case.block_size or case.operands[1].dtype != np.float32 else references.of(case)
+            if expected is not None:
                 got = planted.quantizing_in_float32(str(case.schema), *case.operands, **dict(case.attributes))
                 outcome = compare(case, expected, Answer("result", (got,))).outcome
                 outcomes.add((dict(case.attributes).get("precision"), outcome))
