@@ -17,7 +17,7 @@ from eltwise.conformance.variants import variants
 from eltwise.core.errors import UnsupportedError
 from eltwise.ops.schema import is_arithmetic
 from eltwise.runtimes import Answer, find
-from tests.support import planted
+from support import planted
 
 PLANTED = Path(__file__).parent.parent / "support" / "planted.py"
 
