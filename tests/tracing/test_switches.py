@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import numpy_helper
 
 import eltwise
 from eltwise.runtimes.specification import split
@@ -102,3 +104,32 @@ def test_switches_are_judged_on_the_file_as_it_is(runtime: str, sentence: str, m
     model = named(parsed("g (float[N, 4] x) => (float[N, 4] z) { t = Tanh(x) n = Neg(t) z = Relu(n) }"))
     report = eltwise.trace(model, runtime=runtime, against="float64")
     assert (report.verdict, str(report.switches)) == ("disagree", sentence), str(report)
+
+
+CONSTANT_OUTPUTS = {
+    "only a constant": ("", "z = Constant<value_floats = [1.0, 2.0]>()", "float[2] z"),
+    "a constant beside a node": ("", "z = Constant<value_floats = [1.0, 2.0]>() w = Neg(x)", "float[2] z, float[2] w"),
+    "an initializer beside a node": ("<float[2] z = {1, 2}>", "w = Neg(x)", "float[2] z, float[2] w"),
+    "an input beside a node": ("", "w = Neg(x)", "float[2] x, float[2] w"),
+}
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("kind", CONSTANT_OUTPUTS)
+def test_no_switch_is_right_whose_run_has_other_outputs(
+    kind: str, runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No switch of a runtime changes what no node computes."""
+    use_local_hosts(monkeypatch)
+    head, body, outputs = CONSTANT_OUTPUTS[kind]
+    model = parsed(f"g (float[2] x) => ({outputs}) {head} {{ {body} }}")
+    other = parsed(f"g (float[2] x) => ({outputs}) {head} {{ {body} }}".replace("1.0, 2.0", "1.0, 3.0"))
+    for tensor in other.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(np.float32([1, 3]), tensor.name))
+    if "input" in kind:
+        other = parsed("g (float[2] x) => (float[2] y, float[2] w) { y = Exp(x) w = Neg(x) }")
+    report = eltwise.trace(model, other, runtime=runtime, against="onnxruntime")
+    assert report.verdict == "disagree"
+    assert report.switches is not None
+    assert (report.switches.remedies, len(report.switches.trials)) == ((), 1), str(report.switches)
+    assert all(trial.verdict == "disagree" for trial in report.switches.trials)

@@ -182,12 +182,15 @@ def trace(
 
 
 def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versions: Sequence[str]) -> Switches | None:
-    """Which options or versions of the tested runtime make outputs right that differ; None where none does."""
-    if {"differs", "failed"}.isdisjoint(output.status for output in report.outputs):
+    """Which options or versions of the tested runtime make outputs right; None where no known one differs."""
+    names = {output.name for output in report.outputs if output.status in ("differs", "failed")}
+    differing = {port.value for port in runs.model.graph.outputs if port.name in names}
+    right = dict(report.right_outputs)
+    if not differing or not differing <= right.keys():
         return None
     if not (versions or runs.tested.host.runtime.options):
         return None
-    return find_switches(runs.tested.name, judge_of(runs, report.right_outputs, start), versions)
+    return find_switches(runs.tested.name, judge_of(runs, right, differing, start), versions)
 
 
 def _versions_of(runtime: str, graph: Graph, versions: str | Sequence[str]) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from eltwise.tracing.difference import Difference, largest, measure, relative_er
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
-from eltwise.tracing.records import TracedNode, TracedOutput
+from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.switches import Judge, Trial
@@ -233,30 +233,36 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
 
 
 def judge_of(
-    runs: Runs, right: Mapping[str, np.ndarray], start: Callable[[str], AbstractContextManager[Host]]
+    runs: Runs,
+    right: Values,
+    differing: Collection[str],
+    start: Callable[[str], AbstractContextManager[Host]],
 ) -> Judge:
     """What runs the tested model as a whole with another specification.
 
     Args:
         runs: the runs of the trace.
-        right: the right outputs by value.
+        right: the right outputs by value, all of which are compared.
+        differing: those that differ in the trace, all of which a right run has within the tolerance.
         start: starts the process of a specification.
     """
+    ports = {port.value: port for port in runs.model.graph.outputs if port.value in right}
 
     def judge(specification: str) -> Trial:
-        names = [value for value in right if value in runs.model.producer]
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                outcome = run_whole(runner, runs.feeds, names, runner)
-                if outcome.message or not outcome.values.keys() >= {*names}:
+                outcome = run_whole(runner, runs.feeds, list(ports), runner)
+                if outcome.message or not outcome.values.keys() >= ports.keys():
                     return Trial(specification, "disagree")
-                differences = {name: compare_output(runs, name, outcome.values, right) for name in names}
+                outputs = {value: _compared(runs, port, outcome.values, right) for value, port in ports.items()}
         except EltwiseError:  # As of an option that this version does not have.
             return Trial(specification, "not_established")
-        error = largest(relative_error(one.error, right[name]) for name, one in differences.items() if one.differing)
-        is_wrong = any(one.is_beyond for one in differences.values())
-        return Trial(specification, "disagree" if is_wrong else "agree", error)
+        error = largest(output.relative for output in outputs.values() if output.differing)
+        if any(output.status == "differs" for output in outputs.values()):
+            return Trial(specification, "disagree", error)
+        within = {value for value, output in outputs.items() if output.status in WITHIN}
+        return Trial(specification, "agree" if differing and within >= {*differing} else "not_established", error)
 
     return judge
 
