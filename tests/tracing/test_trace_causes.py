@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from eltwise.comparison.tolerance import parse_tolerances
+from eltwise.core.errors import UnsupportedError
 from eltwise.tracing.difference import measure, with_overflow
 from support.local_hosts import use_local_hosts
 from support.traced_models import named, parsed, products, quantized, with_constant_nodes
@@ -141,3 +143,18 @@ def test_no_range_is_left_where_an_input_is_infinite(dtype: type[np.floating]) -
     finite, infinite = np.array([2, 1], dtype), np.array([-np.inf, 1], dtype)
     assert with_overflow(measured, actual, expected, [finite]).cause == "overflow"
     assert with_overflow(measured, actual, expected, [finite, infinite]).cause is None
+
+
+def test_a_case_is_written_of_the_runtime_that_is_wrong_only(tmp_path: Path) -> None:
+    model = named(parsed("g (float[4] x) => (float[4] z) { z = Relu(x) }"))
+    runs = ("onnxruntime", "Wrong")
+    x = {"x": np.float32([-1, 2, -3, 4])}
+    for runtime, against in (runs, runs[::-1]):
+        report = eltwise.trace(model, runtime=runtime, against=against, inputs=x)
+        assert (report.first_name, report.right) == ("relu_0", ("onnxruntime",))
+        if runtime == "Wrong":
+            assert "reproduce.py" in report.reproduce(tmp_path / "case")
+            continue
+        assert "--reproduce" not in str(report)
+        with pytest.raises(UnsupportedError, match=f"in {runtime}.*: there is nothing to reproduce"):
+            report.reproduce(tmp_path / "no case")

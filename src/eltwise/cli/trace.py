@@ -106,9 +106,11 @@ def trace(
     reports = ((json, report.to_json), (html, report.to_html), (model_explorer, report.to_model_explorer))
     if not printing.write_outputs(*reports, *printing.ci_outputs(report, model, command, sarif, markdown)):
         printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
-    if reproduce is not None and report.blamed is not None:
+    if reproduce is not None and report.is_reproducible:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
+    elif reproduce is not None:
+        printing.note(f"no case was written: no node is wrong as a model of its own in {runtime}")
     return report.exit_code
 
 

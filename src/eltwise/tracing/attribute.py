@@ -12,6 +12,7 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, named
+from eltwise.engine.undefined import as_stated
 from eltwise.faults.record import Operation
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.difference import (
@@ -19,6 +20,7 @@ from eltwise.tracing.difference import (
     UNSTATED,
     Difference,
     explained,
+    measure,
     signal_to_noise,
     with_overflow,
     with_unstated,
@@ -115,7 +117,8 @@ class Attribution:
                 difference = _of_rounding(self._runs, isolated, difference)
         if difference.cause in ROUNDINGS:
             self._roundings[operator] = ROUNDINGS[difference.cause]
-        return replace(isolated, difference=difference)
+        is_of_one_type = self._runs.partners.is_of_one_type(isolated.value)
+        return replace(isolated, difference=difference, right=isolated.right if is_of_one_type else None)
 
 
 def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
@@ -127,12 +130,13 @@ def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
 
 def _doubt(runs: Runs, result: TracedNode) -> str:
     """Why a node that gives another result than the other model is not to blame."""
-    others = [f"{node.schema.name} {node.label!r}" for node in runs.partners.in_place_of(result.number)]
+    others = runs.partners.in_place_of(result.number)
     if len(others) > 1:
-        return f"the other model has several nodes in its place: {named(others)}"
+        names = [f"{node.schema.name} {node.label!r}" for node in others]
+        return f"the other model has several nodes in its place: {named(names)}"
     if not result.inputs_agree:
         return "what it reads differs too, and the other model has no node that is the same"
-    return f"the other model has {others[0] if others else 'a constant'} in its place"
+    return runs.partners.instead_of(result.number)
 
 
 def _set_blame(runs: Runs, result: TracedNode, difference: Difference | None, numbers: Sequence[int]) -> None:
@@ -230,7 +234,10 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     exact = results[isolated.value]
     pairs = ((runs.tested.name, isolated.actual), (runs.reference.name, isolated.expected))
     right = tuple(name for name, array in pairs if oracle.same_bits(array, exact))
-    return replace(isolated, right=right, exact=exact, unstated=unstated.get(isolated.value))
+    unknown = unstated.get(isolated.value)
+    stated = as_stated(isolated.actual, exact, unknown)
+    is_wrong = measure(isolated.value, stated, exact, runs.tolerances).is_beyond
+    return replace(isolated, right=right, exact=exact, unstated=unknown, is_wrong=is_wrong)
 
 
 def _of_values(runs: Runs, isolated: Isolated) -> Difference:

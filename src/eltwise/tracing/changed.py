@@ -11,6 +11,7 @@ import numpy as np
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
 from eltwise.core.errors import named
+from eltwise.ir.graph import Node
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import attributes_of
@@ -54,8 +55,8 @@ def find_changed(
 ) -> dict[int, str]:
     """Find nodes that the other model has with other constants, attributes or operators, and that make the difference.
 
-    A node is a candidate if the other model has one node in its place, and that one reads other constants, or its
-    inputs agree and it gives another result. That its value may be compared with that of the other model is shown
+    A node is a candidate if the other model has one node in its place at most, and that one reads other constants, or
+    its inputs agree and it gives another result. That its value may be compared with that of the other model is shown
     where the tested model, given the other model's constants or values of some candidates, has the other model's
     outputs, and has not if one of these is its own.
 
@@ -76,7 +77,7 @@ def find_changed(
         for number in sorted(isolated)
         if nodes[number].blame == "not_isolated"
         and nodes[number].inputs_agree
-        and len(runs.partners.in_place_of(number)) == 1
+        and len(runs.partners.in_place_of(number)) < 2
     ]
     candidates: list[ChangedConstant | Isolated] = [*constants[:_MOST_SEARCHED], *values]
     changes = dict[int, str]()
@@ -84,7 +85,7 @@ def find_changed(
         if isinstance(one, ChangedConstant):
             changes.setdefault(one.number, one.message())
         else:
-            changes.setdefault(one.numbers[-1], _change(runs, one.numbers[-1]))
+            changes.setdefault(one.numbers[-1], runs.partners.instead_of(one.numbers[-1]))
     return changes
 
 
@@ -99,13 +100,8 @@ def unseen_changes(runs: Runs) -> list[str]:
 
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
     """The constants of nodes that the other model has too, with the same operator and attributes."""
-    for number, node in enumerate(runs.model.nodes):
-        others = runs.partners.in_place_of(number)
-        if len(others) != 1 or others[0].schema.name != node.schema.name:
-            continue
-        if attributes_of(others[0]) != attributes_of(node):
-            continue
-        for name, partner in zip_longest(node.inputs, others[0].inputs, fillvalue=""):
+    for number in range(len(runs.model.nodes)):
+        for name, partner in _operands(runs, number):
             array, other = runs.model.array_of(name, {}), runs.reference.model.array_of(partner, {})
             if array is None or other is None or array.shape != other.shape:
                 continue
@@ -113,6 +109,22 @@ def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
             if pair[0].dtype == pair[1].dtype and pair[0].tobytes() != pair[1].tobytes():
                 with np.errstate(over="ignore"):
                     yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
+
+
+def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str]]:
+    """The operands of a node and those of the same one in the other model: of a copy, which is left out there, its own.
+
+    Where the other model reads a copy of a constant, the constant is the operand.
+    """
+    node, others, second = runs.model.nodes[number], runs.partners.in_place_of(number), runs.reference.model
+    if runs.model.is_copy(node):
+        yield node.inputs[0], runs.partners.values.get(node.outputs[0], "")
+    elif len(others) == 1 and _has_same_operator(node, others[0]):
+        yield from zip_longest(node.inputs, map(second.source, others[0].inputs), fillvalue="")
+
+
+def _has_same_operator(node: Node, other: Node) -> bool:
+    return node.schema.name == other.schema.name and attributes_of(node) == attributes_of(other)
 
 
 def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], outputs: Values) -> bool:
@@ -128,15 +140,3 @@ def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], out
     results = copied(outcome.values) | values
     worst = worst_value(outputs, results, outputs, runs.tolerances)
     return worst is not None and not worst[0].is_beyond
-
-
-def _change(runs: Runs, number: int) -> str:
-    """What the other model has in place of a node."""
-    node, other = runs.model.nodes[number], runs.partners.in_place_of(number)[0]
-    if node.schema.name != other.schema.name:
-        return f"the other model has {other.schema.name} {other.label!r} in its place"
-    attributes, others = attributes_of(node), attributes_of(other)
-    names = sorted(name for name in attributes.keys() | others if attributes.get(name) != others.get(name))
-    if names:
-        return f"the other model has another attribute {names[0]!r}"
-    return f"the other model has {other.label!r} in its place"

@@ -62,7 +62,9 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
         right_outputs=right,
     )
     first = report.first_node
-    return report if first is None else replace(report, blamed=isolated.get(first.number))
+    if first is None or first.blame == "changed":  # The other model, and no runtime, makes the difference.
+        return report
+    return replace(report, blamed=isolated.get(first.number))
 
 
 def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:

@@ -27,6 +27,8 @@ class Isolated:
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
         unstated: which of its elements no specification states; None where all are stated.
+        is_wrong: whether the tested runtime gave this wrong result: beyond the tolerance of the exact one, as far as
+            that is stated, or of the reference where eltwise does not compute the node.
     """
 
     numbers: tuple[int, ...]
@@ -38,6 +40,7 @@ class Isolated:
     right: tuple[str, ...] | None = None
     exact: np.ndarray | None = None
     unstated: np.ndarray | None = None
+    is_wrong: bool = True
 
     @property
     def position(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -15,9 +15,9 @@ def match(first: TracedModel, second: TracedModel) -> Partners:
     """Match the values of two models by the nodes that make them, by name, and outputs also by position."""
     matching = _Matching(first, second)
     partners = dict(matching.partners)
-    for copy, value in matching.copied.items():
-        if value in partners:
-            partners.setdefault(copy, partners[value])
+    for value in first.producer:
+        if first.source(value) in partners:
+            partners.setdefault(value, partners[first.source(value)])
     _match_quantized(first, second, partners)
     return Partners(first, second, partners, matching.is_same)
 
@@ -29,22 +29,27 @@ class _Matching:
     first: TracedModel
     second: TracedModel
     partners: dict[str, str] = field(default_factory=dict)
+    _of_outputs: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for port, partner in matched_ports(self.second.graph.inputs, self.first.graph.inputs):
             if partner is not None:
                 self.partners[partner.value] = port.value
-        self.copied, self._same_as = _copies(self.first), _copies(self.second)
         self._has_one_format = self.first.graph.origin.domain == self.second.graph.origin.domain
         self._used, self._taken = set[int](), set[str]()
         self._names_of = {value: [value, *names] for value, names in self.first.graph.tensor_names}
-        for copy, value in self.copied.items():
-            self._names_of.setdefault(value, [value]).append(copy)
+        for value in self.first.producer:
+            if (source := self.first.source(value)) != value:
+                self._names_of.setdefault(source, [source]).append(value)
         self._by_name = self._names()
         self._readers: dict[tuple[str, ...], list[int]] = {}
-        for number, values in enumerate(self.second.reads):
-            if not self.second.is_copy(self.second.nodes[number]):
-                self._readers.setdefault(tuple(sorted(map(self._source, values))), []).append(number)
+        for number, node in enumerate(self.second.nodes):
+            if not self.second.is_copy(node):
+                values = _computed_inputs(self.second, number)
+                for key in dict.fromkeys(
+                    tuple(sorted(map(of, values))) for of in (self.second.source, self.second.origin)
+                ):
+                    self._readers.setdefault(key, []).append(number)
         self._match_outputs()
         for number in range(len(self.first.nodes)):
             self._match_node(number)
@@ -53,9 +58,7 @@ class _Matching:
         """Whether the second model has this node: its operator, attributes and constants, on the same inputs."""
         node = self.first.nodes[number]
         if self.first.is_copy(node):
-            return bool(self._partner(node.inputs[0])) and self._partner(node.outputs[0]) == self._partner(
-                node.inputs[0]
-            )
+            return self._is_one_input(node.inputs[0], self._partner(node.outputs[0]))
         others = (self.partners.get(value) for value in self.first.made[number])
         producers = {self.second.producer.get(other) for other in others if other is not None}
         other = producers.pop() if len(producers) == 1 else None
@@ -71,25 +74,23 @@ class _Matching:
         names = dict(self.second.graph.tensor_names)
         for value in (*self.second.producer, *self.second.graph.constant):
             for name in (*names.get(value, ()), value):
-                by_name.setdefault(name, self._source(value))
+                by_name.setdefault(name, self.second.source(value))
         return by_name
-
-    def _source(self, value: str) -> str:
-        return self._same_as.get(value, value)
 
     def _partner(self, value: str) -> str:
         """What belongs to a value, or to what it is a copy of; empty if that is not known."""
-        return self.partners.get(value) or self.partners.get(self.copied.get(value, value), "")
+        return self.partners.get(value) or self.partners.get(self.first.source(value), "")
 
     def _match_outputs(self) -> None:
         for port, other in matched_ports(self.first.graph.outputs, self.second.graph.outputs):
             if other is not None and port.value in self.first.producer:
-                for value in {port.value, self.copied.get(port.value, port.value)}:
-                    self.partners[value] = self._source(other.value)
+                self.partners[port.value] = self.second.source(other.value)
+                self._of_outputs[self.first.source(port.value)] = self.second.source(other.value)
 
     def _match_node(self, number: int) -> None:
         node = self.first.nodes[number]
         if self.first.is_copy(node):
+            self._match_copy(node)
             return
         named = {}
         for value in self.first.made[number]:
@@ -97,16 +98,34 @@ class _Matching:
             partner = next((self._by_name[name] for name in names if name in self._by_name), None)
             named[value] = None if partner in self._taken else partner
         other = self._counterpart(number, set(filter(None, named.values())))
-        outputs = dict[str, str]()
+        outputs, alike = dict[str, str](), dict[str, str]()
         if other is not None:
             outputs = dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
             self._used.add(other)
             if self._is_alike(node, self.second.nodes[other]):
                 self._taken.update(outputs.values())
+                alike = outputs
+            for value, operand in zip(node.inputs, self.second.nodes[other].inputs, strict=False):
+                if value in self.first.producer and self._is_constant(value):
+                    self.partners.setdefault(value, self.second.source(operand))
         for value, name in named.items():
-            partner = outputs.get(value) or name
+            partner = alike.get(value) or self._of_outputs.get(value) or outputs.get(value) or name
             if partner and self._may_be(value, partner):
                 self.partners.setdefault(value, partner)
+
+    def _match_copy(self, node: Node) -> None:
+        """Match a copy of a constant, and one in whose place the second model has another node on the same input."""
+        value, partner = node.outputs[0], self._by_name.get(node.outputs[0])
+        if partner is None or value in self.partners or partner in self._taken:
+            return
+        if self._is_constant(value):
+            is_partner = self.second.is_constant(partner)
+        else:
+            number, source = self.second.producer.get(partner), self._partner(node.inputs[0])
+            read = () if number is None else _computed_inputs(self.second, number)
+            is_partner = partner != source and list(map(self.second.source, read)) == [source]
+        if is_partner and self._may_be(value, partner):
+            self.partners[value] = partner
 
     def _may_be(self, value: str, partner: str) -> bool:
         """Whether two values have one shape, and one type or two of floats, as far as these are known."""
@@ -118,7 +137,8 @@ class _Matching:
 
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""
-        inputs = [self._partner(value) for value in self.first.reads[number]]
+        values = _computed_inputs(self.first, number)
+        inputs = [self._partner(value) or self._partner(self.first.origin(value)) for value in values]
         if "" in inputs:
             return None
         node, nodes = self.first.nodes[number], self.second.nodes
@@ -132,14 +152,15 @@ class _Matching:
         best = best or [one for one in alike if self._has_constants(node, nodes[one])] or of_name
         if best or named or not inputs:
             return best[0] if best else None
-        others = candidates if self._has_one_format else []
+        is_cast = self.first.origin(node.outputs[0]) != node.outputs[0]
+        others = candidates if self._has_one_format and not is_cast else []
         candidates = [one for one in candidates if self._has_operator(node, nodes[one])] or others
         return candidates[0] if len(candidates) == 1 else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
         """Whether a node of the second model is the same as another one of the first, by its name too."""
         node = self.second.nodes[other]
-        values = (self.copied.get(value, value) for value in node.outputs)
+        values = map(self.first.source, node.outputs)
         producers = {self.first.producer.get(value, number) for value in values} - {number}
         inputs = set(self.first.reads[number])
         alike = [one for one in producers if set(self.first.reads[one]) == inputs]
@@ -160,14 +181,19 @@ class _Matching:
 
     def _has_constants(self, one: Node, two: Node) -> bool:
         return self._is_alike(one, two) and all(
-            self._is_one_input(value, other) or self._partner(value)
+            self._is_one_input(value, other) or (self._partner(value) and not self._is_constant(value))
             for value, other in zip_longest(one.inputs, two.inputs, fillvalue="")
         )
 
+    def _is_constant(self, value: str) -> bool:
+        """Whether a value of the first model is a constant or a copy of one."""
+        return self.first.is_constant(self.first.source(value))
+
     def _is_one_input(self, value: str, other: str) -> bool:
-        if self._partner(value):
-            return self._partner(value) == self._source(other)
-        return value == other == "" or is_one_constant(self.first.constant(value), self.second.constant(other))
+        if self._partner(value) and not self._is_constant(value):
+            return self._partner(value) == self.second.source(other)
+        constants = self.first.constant(self.first.source(value)), self.second.constant(self.second.source(other))
+        return value == other == "" or is_one_constant(*constants)
 
 
 def matched_ports(ports: Sequence[Port], others: Sequence[Port]) -> list[tuple[Port, Port | None]]:
@@ -210,10 +236,6 @@ def _dequantized(model: TracedModel) -> dict[str, str]:
     return pairs
 
 
-def _copies(model: TracedModel) -> Mapping[str, str]:
-    """What each copy is one of, through others."""
-    copied: dict[str, str] = {}
-    for node in model.nodes:
-        if model.is_copy(node):
-            copied[node.outputs[0]] = copied.get(node.inputs[0], node.inputs[0])
-    return copied
+def _computed_inputs(model: TracedModel, number: int) -> list[str]:
+    """What a node reads, without copies of constants."""
+    return [value for value in model.reads[number] if not model.is_constant(model.source(value))]

@@ -220,10 +220,46 @@ class TracedModel:
 
     def is_copy(self, node: Node) -> bool:
         """Whether a node gives its only input back, perhaps in another float type."""
+        return node.outputs[0] in self._sources
+
+    def source(self, value: str) -> str:
+        """What a value is a copy of, through other copies; itself if it is none."""
+        return self._sources.get(value, value)
+
+    def origin(self, value: str) -> str:
+        """The same, also through a Cast that rounds what is read later in a wider type."""
+        while value in self.producer and self._gives_back(node := self.nodes[self.producer[value]]):
+            value = node.inputs[0]
+        return value
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        """What each copy is one of; a Cast is none behind one that loses what its source and its result both have."""
+        sources: dict[str, str] = {}
+        passed: dict[str, tuple[ElementType, ...]] = {}
+        for node in filter(self._gives_back, self.nodes):
+            value, copy = node.inputs[0], node.outputs[0]
+            source = sources.get(value, value)
+            ends, between = (self._element_type(source), self._element_type(copy)), passed.get(value, ())
+            if all(any(_holds(one, end) for end in ends) for one in between):
+                sources[copy] = source
+                passed[copy] = between if ends[1] is None else (*between, ends[1])
+        return sources
+
+    def _gives_back(self, node: Node) -> bool:
+        """Whether a node is an Identity, or a Cast between two float types."""
         if len(node.inputs) != 1 or node.schema.name not in ("Identity", "Cast", "Convert"):
             return False
-        types = [self.types.get(value) for value in (*node.inputs, *node.outputs)]
-        return node.schema.name == "Identity" or all(map(_is_float, types))
+        types = [self._element_type(value) for value in (*node.inputs, *node.outputs)]
+        return node.schema.name == "Identity" or all(one is not None and one.kind == "float" for one in types)
+
+    def _element_type(self, value: str) -> ElementType | None:
+        declared = self.types.get(value)
+        return None if declared is None else declared.element_type
+
+    def is_constant(self, value: str) -> bool:
+        """Whether a value is a constant of the model."""
+        return value in self._constant_nodes or value in self.graph.constant
 
     def constant(self, value: str) -> object:
         """A constant, for comparison with another; None for what is not constant."""
@@ -318,9 +354,12 @@ def _can_be_given(value_type: TensorType) -> bool:
     return not value_type.other and (value_type.element_type is None or value_type.element_type.runs)
 
 
-def _is_float(value_type: TensorType | None) -> bool:
-    element_type = None if value_type is None else value_type.element_type
-    return element_type is not None and element_type.kind == "float"
+def _holds(one: ElementType, other: ElementType | None) -> bool:
+    """Whether a float type has all numbers of another one; all of an unknown type, that of an Identity."""
+    if other is None or one is other:
+        return True
+    is_in_range = one.largest_finite >= other.largest_finite and one.least_exponent <= other.least_exponent
+    return is_in_range and one.digits >= other.digits
 
 
 def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:

@@ -39,12 +39,17 @@ def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | Non
 
 
 def swapped(report: TraceReport) -> TraceReport:
-    """The report of the same runs with the other one tested: what the reference refuses is no fault then."""
+    """The report of the same runs with the other one tested, which runs no node alone: what it refuses is no fault.
+
+    Args:
+        report: that of the runtime against a recorded run or a program.
+    """
+    blamed = None if report.blamed is None else replace(report.blamed, is_wrong=False)
     nodes = tuple(replace(node, has_failed=False) for node in report.nodes)
     outputs = tuple(
         replace(output, status="not_compared") if output.status == "failed" else output for output in report.outputs
     )
-    return replace(report, nodes=nodes, outputs=outputs, runtime=report.against, against=report.runtime)
+    return replace(report, nodes=nodes, outputs=outputs, blamed=blamed, runtime=report.against, against=report.runtime)
 
 
 def _lines_of(model: TracedModel, first: TracedNode | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from eltwise.core.dtypes import ElementType
@@ -52,11 +52,33 @@ class Partners:
         chosen = list(numbers)
         inputs = {value for value in self.first.read_by(chosen) if value not in self.first.made_by(chosen)}
         known = {self.values[value] for value in inputs if value in self.values}
-        return self.second.ancestors(self._producers(chosen[-1]), known)
+        return self.second.ancestors(self._producers(chosen[-1], known), known)
 
     def in_place_of(self, number: int) -> list[Node]:
         """The nodes of the second model that compute what a node makes, without copies."""
         return [node for one in self.region([number]) if not self.second.is_copy(node := self.second.nodes[one])]
+
+    def instead_of(self, number: int) -> str:
+        """What the second model has instead of a node, of which it has at most one, as a sentence."""
+        node, others = self.first.nodes[number], self.in_place_of(number)
+        if not others:
+            partner = next((self.values[value] for value in self.first.made[number] if value in self.values), "")
+            what = "the constant" if self.second.is_constant(partner) else "the value"
+            return f"the other model has {what} {partner!r} in its place"
+        name = f"{others[0].schema.name} {others[0].label!r}"
+        if self.first.is_copy(node) or node.schema.name != others[0].schema.name:
+            return f"the other model has {name} in its place"
+        attributes, other_attributes = attributes_of(node), attributes_of(others[0])
+        names = attributes.keys() | other_attributes
+        if changed := sorted(one for one in names if attributes.get(one) != other_attributes.get(one)):
+            return f"the other model has another attribute {changed[0]!r}"
+        return f"the other model has {others[0].label!r} in its place"
+
+    def is_of_one_type(self, value: str) -> bool:
+        """Whether a value and its partner have one element type, as far as both are known."""
+        types = self.first.types.get(value), self.second.types.get(self.values.get(value, ""))
+        elements = {one.element_type for one in types if one is not None and one.element_type is not None}
+        return self.is_identity or len(elements) < 2
 
     def schedule(self) -> dict[int, int]:
         """When to run the second model: for each of its nodes that is needed, the first node that needs it.
@@ -76,9 +98,12 @@ class Partners:
                     waiting += units[one]
         return steps
 
-    def _producers(self, number: int) -> list[int]:
+    def _producers(self, number: int, known: Container[str] = ()) -> list[int]:
+        """The nodes of the second model that make the partners of what a node makes, without those that are known."""
         partners = (self.values.get(value, "") for value in self.first.made[number])
-        return [self.second.producer[value] for value in partners if value in self.second.producer]
+        return [
+            self.second.producer[value] for value in partners if value in self.second.producer and value not in known
+        ]
 
 
 def identity(first: TracedModel, second: TracedModel) -> Partners:

@@ -111,6 +111,11 @@ class TraceReport(Written[TracedNode]):
         return None if self.blamed is None else self.blamed.right
 
     @property
+    def is_reproducible(self) -> bool:
+        """Whether the tested runtime gave a wrong result of the first node as a model of its own."""
+        return self.blamed is not None and self.blamed.is_wrong
+
+    @property
     def first_node(self) -> TracedNode | None:
         """The first node that is wrong by itself, or changed; None if there is none."""
         return next((node for node in self.nodes if node.is_wrong_itself), None)
@@ -179,11 +184,12 @@ class TraceReport(Written[TracedNode]):
             The names of the files.
 
         Raises:
-            UnsupportedError: if no node is wrong as a model of its own.
+            UnsupportedError: if the tested runtime gave no wrong result of a node as a model of its own.
             FileFormatError: if the folder is not empty or cannot be written.
         """
-        if self.blamed is None:
-            raise UnsupportedError("no node is wrong as a model of its own: there is nothing to reproduce")
+        if self.blamed is None or not self.is_reproducible:
+            message = f"no node is wrong as a model of its own in {self.runtime}: there is nothing to reproduce"
+            raise UnsupportedError(message)
         blamed, program = self.blamed, self.blamed.submodel.program
         model = "model.xml" if of_bytes(program.data).domain == "openvino" else "model.onnx"
         inputs = {f"input_{number}": array for number, array in enumerate(blamed.submodel.inputs.values())}
@@ -272,7 +278,7 @@ class TraceReport(Written[TracedNode]):
         lines = (
             [f"{self.runtime.partition(' ')[0]}: {self.switches}"] if self.switches and self.switches.sentences else []
         )
-        if self.blamed is not None:
+        if self.is_reproducible:
             lines.append(f"to report it: --reproduce FOLDER writes {self.first_node} as a case")
         return lines
 

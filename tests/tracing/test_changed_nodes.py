@@ -1,0 +1,136 @@
+"""Two models in one runtime: where their nodes differ the model is named, and never the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+import eltwise
+from eltwise.core.errors import UnsupportedError
+from eltwise.tracing.report import TraceReport
+from support.local_hosts import use_local_hosts
+from support.traced_models import parsed
+
+UNARY = ("Identity", "Neg", "Abs", "Relu", "Exp", "Unsqueeze")
+STEPS = (*UNARY, "Rounded", "One", "Two")
+X = {"x": np.float32([-1.387, 0.31, 2.0003, -0.5001])}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _local() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        use_local_hosts(patch)
+        yield
+
+
+def chain(steps: Sequence[str], prefix: str = "v") -> onnx.ModelProto:
+    """Steps one after another: operators, rounding to float16, and the sum with a copy of one of two constants."""
+    nodes, value = list[NodeProto](), "x"
+    for number, step in enumerate(steps):
+        result = "z" if number == len(steps) - 1 else f"{prefix}{number}"
+        made = {
+            "Unsqueeze": [helper.make_node("Unsqueeze", [value, "axes"], [result], f"step_{number}")],
+            "Rounded": [
+                helper.make_node("Cast", [value], [f"{result} half"], f"half_{number}", to=TensorProto.FLOAT16),
+                helper.make_node("Cast", [f"{result} half"], [result], f"step_{number}", to=TensorProto.FLOAT),
+            ],
+            **{
+                name: [
+                    helper.make_node("Identity", [name], [f"{result} copy"], f"copy_{number}"),
+                    helper.make_node("Add", [value, f"{result} copy"], [result], f"step_{number}"),
+                ]
+                for name in ("One", "Two")
+            },
+        }
+        nodes += made.get(step, [helper.make_node(step, [value], [result], f"step_{number}")])
+        value = result
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])]
+    ends = [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)]
+    arrays = {"axes": np.int64([0]), "One": np.float32([1, 2, 3, 4]), "Two": np.float32([1, 2, 3, 5])}
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "chain", ports, ends, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def trace(model: onnx.ModelProto, other: onnx.ModelProto, tolerance: str | None = None) -> TraceReport:
+    return eltwise.trace(
+        model, other, runtime="onnxruntime", against="onnxruntime", inputs=X, tolerance=tolerance, switches=False
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=4),
+    others=st.lists(st.sampled_from(STEPS), min_size=1, max_size=4),
+    common=st.lists(st.sampled_from(STEPS), max_size=2),
+    prefix=st.sampled_from(("v", "w")),
+    tolerance=st.sampled_from((None, "ulp<=8")),
+)
+def test_no_runtime_is_blamed_for_what_the_models_have(
+    steps: list[str], others: list[str], common: list[str], prefix: str, tolerance: str | None
+) -> None:
+    model, other = chain([*common, *steps]), chain([*common, *others], prefix)
+    report = trace(model, other, tolerance)
+    blames = {node.blame for node in report.nodes}
+    assert blames <= {None, "changed", "inherited", "not_isolated"}, str(report)
+    equal = [node for node in report.nodes if int(node.name.rpartition("_")[2]) < len(common)]
+    assert all(node.is_within for node in equal), str(report)
+    assert not report.is_reproducible
+    assert "--reproduce" not in str(report)
+    names = [f"{node.op_type} {node.name!r}" for node in other.graph.node]
+    for node in report.nodes:
+        if "has several nodes in its place" not in node.message and node.message.endswith("in its place"):
+            assert any(name in node.message for name in (*names, "the value", "the constant")), str(report)
+    if steps == others:
+        assert report.is_good, str(report)
+        assert all(node.is_within for node in report.nodes), str(report)
+
+
+PAIRS = {
+    "Identity, Neg": "the other model has Neg 'step_0' in its place",
+    "Identity, Relu": "the other model has Relu 'step_0' in its place",
+    "Identity, Unsqueeze": "the other model has Unsqueeze 'step_0' in its place",
+    "Relu, Identity": "the other model has the value 'x' in its place",
+    "Neg Identity, Neg Relu": "the other model has Relu 'step_1' in its place",
+    "Neg Relu, Neg Identity": "the other model has the value 'v0' in its place",
+    "Neg, Abs": "the other model has Abs 'step_0' in its place",
+    "One, Two": "the constant B, 'One', is not A, 'Two' of the other model: they differ by 1 at most",
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_node_that_the_other_model_has_not_is_changed(pair: str, tmp_path: Path) -> None:
+    model, other = (chain(steps.split()) for steps in pair.split(", "))
+    report = trace(model, other)
+    node = report.first_node
+    assert node is not None, str(report)
+    assert (node.blame, node.message) == ("changed", PAIRS[pair])
+    assert not any("not in the other model" in note for note in report.notes), str(report)
+    with pytest.raises(UnsupportedError, match="no node is wrong as a model of its own"):
+        report.reproduce(tmp_path / "case")
+
+
+def test_an_output_that_copies_another_constant_is_changed() -> None:
+    models = [
+        parsed(f"g (float[4] x) => (float[4] z) <float[4] k = {{1, 2, 3, {last}}}> {{ z = Identity(k) }}")
+        for last in (4, 5)
+    ]
+    report = trace(models[0], models[1])
+    assert report.first_node is not None
+    assert report.first_node.blame == "changed"
+    assert report.first_node.message.startswith("the constant B, 'k', is not A, 'k' of the other model")
+
+
+@pytest.mark.parametrize("pair", ["Exp, Rounded Exp", "Rounded Exp, Exp"])
+def test_rounding_that_one_model_has_is_no_fault_of_the_next_node(pair: str) -> None:
+    model, other = (chain(steps.split()) for steps in pair.split(", "))
+    report = trace(model, other, "ulp<=8")
+    assert (report.verdict, report.first_node) == ("disagree", None), str(report)
+    assert "no node is wrong alone; first beyond the tolerance" in str(report)
