@@ -177,3 +177,31 @@ def test_a_model_of_open_sizes_is_compared_with_its_record(chosen: Literal["outp
     for tested, reference in (runs, runs[::-1]):
         report = eltwise.trace(model, runtime=tested, against=reference)
         assert report.verdict == "agree", str(report)
+
+
+UNCOMPUTED = {
+    "only a constant": "g (float[2] x) => (float[2] z) { z = Constant<value_floats = [1.0, 2.0]>() }",
+    "only an initializer": "g (float[2] x) => (float[2] z) <float[2] z = {1, 2}> { }",
+    "only an input": "g (float[2] x) => (float[2] x) { }",
+    "all": """g (float[2] x) => (float[2] k, float[2] x, float[2] i, float[2] z) <float[2] i = {3, 4}>
+    { k = Constant<value_floats = [1.0, 2.0]>() z = Exp(x) }""",
+}
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", "onnx-reference"])
+@pytest.mark.parametrize("kind", UNCOMPUTED)
+def test_outputs_that_no_node_makes_are_recorded_and_compared(kind: str, runtime: str, tmp_path: Path) -> None:
+    """Whichever of the recorded values is another one, the record does not agree."""
+    model, run = parsed(UNCOMPUTED[kind]), tmp_path / "run.safetensors"
+    recording = record(model, runtime=runtime)
+    assert list(recording.values) == [port.name for port in model.graph.output]
+    recording.save(run)
+    report = eltwise.trace(model, runtime=runtime, against=str(run))
+    assert report.verdict == "agree", str(report)
+    for name, array in recording.values.items():
+        other = Recording(recording.inputs, {**recording.values, name: array + 1}, recording.metadata)
+        other.save(run)
+        for tested, reference in ((runtime, str(run)), (str(run), runtime)):
+            report = eltwise.trace(model, runtime=tested, against=reference, switches=False)
+            assert report.verdict == "disagree", str(report)
+            assert [one.name for one in report.outputs if one.status == "differs"] == [name]

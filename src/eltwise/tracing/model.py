@@ -164,7 +164,8 @@ class TracedModel:
         if outputs is None:
             outputs = [value for value in produced if self.is_tensor(value)]
         inner = {value for value in produced if not (isolated and value in values)}
-        names = [value for value in dict.fromkeys(self.read_by(chosen)) if value not in inner]
+        passed = [value for value in outputs if value not in self.producer and not self.is_constant(value)]
+        names = [value for value in dict.fromkeys([*self.read_by(chosen), *passed]) if value not in inner]
         for value in names:
             if value not in values:
                 raise UnsupportedError("what the nodes read is not known", operand=repr(value))
@@ -190,13 +191,19 @@ class TracedModel:
                 self._written = None
                 nodes = [self.nodes[number] for number in numbers]
                 producers = self._constant_nodes
-                needed = (producers[value] for node in nodes for value in reads(node) if value in producers)
+                read = [*(value for node in nodes for value in reads(node)), *outputs]
+                needed = (producers[value] for value in read if value in producers)
                 every = [*{id(node): node for node in needed}.values(), *nodes]
                 self._written = (key, Program(*write_submodel(self.graph, every, inputs, outputs, constants)))
             return self._written[1]
 
     def _output_types(self, outputs: Sequence[str]) -> tuple[tuple[ElementType, tuple[int, ...]], ...]:
-        """The types and shapes of values, if all of them are known and of NumPy's own types."""
+        """The types and shapes of values, if all of them are known and of NumPy's own types.
+
+        Onnxruntime does not write an input that is an output into memory that it is given.
+        """
+        if not self.producer.keys() >= {*outputs}:
+            return ()
         types = []
         for one in map(self.types.get, outputs):
             if one is None or not size_of(one) or not _is_native(one.element_type):

@@ -73,7 +73,7 @@ class ProgramRun:
         values, rest = Values(), Values()
         for name, array in program_values.items():
             value = outputs.get(name, name)
-            is_matched = value in model.producer and (name in outputs or model.may_have(value, array.shape))
+            is_matched = name in outputs or (value in model.producer and model.may_have(value, array.shape))
             (values if is_matched else rest)[value] = array
         recording = Recording({}, values, {"run": self.name, "version": version}, str(self.path))
         runner = RecordedRunner(recording, model, notes_of_program(description, declared), is_file=False)
