@@ -22,6 +22,7 @@ from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.unintended import random_nodes
 from eltwise.runtimes import Model as Program
+from eltwise.tracing.copies import gives_back, sources_of
 
 LARGEST_WEIGHTS = 1 << 29
 """A model with more bytes of weights is not run as a whole."""
@@ -235,34 +236,13 @@ class TracedModel:
 
     def origin(self, value: str) -> str:
         """The same, also through a Cast that rounds what is read later in a wider type."""
-        while value in self.producer and self._gives_back(node := self.nodes[self.producer[value]]):
+        while value in self.producer and gives_back(node := self.nodes[self.producer[value]], self.types):
             value = node.inputs[0]
         return value
 
     @cached_property
     def _sources(self) -> dict[str, str]:
-        """What each copy is one of; a Cast is none behind one that loses what its source and its result both have."""
-        sources: dict[str, str] = {}
-        passed: dict[str, tuple[ElementType, ...]] = {}
-        for node in filter(self._gives_back, self.nodes):
-            value, copy = node.inputs[0], node.outputs[0]
-            source = sources.get(value, value)
-            ends, between = (self._element_type(source), self._element_type(copy)), passed.get(value, ())
-            if all(any(_holds(one, end) for end in ends) for one in between):
-                sources[copy] = source
-                passed[copy] = between if ends[1] is None else (*between, ends[1])
-        return sources
-
-    def _gives_back(self, node: Node) -> bool:
-        """Whether a node is an Identity, or a Cast between two float types."""
-        if len(node.inputs) != 1 or node.schema.name not in ("Identity", "Cast", "Convert"):
-            return False
-        types = [self._element_type(value) for value in (*node.inputs, *node.outputs)]
-        return node.schema.name == "Identity" or all(one is not None and one.kind == "float" for one in types)
-
-    def _element_type(self, value: str) -> ElementType | None:
-        declared = self.types.get(value)
-        return None if declared is None else declared.element_type
+        return sources_of(self.nodes, self.types)
 
     def is_constant(self, value: str) -> bool:
         """Whether a value is a constant of the model."""
@@ -359,14 +339,6 @@ def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
 
 def _can_be_given(value_type: TensorType) -> bool:
     return not value_type.other and (value_type.element_type is None or value_type.element_type.runs)
-
-
-def _holds(one: ElementType, other: ElementType | None) -> bool:
-    """Whether a float type has all numbers of another one; all of an unknown type, that of an Identity."""
-    if other is None or one is other:
-        return True
-    is_in_range = one.largest_finite >= other.largest_finite and one.least_exponent <= other.least_exponent
-    return is_in_range and one.digits >= other.digits
 
 
 def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:

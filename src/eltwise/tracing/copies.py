@@ -1,0 +1,56 @@
+"""Nodes that give back what they read, perhaps in another float type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eltwise.core.dtypes import ElementType
+from eltwise.ir.graph import Node
+from eltwise.ir.types import TensorType
+
+
+def gives_back(node: Node, types: Mapping[str, TensorType]) -> bool:
+    """Whether a node is an Identity, or a Cast between two float types."""
+    if len(node.inputs) != 1 or node.schema.name not in ("Identity", "Cast", "Convert"):
+        return False
+    element_types = [_element_type(value, types) for value in (*node.inputs, *node.outputs)]
+    return node.schema.name == "Identity" or all(one is not None and one.kind == "float" for one in element_types)
+
+
+def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[str, str]:
+    """What each copy is one of, through other copies.
+
+    A Cast makes none behind one that loses what its source and its result both have, as one to float16 and back.
+
+    Args:
+        nodes: in topological order.
+        types: the types of their values, as far as these are known.
+    """
+    sources: dict[str, str] = {}
+    passed: dict[str, tuple[ElementType, ...]] = {}
+    for node in nodes:
+        if not gives_back(node, types):
+            continue
+        value, copy = node.inputs[0], node.outputs[0]
+        source, between = sources.get(value, value), passed.get(value, ())
+        result = _element_type(copy, types)
+        ends = _element_type(source, types), result
+        if all(any(_holds(one, end) for end in ends) for one in between):
+            sources[copy] = source
+            passed[copy] = between if result is None else (*between, result)
+    return sources
+
+
+def _element_type(value: str, types: Mapping[str, TensorType]) -> ElementType | None:
+    declared = types.get(value)
+    return None if declared is None else declared.element_type
+
+
+def _holds(one: ElementType, other: ElementType | None) -> bool:
+    """Whether a float type has all numbers of another one; an unknown type is that of an Identity."""
+    if other is None or one is other:
+        return True
+    if {one.kind, other.kind} != {"float"}:
+        return False
+    is_in_range = one.largest_finite >= other.largest_finite and one.least_exponent <= other.least_exponent
+    return is_in_range and one.digits >= other.digits
