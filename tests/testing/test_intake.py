@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.testing import assert_same
+from support.odd import ODD
 
 PAIRS: dict[str, tuple[Any, Any]] = {
     "float32": (np.float32([1, 2]), np.float32([1, 3])),
@@ -100,6 +103,25 @@ def test_both_take_and_refuse_the_same_containers(container: type) -> None:
     assert [each.name for each in report.tensors] == ["a.0", "a.1.b"]
     assert not report.is_good
     assert not is_same(*sides)
+
+
+@pytest.mark.parametrize("check", [eltwise.compare, assert_same])
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_values_and_keys_give_a_result_or_an_error_of_the_family(check: Any, kind: str) -> None:
+    forms: list[Callable[[Any], Any]] = [lambda odd: {"x": odd}, lambda odd: [odd, {"y": odd}]]
+    if getattr(ODD[kind](), "__hash__", None) is not None:
+        forms += [lambda odd: {odd: 1.0}, lambda odd: {odd: np.float32([1]), 1: 2}]
+    for form in forms:
+        odd, same = form(ODD[kind]()), form(ODD[kind]())
+        for sides in ((odd, same), (odd, {"x": 1.0}), ({"x": 1.0}, odd)):
+            with contextlib.suppress(EltwiseError, AssertionError):
+                check(*sides)
+
+
+def test_numbers_that_python_does_not_write_out_differ_by_their_value() -> None:
+    large = 10**5000
+    assert eltwise.compare({"x": large}, {"x": large}).is_good
+    assert not eltwise.compare({"x": large}, {"x": large + 1}).is_good
 
 
 def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> None:

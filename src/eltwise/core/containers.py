@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from eltwise.core.errors import AttributeValueError
@@ -33,5 +33,26 @@ def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, o
 
 
 def dotted(keys: Keys) -> str:
-    """The name of a leaf: its keys with dots between them."""
-    return ".".join(map(str, keys))
+    """The name of a leaf: its keys with dots between them.
+
+    Raises:
+        AttributeValueError: for a key that has no text.
+    """
+    return ".".join(text_of(key, str) for key in keys)
+
+
+def text_of(value: object, form: Callable[[object], str] = repr) -> str:
+    """The text of a value; of an integer that has more digits than Python writes out the hexadecimal one.
+
+    Raises:
+        AttributeValueError: for an object that fails when its text is asked for.
+
+    >>> text_of("a"), text_of("a", str), text_of(2**20000)[:4]
+    ("'a'", 'a', '0x10')
+    """
+    try:
+        return form(value)
+    except Exception:  # noqa: BLE001 - objects that are somebody else's raise what they like
+        if isinstance(value, int):
+            return hex(value)
+        raise AttributeValueError("a value has no text", got=f"an object of {type(value).__name__}") from None

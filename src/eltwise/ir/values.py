@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.containers import text_of
 from eltwise.core.errors import EltwiseError, FileFormatError, shown
 from eltwise.ir.tensors import InMemory, Source, Tensor, of_array
 
@@ -149,7 +150,7 @@ def of_python(name: str, value: object, where: str) -> Tensor | Values:
     """A number of Python as a tensor without axes, in the type that holds it, or as a value; all else as one text."""
     array = np.asarray(value) if isinstance(value, bool | int | float | complex) else np.empty((), object)
     if array.dtype.kind == "O":
-        return Values(InMemory(np.array(repr(value), object)), name, where)  # Of a text with its quotes.
+        return Values(InMemory(np.array(text_of(value), object)), name, where)  # Of a text with its quotes.
     if array.dtype.kind == "c":
         return Values(InMemory(array), name, where, array.dtype.name, array.dtype.itemsize)
     return of_array(name, array, where)

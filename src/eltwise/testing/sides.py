@@ -9,6 +9,7 @@ from eltwise.comparison.intake import attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
+from eltwise.core.containers import dotted, text_of
 from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
@@ -97,14 +98,16 @@ def _other_structure(actual: object, expected: object, name: str) -> Iterator[st
         return
     one, other = (dict(side if isinstance(side, Mapping) else enumerate(side)) for side in (actual, expected))  # type: ignore[arg-type]
     if one.keys() != other.keys():
-        keys, expected_keys = (named([repr(key) for key in a if key not in b]) for a, b in ((one, other), (other, one)))
+        keys, expected_keys = (
+            named([text_of(key) for key in a if key not in b]) for a, b in ((one, other), (other, one))
+        )
         yield f"{at}keys {keys or 'none'} instead of {expected_keys or 'none'}"
     for key in one:
         if key in other:
-            yield from _other_structure(one[key], other[key], f"{name}.{key}" if name else str(key))
+            yield from _other_structure(one[key], other[key], dotted((name, key) if name else (key,)))
 
 
 def _shown(leaf: Leaf) -> str:
     if isinstance(leaf, Values):
         return f"an array of {leaf.type}" if leaf.shape else str(leaf.read(0, 1)[0])[:80]
-    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else repr(leaf)[:80]
+    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else text_of(leaf)[:80]
