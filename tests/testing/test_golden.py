@@ -97,6 +97,30 @@ def test_what_eltwise_computes_is_golden_bit_for_bit(golden: Golden) -> None:
         golden.check("sub", model, {"x": X})
 
 
+X_ONLY = "g (float[4] x) => (float[4] z) { z = Sub(x, x) }"
+X_AND_Y = "g (float[4] x, float[4] y) => (float[4] z) { z = Sub(x, x) }"
+Y_ONLY = "g (float[4] y) => (float[4] z) { z = Sub(y, y) }"
+CONSTANT = "g () => (float[4] z) <float[4] x = {0, 0, 0, 0}> { z = Sub(x, x) }"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(X_ONLY, X_AND_Y), (X_AND_Y, X_ONLY), (X_ONLY, Y_ONLY), (X_ONLY, CONSTANT), (CONSTANT, X_ONLY)],
+    ids=["an input more", "an input less", "another name", "a constant", "no constant"],
+)
+def test_inputs_are_those_of_the_golden_though_the_outputs_are_the_same(
+    golden: Golden, before: str, after: str, tmp_path: Path
+) -> None:
+    models = parsed(before), parsed(after)
+    updated(golden).check("zeros", models[0])
+    with pytest.raises(AssertionError, match="inputs of the golden") as raised:
+        replace(golden, reports=tmp_path).check("zeros", models[1], atol=100)
+    names = [{port.name for port in model.graph.input} for model in models]
+    assert all(name in str(raised.value) for name in names[0] ^ names[1])
+    report = (tmp_path / "test_net" / "zeros.json").read_text()
+    assert all(f"input/{name}" in report for name in names[0] ^ names[1])
+
+
 @pytest.mark.parametrize("version", [None, "0", "2"])
 def test_a_golden_of_another_version_is_refused(golden: Golden, version: str | None) -> None:
     golden.folder.mkdir(parents=True)

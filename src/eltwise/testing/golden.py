@@ -85,7 +85,7 @@ class Golden:
             seed: of the inputs that are drawn.
 
         Raises:
-            AssertionError: where there is no golden yet, or the result differs.
+            AssertionError: where there is no golden yet, or the inputs or the result differ.
             EltwiseError: for a golden of another version, a model that cannot be run, bad arguments.
         """
         if not _NAME.fullmatch(name):
@@ -104,12 +104,13 @@ class Golden:
         result = subject.recording(golden.inputs)
         tolerances = requested or (*_stored(golden), *default_tolerances(self.configuration.tolerances))
         head = self._head(path, actual, golden)
+        forgiven: Tolerances = ()
         try:
-            if inputs is not None:
-                check_sides(result.inputs, golden.inputs, (), err_msg=f"inputs of the {head}")
-            check_sides(result.values, golden.values, tolerances, err_msg=head)
+            check_sides(result.inputs, golden.inputs, forgiven, err_msg=f"inputs of the {head}")
+            forgiven = tolerances
+            check_sides(result.values, golden.values, forgiven, err_msg=head)
         except AssertionError:
-            self._write_report(path, golden, result, tolerances)
+            self._write_report(path, golden, result, forgiven)
             raise
 
     def _update(self, path: Path, subject: Subject, requested: Tolerances) -> None:
@@ -149,12 +150,18 @@ class Golden:
         return "\n".join(lines)
 
     def _write_report(self, path: Path, golden: Recording, result: Recording, tolerances: Tolerances) -> None:
-        """Write the comparison as a page and as JSON, and the result as the golden that it would be."""
+        """Write the comparison as a page and as JSON, and the result as the golden that it would be.
+
+        The names of inputs begin with ``input/``, as in the file.
+        """
         if self.reports is None:
             return
         target = self.reports / self.folder.name / path.stem
         target.parent.mkdir(parents=True, exist_ok=True)
-        report = compare(golden.values, result.values, tolerance=tolerances)
+        sides = (
+            {f"input/{name}": array for name, array in run.inputs.items()} | run.values for run in (golden, result)
+        )
+        report = compare(*sides, tolerance=tolerances)
         report.to_html(target.with_name(f"{path.stem}.html"))
         report.to_json(target.with_name(f"{path.stem}.json"))
         metadata = {**golden.metadata, **result.metadata}
