@@ -124,6 +124,17 @@ def test_numbers_that_python_does_not_write_out_differ_by_their_value() -> None:
     assert not eltwise.compare({"x": large}, {"x": large + 1}).is_good
 
 
+@pytest.mark.parametrize("container", [list, tuple, lambda each: {"x": list(each)}])
+def test_labels_count_in_every_container(container: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    sides = [container([np.float32([1]), pandas.Series([1.0], index=[label])]) for label in ("a", "a", "b")]
+    assert is_same(*sides[:2])
+    assert not is_same(*sides[1:])
+    assert eltwise.compare(*sides[:2]).is_good
+    with pytest.raises(EltwiseError, match="the labels differ: 'a' and 'b'"):
+        eltwise.compare(*sides[1:])
+
+
 def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("zarr")

@@ -7,6 +7,7 @@ that lie on each other must have equal labels, those of size 1 too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     plan = calls_of(computation).check(data)[1].plan
     labels: list[Any] = [None] * len(plan.shape)
     for operand, name, axes in zip(operands, names, plan.axes, strict=True):
-        for number, own_labels in zip(axes, _labels_of(operand), strict=False):
+        for number, own_labels in zip(axes, labels_of(operand).axes, strict=False):
             labels[number] = _common(labels[number], own_labels, name)
     for number, size in enumerate(plan.shape):
         if labels[number] is not None and len(labels[number]) != size:
@@ -75,8 +76,32 @@ def _class_of(operands: Sequence[Any], rank: int) -> Any:
     return operands[0]._constructor_sliced if rank == 1 else operands[0]._constructor_expanddim
 
 
+@dataclass(frozen=True)
+class Labels:
+    """What an object of pandas or xarray says of its axes.
+
+    Attributes:
+        dimensions: the names of the axes in xarray; empty in pandas.
+        axes: the pandas Index of each axis, or None.
+    """
+
+    dimensions: tuple[object, ...]
+    axes: tuple[Any, ...]
+
+
+def labels_of(value: object) -> Labels:
+    """The labels of a Series, DataFrame or DataArray; empty for other objects."""
+    if isinstance(value, Labels):
+        return value
+    if kind_of(value) == "xarray" and hasattr(value, "to_index"):  # A DataArray, as a Dataset's are in its variables.
+        array: Any = value
+        axes = (array.coords[name].to_index() if name in array.coords else None for name in array.dims)
+        return Labels(tuple(array.dims), tuple(axes))
+    return Labels((), tuple(getattr(value, "axes", ())) if is_pandas(value) else ())
+
+
 def check_labels(a: object, b: object) -> None:
-    """Refuse two objects of pandas or xarray, or two mappings of them, that have other labels.
+    """Refuse two objects of pandas or xarray, their ``Labels``, or two containers of them, that have other labels.
 
     Elements are compared by position.
 
@@ -86,23 +111,17 @@ def check_labels(a: object, b: object) -> None:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in a.keys() & b.keys():
             check_labels(a[name], b[name])
-    if kind_of(a) == kind_of(b) == "xarray":
-        for number, names in enumerate(zip(getattr(a, "dims", ()), getattr(b, "dims", ()), strict=False)):
-            if names[0] != names[1] and not isinstance(a, Mapping):
-                problem = f"dimension {number} is {names[0]!r} and {names[1]!r}"
-                raise ShapeError(problem, operand="B", hint="transpose or rename one of the operands")
-    for one, other in zip(_labels_of(a), _labels_of(b), strict=False):
+    elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        for one, other in zip(a, b, strict=False):
+            check_labels(one, other)
+    of_a, of_b = labels_of(a), labels_of(b)
+    for number, names in enumerate(zip(of_a.dimensions, of_b.dimensions, strict=False)):
+        if names[0] != names[1]:
+            problem = f"dimension {number} is {names[0]!r} and {names[1]!r}"
+            raise ShapeError(problem, operand="B", hint="transpose or rename one of the operands")
+    for one, other in zip(of_a.axes, of_b.axes, strict=False):
         if one is not None and other is not None and len(one) == len(other):
             _common(one, other, "B")
-
-
-def _labels_of(value: object) -> Sequence[Any]:
-    """The labels of each axis, or None; none for other objects."""
-    if kind_of(value) == "xarray" and hasattr(value, "to_index"):  # A DataArray, as a Dataset's are in its variables.
-        array: Any = value
-        return [array.coords[name].to_index() if name in array.coords else None for name in array.dims]
-    axes: Sequence[Any] = getattr(value, "axes", ()) if is_pandas(value) else ()
-    return axes
 
 
 def _common(first: Any, labels: Any, operand: str) -> Any:
