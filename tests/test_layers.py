@@ -54,7 +54,7 @@ HEAVY = {
     "jax": ("runtimes/", "engine/array_libraries.py"),
     "dask": ("engine/dask_arrays.py", "engine/intake.py"),
     "xarray": ("engine/xarray_objects.py", "engine/intake.py"),
-    "pandas": ("formats/reports.py",),
+    "pandas": ("formats/reports.py", "testing/labels.py"),
     "numexpr": ("runtimes/",),
 }
 """The files that may import a heavy library at run time."""

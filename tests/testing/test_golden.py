@@ -8,8 +8,11 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,6 +22,7 @@ import eltwise
 from eltwise.comparison.tolerance import parse_tolerances
 from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
+from eltwise.testing import assert_same
 from eltwise.testing.golden import Golden
 from eltwise.tracing.recording import Recording, read_recording
 from support.goldens import updated
@@ -248,3 +252,88 @@ def test_models_of_every_form_are_run(golden: Golden, tmp_path: Path) -> None:
     updated(golden).check("sub", str(tmp_path / "m.onnx"), {"x": X})
     for form in (tmp_path / "m.onnx", model, eltwise.load(model)):
         golden.check("sub", form)
+
+
+def _labelled(kind: str, number: int) -> Any:
+    """One of three objects with equal elements; the first two have equal labels."""
+    pandas, xarray = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    label, array, is_last = "aab"[number], np.float32([[1, 2], [3, 4]]), int(number == 2)
+    dates = pandas.date_range("2020", periods=2, tz="Europe/Berlin") + pandas.Timedelta(days=is_last)
+    pairs = pandas.MultiIndex.from_tuples([(1, label), (2, None)])
+    makers: dict[str, Callable[[], Any]] = {
+        "index of a Series": lambda: pandas.Series(array[0], index=[label, "x"]),
+        "index": lambda: pandas.DataFrame(array, index=[0.1, float("nan") if is_last else 2]),
+        "columns": lambda: pandas.DataFrame(array, columns=[label, "x"]),
+        "numbers for a range": lambda: pandas.Series(array[0], index=[0, 1 + is_last]),
+        "dates": lambda: pandas.Series(array[0], index=dates),
+        "spans of time": lambda: pandas.Series(array[0], index=dates - dates[0] + pandas.Timedelta(seconds=is_last)),
+        "several levels": lambda: pandas.DataFrame(array, index=pairs),
+        "in a list": lambda: [1, {"y": pandas.Series(array[0], index=[label, "x"])}],
+        "dimensions": lambda: xarray.DataArray(array, dims=("x", label)),
+        "coordinates": lambda: xarray.DataArray(array, dims=("x", "y"), coords={"y": [label, "x"]}),
+        "a Dataset": lambda: xarray.Dataset({"v": ("x", array[0])}, coords={"x": [1, 2 + is_last]}),
+        "units": lambda: xarray.DataArray(array, attrs={"units": label, "title": str(number)}),
+        "units in a Dataset": lambda: xarray.Dataset({"v": ("x", array[0], {"add_offset": np.float64(is_last)})}),
+    }
+    return makers[kind]()
+
+
+LABELLED = (
+    *("index of a Series", "index", "columns", "numbers for a range", "dates", "spans of time", "several levels"),
+    *("in a list", "dimensions", "coordinates", "a Dataset", "units", "units in a Dataset"),
+)
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(golden: Golden, kind: str) -> None:
+    objects = [_labelled(kind, number) for number in range(3)]
+    updated(golden).check("labelled", objects[0])
+    content = (golden.folder / "labelled.safetensors").read_bytes()
+    updated(golden).check("labelled", objects[1])
+    assert (golden.folder / "labelled.safetensors").read_bytes() == content
+    golden.check("labelled", objects[1])
+    assert_same(objects[1], objects[0])
+    for check in (partial(golden.check, "labelled"), partial(assert_same, expected=objects[0])):
+        with pytest.raises(AssertionError, match=r"labels|dimension|@"):
+            check(objects[2])
+    updated(golden).check("labelled", objects[2])
+    golden.check("labelled", objects[2])
+    with pytest.raises(AssertionError):
+        golden.check("labelled", objects[0])
+
+
+def test_an_array_without_labels_is_compared_by_its_elements(golden: Golden) -> None:
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(np.float32([1, 2]), index=["a", "b"])
+    for pair in ((series, series.to_numpy()), (series.to_numpy(), series)):
+        updated(golden).check("one", pair[0])
+        golden.check("one", pair[1])
+        assert_same(*pair)
+        updated(golden).check("one", pair[1])
+        assert ("labels" in read_recording(golden.folder / "one.safetensors").metadata) == (pair[1] is series)
+
+
+def test_labels_that_a_golden_cannot_hold_are_refused(golden: Golden) -> None:
+    pandas = pytest.importorskip("pandas")
+    for labels in (pandas.IntervalIndex.from_breaks([0, 1, 2]), [object(), 1], [(1, 2), "a"], [10**30, b"a"]):
+        series = pandas.Series([1.0, 2.0], index=pandas.Index(labels, dtype=getattr(labels, "dtype", object)))
+        for one in (golden, updated(golden)):
+            with pytest.raises(
+                EltwiseError, match=r"cannot hold these labels, got (Interval)?Index; give its NumPy arr"
+            ):
+                one.check("labels", series)
+    assert not golden.folder.exists()
+
+
+@pytest.mark.parametrize("name", ["labels", "parameters"])
+@pytest.mark.parametrize("text", ["{", "3", '{"one": 3}', '{"one": {"axes": [{"range": "a"}]}}', "[" * 5000])
+def test_damaged_labels_and_attributes_are_refused(golden: Golden, name: str, text: str) -> None:
+    array = _labelled("index of a Series" if name == "labels" else "units", 0)
+    updated(golden).check("one", array)
+    path = golden.folder / "one.safetensors"
+    recording = read_recording(path)
+    Recording({}, recording.values, {**recording.metadata, name: text}).save(path)
+    with pytest.raises((EltwiseError, AssertionError), match=r"cannot be read|only . has it"):
+        golden.check("one", array)
+    updated(golden).check("one", array)
+    golden.check("one", array)

@@ -2,7 +2,8 @@
 
 A golden is a recorded run, as ``eltwise record`` writes it: a safetensors file with ``input/NAME`` and ``value/NAME``.
 Its metadata has ``golden``, its version; ``tolerance``, one a line; and of a model ``run``, ``version``, ``machine``
-and ``bounds``, the terms that its derived tolerances come from.
+and ``bounds``, the terms that its derived tolerances come from; of arrays with them ``labels``, ``parameters``, the
+attributes that decode elements, and ``format``, whose attributes they are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tole
 from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.testing.meaning import NAMES as MEANING
+from eltwise.testing.meaning import check_values
 from eltwise.testing.sides import check_sides
 from eltwise.testing.subjects import Subject, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
@@ -108,7 +111,7 @@ class Golden:
         try:
             check_sides(result.inputs, golden.inputs, forgiven, err_msg=f"inputs of the {head}")
             forgiven = tolerances
-            check_sides(result.values, golden.values, forgiven, err_msg=head)
+            check_values(result, golden, forgiven, head)
         except AssertionError:
             self._write_report(path, golden, result, forgiven)
             raise
@@ -164,7 +167,8 @@ class Golden:
         report = compare(*sides, tolerance=tolerances)
         report.to_html(target.with_name(f"{path.stem}.html"))
         report.to_json(target.with_name(f"{path.stem}.json"))
-        metadata = {**golden.metadata, **result.metadata}
+        metadata = {name: text for name, text in golden.metadata.items() if name not in MEANING}
+        metadata.update(result.metadata)
         Recording(result.inputs, result.values, metadata).save(target.with_name(path.name))
 
     def _command(self) -> str:
@@ -179,10 +183,10 @@ def _stored(golden: Recording) -> Tolerances:
 
 
 def _is_same(golden: Recording, recording: Recording) -> bool:
-    """Whether two recordings have the same inputs and values, bit for bit."""
+    """Whether two recordings have the same inputs and values, bit for bit, of the same meaning."""
     try:
         check_sides(recording.inputs, golden.inputs, ())
         check_sides(recording.values, golden.values, ())
     except AssertionError:
         return False
-    return True
+    return all(golden.metadata.get(name) == recording.metadata.get(name) for name in MEANING)

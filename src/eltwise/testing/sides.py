@@ -25,7 +25,12 @@ DEFAULT = Tolerance(ulp=1)
 
 
 def check_sides(
-    actual: object, expected: object, tolerances: Tolerances, rule: Rule | None = None, err_msg: str = ""
+    actual: object,
+    expected: object,
+    tolerances: Tolerances,
+    rule: Rule | None = None,
+    err_msg: str = "",
+    labels: tuple[object, object] | None = None,
 ) -> None:
     """Fail if two sides differ.
 
@@ -35,6 +40,7 @@ def check_sides(
         tolerances: what is forgiven, by name.
         rule: what counts as a difference where no tolerance is given.
         err_msg: the first lines of the message.
+        labels: of both sides, as ``check_labels`` takes them; by default those that the sides have.
 
     Raises:
         AssertionError: where they differ.
@@ -45,7 +51,7 @@ def check_sides(
     sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
     names = [name for name in sides[1] if name in sides[0]]
     check_patterns(tolerances, [*sides[1], *sides[0]])
-    failures = _labels(actual, expected, rule)
+    failures = _labels(*(labels or (actual, expected)), rule)
     if sides[0].keys() == sides[1].keys():
         failures += [Failure("", rule, text=text, is_value=False) for text in _other_structure(actual, expected, "")]
     for name in names:

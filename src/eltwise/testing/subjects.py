@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eltwise.comparison.intake import attributes_of
+from eltwise.core.containers import dotted, leaves
 from eltwise.core.errors import AttributeValueError, ElementTypeError
 from eltwise.formats.registry import FORMATS
+from eltwise.ir.tensor_sets import TensorSet
 from eltwise.model import Model, read
 from eltwise.testing.bounds import Bounds, bounds_of
-from eltwise.testing.leaves import as_tensors, leaves_of
+from eltwise.testing.leaves import as_tensors, leaves_of, opened
+from eltwise.testing.meaning import metadata_of
 from eltwise.testing.models import runtime_of
 from eltwise.testing.modules import ModuleRun, is_module
 from eltwise.tracing.inputs import check_inputs
@@ -22,13 +26,14 @@ from eltwise.tracing.recording import Recording
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays, which have no inputs that are known."""
+    """Arrays, which have no inputs that are known, and what decides on their meaning, as texts of the metadata."""
 
     values: Mapping[str, Any]
+    metadata: Mapping[str, str]
 
     def recording(self, _recorded: Mapping[str, Any]) -> Recording:
         """The arrays."""
-        return Recording({}, dict(self.values), {})
+        return Recording({}, dict(self.values), dict(self.metadata))
 
     def bounds(self, _recording: Recording) -> Bounds:
         """Nothing is known of how they were computed: every bit counts."""
@@ -97,10 +102,18 @@ def subject_of(
     if inputs is not None or runtimes[0]:
         option = "runtime" if inputs is None else "inputs"
         raise AttributeValueError("only a model or a module has this", operand=option, got=type(value).__name__)
-    arrays = {}
-    for key, leaf in leaves_of(value, "actual").items():
+    return _arrays(value, name)
+
+
+def _arrays(value: object, name: str) -> Arrays:
+    """The arrays of a side; a single one has the name of the golden."""
+    side, arrays = opened(value, "actual"), {}
+    for key, leaf in leaves_of(side, "actual").items():
         tensors = as_tensors(leaf, leaf)
         if tensors is None:
             raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=type(leaf).__name__)
         arrays[key or name] = tensors[0].array
-    return Arrays(arrays)
+    if isinstance(side, TensorSet):
+        return Arrays(arrays, metadata_of(side, {}))
+    objects = {dotted(keys) or name: leaf for keys, leaf in leaves(side, "actual")}
+    return Arrays(arrays, metadata_of(attributes_of(objects, "actual"), objects))
