@@ -188,6 +188,17 @@ def test_bad_input_is_no_failed_assertion(actual: object, options: Mapping[str, 
             assert_close(one, other, **options)
 
 
+@pytest.mark.parametrize("number", sorted({limit for each in TYPES if each.is_integer for limit in each.limits}))
+def test_every_number_that_an_integer_type_holds_is_compared(number: int) -> None:
+    for form in (lambda each: each, lambda each: [each, 1], lambda each: {"x": each}):
+        assert_same(form(number), form(number))
+        with pytest.raises(AssertionError):
+            assert_same(form(number), form(number ^ 1))
+    assert_same([number, 2**63, 1], [number, 2**63, 1])
+    with pytest.raises(AssertionError):
+        assert_same([number, 2**63, 1], [number, 2**63, 2])
+
+
 def test_a_text_that_is_no_path_is_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for text in ("relu", "", "a sentence. With dots", "x" * 5000, "x\0"):

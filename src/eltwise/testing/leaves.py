@@ -97,6 +97,6 @@ def _array_of_number(number: object, types: list[Any]) -> np.ndarray:
         except EltwiseError:
             pass  # It differs in its type, which the comparison says.
     array = np.asarray(number)
-    if array.dtype.kind not in "bif":
+    if array.dtype.kind not in "biuf":
         raise ElementTypeError("no element type holds this number", got=shown(number))
     return array
