@@ -24,6 +24,7 @@ from eltwise.testing.meaning import check_values
 from eltwise.testing.sides import check_sides
 from eltwise.testing.subjects import Subject, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
+from eltwise.tracing.runner import Values
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
 
@@ -104,7 +105,7 @@ class Golden:
         if not path.exists():
             raise AssertionError(f"there is no golden {self._relative(path)}; write it with: {self._command()}")
         golden = self._read(path)
-        result = subject.recording(golden.inputs)
+        result = _recording(subject, golden.inputs)
         tolerances = requested or (*_stored(golden), *default_tolerances(self.configuration.tolerances))
         head = self._head(path, actual, golden)
         forgiven: Tolerances = ()
@@ -122,7 +123,7 @@ class Golden:
             previous = self._read(path)
         except EltwiseError:
             previous = None
-        recording = subject.recording(previous.inputs if previous else {})
+        recording = _recording(subject, previous.inputs if previous else {})
         if previous is not None and _is_same(previous, recording) and (not requested or requested == _stored(previous)):
             return
         tolerances, described = (requested, {}) if requested else subject.bounds(recording)
@@ -176,6 +177,19 @@ class Golden:
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def _recording(subject: Subject, recorded: Values) -> Recording:
+    """What is compared, of the inputs that were recorded.
+
+    Raises:
+        AttributeValueError: for what has no values, of which nothing could be compared.
+    """
+    recording = subject.recording(recorded)
+    if not recording.values:
+        allowed = "at least one array or number"
+        raise AttributeValueError("there is nothing to compare", operand="actual", got="no values", allowed=allowed)
+    return recording
 
 
 def _stored(golden: Recording) -> Tolerances:
