@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
@@ -365,21 +366,66 @@ def test_places_of_external_data_are_looked_at(tmp_path: Path, entries: dict[str
 
 
 def test_a_function_is_judged_by_its_own_opset() -> None:
-    made = one([node("Twice", ["a"], ["z"])])
+    made = one([node("Twice", ["a"], ["z"])], 20)
     made.graph.node[0].domain = "mine"
     made.opset_import.add(domain="mine", version=1)
-    body = [node("Cast", ["x"], ["c"]), node("Gelu", ["c"], ["y"], approximate="none")]
-    body[0].attribute.add(name="to", type=AttributeProto.INT, ref_attr_name="to")
+    body = [node("Identity", ["x"], ["c"]), node("Gelu", ["c"], ["y"], approximate="none")]
+    body[1].attribute.add(name="approximate", type=AttributeProto.STRING, ref_attr_name="approximate")
+    del body[1].attribute[0]
     imports = [helper.make_opsetid("", 20)]
-    made.functions.append(helper.make_function("mine", "Twice", ["x"], ["y"], body, imports, ["to"]))
+    made.functions.append(helper.make_function("mine", "Twice", ["x"], ["y"], body, imports, ["approximate"]))
     assert problems(made) == []
-    made.functions[0].opset_import[0].version = 14
+    made.opset_import[0].version = made.functions[0].opset_import[0].version = 14
     assert problems(made) == ["Gelu node 'y': ONNX's opset 14 has no such operator; opset 20 is the first that has it"]
     made.functions[0].output[0] = "q"
     assert len(problems(made)) == 2
     for version in (2**40, newest_opset() + 1, 0, -1):
         made.functions[0].opset_import[0].version = version
         assert sum("the opset of the function 'Twice' is not known here" in text for text in problems(made)) == 1
+
+
+IMPORTS: dict[str, list[dict[str, int]]] = {
+    "of the model": [{"": opset, **others} for opset in (0, 11, 13, 14) for others in ({}, {"f": 1}, {"q": 1, "f": 1})],
+    "of the function": [
+        {"": opset, **others} for opset in (0, 11, 13, 14) for others in ({}, {"q": 1}, {"com.microsoft": 1})
+    ],
+}
+BODIES = {
+    "Neg": "y = Neg (x)",
+    "Softmax": "y = Softmax <axis: int = 1> (x)",
+    "an If": "k = Constant <value = bool {1}> () y = If (k) <then_branch = g1 () => (t) { t = Softmax (x) }, "
+    "else_branch = g2 () => (e) { e = Identity (x) }>",
+    "another domain": "y = q.Foo (x)",
+    "a contributed one": "y = com.microsoft.Gelu (x)",
+}
+
+
+def _imports(versions: dict[str, int]) -> str:
+    return ", ".join(f'"{domain}": {version}' for domain, version in versions.items() if version)
+
+
+@pytest.mark.parametrize("of_model", IMPORTS["of the model"], ids=_imports)
+@pytest.mark.parametrize("body", BODIES)
+def test_imports_are_missing_or_contradict_where_the_checker_says_so(of_model: dict[str, int], body: str) -> None:
+    for call, of_functions in (("y = f.F (x)", IMPORTS["of the function"]), (BODIES[body], [{}])):
+        for of_function in of_functions:
+            text = f"<ir_version: 8, opset_import: [{_imports(of_model)}]>"
+            text += f"g (float[2, 3] x) => (float[2, 3] y) {{ {call} }}"
+            if of_function:
+                text += f'<domain: "f", opset_import: [{_imports(of_function)}]> F (x) => (y) {{ {BODIES[body]} }}'
+            made = onnx.parser.parse_model(text)
+            try:
+                onnx.checker.check_model(made)
+                refusal = ""
+            except onnx.checker.ValidationError as error:
+                refusal = str(error)
+            try:
+                ours = problems(made)
+            except EltwiseError as error:  # The file is refused as a whole.
+                ours = [str(error)]
+            is_implied = body == "a contributed one" and not of_function
+            is_nested = body == "an If" and of_function.get("") != of_model[""]  # The checker sees no nested node.
+            assert bool(ours) == bool(refusal) or is_implied or (is_nested and ours), (text, refusal, ours)
 
 
 def function(name: str, called: str) -> onnx.FunctionProto:

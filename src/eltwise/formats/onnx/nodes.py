@@ -131,12 +131,12 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 @cache
-def published_schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """The version of ONNX's own operator that an opset has, deprecated or not; None where onnx knows none."""
+def published_schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """The version of an operator that an opset has, deprecated or not; None where onnx knows none."""
     if not 0 < opset < 2**31:
         return None
     try:
-        schema: onnx.defs.OpSchema = onnx.defs.get_schema(op_type, opset, "")
+        schema: onnx.defs.OpSchema = onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
         return None
     return schema

@@ -2,7 +2,7 @@
 
 onnx's checker and its strict inference are asked, each about one node at a time, so that every problem names its node.
 What a text forbids and runtimes still load with one meaning is no problem here: nodes in another order than that of
-their values, wrong declared shapes of results, missing names and texts, domains that are not imported.
+their values, wrong declared shapes of results, missing names and texts, and the missing import of ``com.microsoft``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
+from eltwise.formats.onnx.imports import import_problems
 from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
 from eltwise.formats.onnx.nodes import Original, called_functions, published_schema, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile, folder_of
@@ -66,7 +67,7 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
         if any(not default_domain(entry.domain) for entry in imports) and not 1 <= opset <= newest_opset():
             message = f"the opset of the function {function.name!r} is not known here"
             problems.append(UnsupportedError(message, got=str(opset), allowed=f"1 to {newest_opset()}"))
-    problems += [*_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
+    problems += [*import_problems(graph), *_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
     for scope in scopes_of(graph, infer_types(graph)):
