@@ -84,6 +84,33 @@ def test_training_mode_is_found_in_every_version_and_graph(
     assert found == ["the node is in training mode"] * is_training
 
 
+MODES = {
+    "Identity": "mode = Identity(on)",
+    "two of them": "m = Identity(on) mode = Identity(m)",
+    "a Constant": "m = Constant <value = bool {1}> () mode = Identity(m)",
+    "Reshape": "s = Constant <value_ints = [1]> () m = Reshape(on, s) mode = Squeeze(m)",
+    "Unsqueeze": "s = Constant <value_ints = [0]> () m = Unsqueeze(on, s) mode = Squeeze(m, s)",
+    "off": "mode = Identity(off)",
+    "an input": "mode = Identity(k)",
+    "a computed one": "mode = Not(off)",
+    "itself": "mode = Identity(m) m = Identity(mode)",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_mode_that_nodes_only_move_is_known(mode: str, is_nested: bool) -> None:
+    dropped = "z = Dropout(x, half, mode)"
+    if is_nested:
+        body = "{{ {name} = Dropout(x, half, mode) }}"
+        bodies = [f"g{name} () => (float[4] {name}) {body.format(name=name)}" for name in "ab"]
+        dropped = f"z = If(k) <then_branch = {bodies[0]}, else_branch = {bodies[1]}>"
+    text = f"""<ir_version: 9, opset_import: ["" : 17]> g (float[4] x, bool k) => (float[4] z)
+        <bool on = {{1}}, bool off = {{0}}, float half = {{0.5}}> {{ {MODES[mode]} {dropped} }}"""
+    errors = list(unintended_nodes(read(parse_model(text)).graph))
+    assert len(errors) == (mode not in ("off", "an input", "a computed one", "itself"))
+
+
 def test_one_sentence_tells_of_all_nodes_of_an_operator() -> None:
     text = """<ir_version: 9, opset_import: ["" : 17]> g (float[4] x) => (float[4] z) {
         a = RandomNormalLike(x) b = RandomNormalLike(a) c = RandomUniform <shape = [4]> () d = Add(b, c) z = Add(d, a)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, GraphError, counted
 from eltwise.formats.onnx.schemas import attribute_value
 from eltwise.ir.graph import Graph, Node, Tensor
-from eltwise.ir.scopes import all_graphs, scopes_of
+from eltwise.ir.scopes import Scope, all_graphs, scopes_of
 
 Constant = Callable[[str], object]
 """Returns the tensor that a value always is, or something else."""
@@ -19,6 +20,9 @@ _RANDOM = frozenset(
 )
 _INFERENCE_ONLY, _DROPS_AGAIN, _HAS_MODE = 7, 12, 14
 """From which versions Dropout does not drop, may drop again, and BatchNormalization has a mode."""
+
+_MOVING = frozenset(("reshape", "squeeze", "unsqueeze"))
+"""What gives the elements of its first input."""
 
 _EXPORT = "export the model for inference, as after model.eval() in PyTorch"
 
@@ -34,7 +38,7 @@ def unintended_nodes(graph: Graph) -> Iterator[EltwiseError]:
     random: dict[str, list[Node]] = {}
     for scope in scopes_of(graph, {}):
         for node in scope.graph.nodes:
-            if is_in_training(node, scope.constant):
+            if is_in_training(node, partial(_moved_constant, scope)):
                 training.setdefault(node.schema.versioned_name, []).append(node)
             elif node.schema.name in _RANDOM:
                 random.setdefault(node.schema.versioned_name, []).append(node)
@@ -99,6 +103,19 @@ def _drops(node: Node, constant: Constant) -> bool | None:
         default if not name else _is_set(constant(name)) for name, default in zip(names, defaults, strict=False)
     ]
     return False if False in settings else None if None in settings else True
+
+
+def _moved_constant(scope: Scope, value: str) -> Tensor | None:
+    """The constant whose elements a value has, be it through nodes that move them only."""
+    passed = set()
+    while value not in passed:  # A graph that is not valid may have a cycle.
+        passed.add(value)
+        node = scope.producer(value)
+        is_move = node is not None and (node.schema.behaviour in _MOVING or node.operator == ("", "Identity"))
+        if node is None or not is_move or not node.inputs:
+            break
+        scope, value = scope.owner(value) or scope, node.inputs[0]
+    return scope.constant(value)
 
 
 def _is_set(value: object) -> bool | None:
