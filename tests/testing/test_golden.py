@@ -288,7 +288,9 @@ LABELLED = (
 
 
 @pytest.mark.parametrize("kind", LABELLED)
-def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(golden: Golden, kind: str) -> None:
+def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(
+    golden: Golden, kind: str, tmp_path: Path
+) -> None:
     objects = [_labelled(kind, number) for number in range(3)]
     updated(golden).check("labelled", objects[0])
     content = (golden.folder / "labelled.safetensors").read_bytes()
@@ -296,9 +298,11 @@ def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(golden: 
     assert (golden.folder / "labelled.safetensors").read_bytes() == content
     golden.check("labelled", objects[1])
     assert_same(objects[1], objects[0])
-    for check in (partial(golden.check, "labelled"), partial(assert_same, expected=objects[0])):
+    reporting = replace(golden, reports=tmp_path)
+    for check in (partial(reporting.check, "labelled"), partial(assert_same, expected=objects[0])):
         with pytest.raises(AssertionError, match=r"labels|dimension|@"):
             check(objects[2])
+    assert "different beside the tensors" in (tmp_path / "test_net" / "labelled.html").read_text()
     updated(golden).check("labelled", objects[2])
     golden.check("labelled", objects[2])
     with pytest.raises(AssertionError):

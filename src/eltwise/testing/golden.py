@@ -20,7 +20,7 @@ from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.testing.meaning import NAMES as MEANING
-from eltwise.testing.meaning import check_values
+from eltwise.testing.meaning import check_values, report_sides
 from eltwise.testing.sides import check_sides
 from eltwise.testing.subjects import Subject, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
@@ -162,10 +162,7 @@ class Golden:
             return
         target = self.reports / self.folder.name / path.stem
         target.parent.mkdir(parents=True, exist_ok=True)
-        sides = (
-            {f"input/{name}": array for name, array in run.inputs.items()} | run.values for run in (golden, result)
-        )
-        report = compare(*sides, tolerance=tolerances)
+        report = compare(*report_sides(golden, result), tolerance=tolerances)
         report.to_html(target.with_name(f"{path.stem}.html"))
         report.to_json(target.with_name(f"{path.stem}.json"))
         metadata = {name: text for name, text in golden.metadata.items() if name not in MEANING}

@@ -47,6 +47,22 @@ def check_values(actual: Recording, expected: Recording, tolerances: Tolerances,
     check_sides(_tensors(actual), _tensors(expected), tolerances, err_msg=err_msg, labels=labels)
 
 
+def report_sides(one: Recording, other: Recording) -> tuple[TensorSet, TensorSet]:
+    """Two recordings for a report: inputs as ``input/NAME``, and labels, where both have some, as attributes.
+
+    Raises:
+        RecordingError: for labels and attributes that are damaged.
+    """
+    sides = _tensors(one), _tensors(other)
+    for recording, side in zip((one, other), sides, strict=True):
+        inputs = {f"input/{name}": array for name, array in recording.inputs.items()}
+        side.tensors.update({name: of_array(name, array, recording.where) for name, array in inputs.items()})
+        if all(each.metadata.get(LABELS) for each in (one, other)):
+            labels = json.loads(recording.metadata[LABELS]).items()
+            side.parameters.update({f"{name}@labels": json.dumps(fields) for name, fields in labels})
+    return sides
+
+
 def _labels(recording: Recording) -> dict[str, Labels]:
     return read_labels(recording.metadata[LABELS], recording.where)
 
