@@ -249,6 +249,15 @@ def test_the_entry_point_is_the_module_beside_the_package() -> None:
     assert (SOURCES / f"{name}.py").is_file()
 
 
+def test_a_folder_with_models_is_refused(golden: Golden, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    np.save(tmp_path / "folder" / "x.npy", X)
+    updated(golden).check("folder", tmp_path / "folder")
+    onnx.save(parsed(CHAIN), tmp_path / "folder" / "m.onnx")
+    with pytest.raises(EltwiseError, match="a golden of a folder holds no models"):
+        golden.check("folder", tmp_path / "folder")
+
+
 def test_models_of_every_form_are_run(golden: Golden, tmp_path: Path) -> None:
     model = parsed("g (float[4, 5] x) => (float[4, 5] y) { y = Sub(x, x) }")
     onnx.save(model, tmp_path / "m.onnx")

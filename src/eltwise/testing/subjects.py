@@ -114,6 +114,9 @@ def _arrays(value: object, name: str) -> Arrays:
             raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=type(leaf).__name__)
         arrays[key or name] = tensors[0].array
     if isinstance(side, TensorSet):
+        if side.models:
+            hint = "check each model by its path"
+            raise ElementTypeError("a golden of a folder holds no models", operand=name, got=side.where, hint=hint)
         return Arrays(arrays, metadata_of(side, {}))
     objects = {dotted(keys) or name: leaf for keys, leaf in leaves(side, "actual")}
     return Arrays(arrays, metadata_of(attributes_of(objects, "actual"), objects))
