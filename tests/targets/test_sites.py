@@ -51,6 +51,32 @@ def test_what_makes_the_operands_is_found(nodes: list[Any], wanted: str) -> None
     assert found.is_beside_foreign == ("other" in wanted)
 
 
+READ = ("Sub", "x y", "p")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "readers"),
+    [
+        ([READ, ("Abs", "p", "r")], "elementwise absolute"),
+        ([READ, ("Identity", "p", "q"), ("Transpose", "q", "t"), ("Max", "t z", "r")], "elementwise maximum"),
+        ([READ, _node("Split", "p", "q", axis=0), ("Add", "q z", "r")], "elementwise add"),
+        ([READ, ("Abs", "p", "s"), _node("Cast", "p", "c", to=1), ("Concat", "s c", "r")], "elementwise absolute cast"),
+        ([READ, ("Softmax", "p", "r")], "other"),
+        ([READ, ("Identity", "p", "r")], "output"),
+        ([READ, ("Identity", "p", "i"), ("Abs", "i", "s"), ("Where", "s p z", "r")], "elementwise absolute other"),
+    ],
+)
+def test_what_reads_the_result_is_found(nodes: list[Any], readers: str) -> None:
+    assert site(chain(*nodes), "p").context["reader"] == frozenset(readers.split())
+
+
+def test_a_result_of_a_nested_graph_or_that_one_takes_is_read_by_any_node() -> None:
+    branch = helper.make_graph([_node("Add", "p x", "t")], "branch", [], [value("t", None)])
+    made = chain(PRODUCT, helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch))
+    made.graph.input.append(value("c", (), TensorProto.BOOL))
+    assert site(made, "t").context["reader"] == site(made, "p").context["reader"] == {"other"}
+
+
 @pytest.mark.parametrize(
     ("numbers", "operands", "wanted"),
     [

@@ -27,7 +27,7 @@ DEFAULT_SEVERITY: Severity = "wrong values"
 """From this severity on a finding counts."""
 
 MEASURED_FACTS = ("op", "version", "broadcast", "type", "source", "pattern")
-FACTS = (*MEASURED_FACTS, "producer", "constant", "upcast")
+FACTS = (*MEASURED_FACTS, "producer", "reader", "constant", "upcast")
 """What a rule may be about; those beyond the measured ones are for rules that a person writes."""
 
 Facts = Mapping[Annotated[str, one_of(FACTS)], frozenset[str]]

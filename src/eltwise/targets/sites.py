@@ -29,11 +29,12 @@ HIGHEST_ORDINARY_RANK = 6
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 _MAKING_SIZES = ("Shape", "Size", "ShapeOf")
-_KEEPING_SIZES = (
-    *("Cast", "Concat", "Convert", "Expand", "Flatten", "Gather", "Identity", "Max", "Min", "Mod", "Reshape", "Slice"),
-    *("Split", "Squeeze", "Transpose", "Unsqueeze"),
+_MOVING = (
+    *("Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze"),
+    *("Tile", "Transpose", "Unsqueeze"),
 )
-"""Operators that make sizes, and those that give some of what they read, or less."""
+_KEEPING_SIZES = (*_MOVING, "Cast", "Convert", "Max", "Min", "Mod")
+"""Operators that make sizes, those that give numbers as they read them, and those that give some or less."""
 
 _ONE_NUMBER = frozenset({"number", "zero", "minus-zero", "almost-neutral"})
 _SEVERAL_NUMBERS = frozenset({"zeros", "minus-zeros"})
@@ -56,8 +57,8 @@ class Site:
         expression: what it computes.
         element_type: that of the operands; None if it is not known.
         broadcast: the broadcast rule: ``none``, ``numpy``, ``pdpd`` or ``legacy``.
-        context: the possible values of ``source``, ``pattern``, ``producer`` and ``constant``; empty if the type or a
-            rank is not known.
+        context: the possible values of ``source``, ``pattern``, ``producer``, ``reader`` and ``constant``; empty if the
+            type or a rank is not known.
         is_beside_foreign: whether an operator makes an operand or reads the result that eltwise does not know.
         are_sizes: whether the operands are computed of sizes of tensors, which are taken to fit int32.
     """
@@ -272,7 +273,31 @@ class _Values:
         is_read = any(is_any_read or not is_arithmetic(reader.schema) for reader in consumers)
         if is_narrow(element_type) and (is_read or node.outputs[0] in self._converted):
             source.add("read-wider")
-        return {"source": frozenset(source), "constant": frozenset(numbers), "producer": frozenset(producers)}
+        return {
+            "source": frozenset(source),
+            "constant": frozenset(numbers),
+            "producer": frozenset(producers),
+            "reader": self._readers(node.outputs[0]),
+        }
+
+    def _readers(self, value: str) -> frozenset[str]:
+        """What reads a value; nodes that only move it do not count."""
+        readers, moved, pending = set[str](), {value}, [value]
+        outputs = {port.value for port in self.scope.graph.outputs}
+        while pending:
+            value = pending.pop()
+            if value in outputs:
+                is_cast = value in self._converted
+                readers.add("other" if self.scope.parent is not None else "cast" if is_cast else "output")
+            for node in self.scope.consumers.get(value, ()):
+                if node.schema.name in _MOVING and not node.graphs:
+                    pending += [output for output in node.outputs if output and output not in moved]
+                    moved.update(node.outputs)
+                elif is_arithmetic(node.schema):
+                    readers |= {"elementwise", node.schema.function}
+                else:
+                    readers.add("cast" if node.schema.behaviour == "cast" else "other")
+        return frozenset(readers)
 
     def _producers(self, value: str) -> frozenset[str]:
         """What makes a value; nodes that only pass it on do not count."""
