@@ -53,6 +53,24 @@ def test_a_model_of_any_operators_is_compared_with_float64() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[4] x) => (float[4] z) { z = Abs (x) }",
+        CHAIN,
+        """g (bool c, float[4] x) => (float[4] z) {
+            z = If (c) <then_branch = t () => (float[4] p) { p = Abs (x) },
+                else_branch = e () => (float[4] q) { q = Neg (x) }> }""",
+    ],
+    ids=["compared bit for bit", "with float64", "opened"],
+)
+def test_a_tolerance_for_no_tensor_is_refused_however_outputs_are_compared(text: str) -> None:
+    model = parsed(text)
+    eltwise.check(model, "onnxruntime", tolerance={"z": "ulp<=1"})
+    with pytest.raises(NameUnknownError, match="nope"):
+        eltwise.check(model, "onnxruntime", tolerance={"nope": "ulp<=1"})
+
+
+@pytest.mark.parametrize(
     ("runtime", "right", "options"),
     [
         ("WrongUnlessBasic", "basic", "right with optimization=basic; wrong from extended on"),

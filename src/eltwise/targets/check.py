@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, overload
 
 from eltwise import runtimes
-from eltwise.comparison.tolerance import ToleranceLike, parse_tolerances
+from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.conversion import model_of
 from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError, UnsupportedError
@@ -100,7 +100,7 @@ def check(
         The report; ``is_good`` says that the outputs were compared, and nothing found that counts.
 
     Raises:
-        EltwiseError: if there is no such target, or no model to read.
+        EltwiseError: if there is no such target, no model to read, or a tolerance is for no tensor of the model.
 
     >>> report = check("examples/models/sub13_bfloat16.onnx", "onnxruntime", run=False)
     >>> report.is_good, report[0].severity
@@ -112,11 +112,13 @@ def check(
     parse_tolerances(tolerance)
     if is_recording(target):
         model = read_model(source, weights)
+        _check_tensors(model.graph, tolerance)
         run_inputs = Inputs(input_sets(model.graph, inputs), tolerance, seed)
         return with_unintended(_of_recording(model, target, least, run_inputs), model)
     name = target if is_function(target) else split(target).name
     runtimes_of = runtimes_on(name)
     model = read_model(source, weights)
+    _check_tensors(model.graph, tolerance)
     adapter = runtimes_of.get(model.graph.origin.domain)
     if adapter is None:
         return TargetReport(target, "", findings=(not_read(model.graph),), severity=least)
@@ -163,6 +165,12 @@ def input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarr
     is_one = not all(isinstance(one, Mapping) for one in inputs.values()) if isinstance(inputs, Mapping) else True
     sets = {"": inputs} if is_one else inputs
     return {str(name): check_inputs(graph, one) for name, one in sets.items()}
+
+
+def _check_tensors(graph: Graph, tolerance: ToleranceLike) -> None:
+    """Refuse a tolerance for no tensor of a model; those in bodies have names only where these are opened for a run."""
+    if not (graph.functions or any(node.graphs for node in graph.nodes)):
+        check_patterns(parse_tolerances(tolerance), (value for node in graph.nodes for value in node.outputs if value))
 
 
 def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, inputs: Inputs) -> TargetReport:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise.comparison.tolerance import ToleranceLike
 from eltwise.conversion import model_of
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.model import Model
 from eltwise.runtimes import Runtime
 from eltwise.targets.report import TargetReport
@@ -126,6 +126,8 @@ def _traced(
             seed=inputs.seed,
             switches=switches,
         )
+    except NameUnknownError:  # A tolerance for no tensor of the opened model.
+        raise
     except EltwiseError as error:
         if against == FLOAT64 and not model.problems:  # No runtime has it in float64, as an IR, and eltwise runs it.
             return _traced(report, target, model, name, arrays, inputs, EXACT, switches=switches)
