@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 
 import eltwise
@@ -19,6 +19,7 @@ from eltwise.runtimes import registry
 from eltwise.targets.report import TargetReport
 from eltwise.tracing.record import record
 from support.conversions import FOLDERS
+from support.onnx_models import value
 from support.target_models import bfloat16_model, bytes_model, legacy_model
 from support.traced_models import CHAIN, named, parsed
 
@@ -50,6 +51,19 @@ def test_a_model_of_any_operators_is_compared_with_float64() -> None:
     assert report.trace is not None
     assert [output.name for output in report.trace.outputs] == ["z"]
     assert str(report).splitlines()[-1] == "onnxruntime: the model computes the same"
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino"])
+def test_a_model_that_runs_is_not_said_not_to_where_its_nodes_cannot_be_compared(target: str) -> None:
+    """No runtime rounds to 4 bits as specified, and onnxruntime gives no array of such a type out."""
+    nodes = [helper.make_node("Cast", ["x"], ["q"], to=TensorProto.INT4), helper.make_node("Cast", ["q"], ["z"], to=1)]
+    graph = helper.make_graph(nodes, "g", [value("x", (4,))], [value("z", (4,))])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    report = eltwise.check(made, target)
+    assert (report.verdict, report.is_refused) == ("disagree", False)
+    assert "gives other values" in str(report)
+    assert "not established" not in str(report)
+    assert f"{target}: the model does not compute the same" in str(report)
 
 
 @pytest.mark.parametrize(
