@@ -97,7 +97,8 @@ def repair(
         progress: receives the steps of that.
 
     Returns:
-        The model, with external data where it was, and the report.
+        The model, with external data where it was, and the report. Unless ``verify`` is set, nothing is run, also of a
+        model that is unchanged, and the report's ``assumptions`` say so.
 
     Raises:
         EltwiseError: with every reason of every node that cannot be repaired.
@@ -128,8 +129,13 @@ def repair(
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     repaired = model if report.unchanged else model_of(graph)
     if verify:
-        report = _verified(model, repaired, target, report, least)
-    return repaired, report
+        return repaired, _verified(model, repaired, target, report, least)
+    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target)))
+
+
+def _not_run(target: str) -> str:
+    """What a report says that rests on rules."""
+    return f"what the rules of {target} say of the model, which was not run there (verify runs it)"
 
 
 def repair_file(
@@ -181,6 +187,8 @@ def repair_file(
         progress=progress,
     )  # fmt: skip
     if report.unchanged and not (verify or allow):  # That nothing is wrong with it only a run can show.
+        assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target))
+        report = replace(report, assumptions=assumptions)
         report = _verified(model, model, target, report, severity_named(severity))
     return write(model, out, report, progress)
 
