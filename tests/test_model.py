@@ -9,6 +9,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 import eltwise
@@ -43,6 +44,16 @@ def test_every_model_is_called_with_its_random_inputs_and_copied(path: Path) -> 
         assert copied == loaded
         for name, result in copied.run(inputs).items():
             assert result.tobytes() == results[name].tobytes() == again[name].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
+def test_random_integers_overflow_where_no_operator_takes_them_for_an_index(kind: str) -> None:
+    number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    made = model([node("Add", ["x", "x"], ["z"])], [value("x", [64], number)], [value("z", None, number)], 14)
+    (array,) = eltwise.load(made).random_inputs().values()
+    limit = np.iinfo(kind).max
+    assert array.all()
+    assert bool((array > limit // 2).any()) == (kind not in ("int32", "int64"))
 
 
 def test_random_inputs_have_the_sizes_that_are_given() -> None:

@@ -15,8 +15,7 @@ _SIZES = (1, 16, 16)
 """The size of a first dimension that is not known, that of a last one, and that of others."""
 
 _LARGEST = 8
-"""Integers of more than 8 bits are drawn below this number, since they often count or select something."""
-
+"""Integers of more than 16 bits are drawn below this number, since they often count or select something."""
 
 LARGEST_DRAWN = 1 << 26
 """The inputs of a model with more elements in all are not drawn: their sizes may come from a file."""
@@ -106,6 +105,6 @@ def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.ran
         return np.asarray(generator.integers(0, 2, shape)).astype(np.bool_)
     if not element_type.is_integer:
         return np.asarray(generator.standard_normal(shape, np.float32)).astype(element_type.storage)
-    low, high = element_type.limits if element_type.bits <= 8 else (0, _LARGEST - 1)
+    low, high = element_type.limits if element_type.bits <= 16 else (0, _LARGEST - 1)
     values = np.asarray(generator.integers(low, high + 1, shape))
     return np.where(values == 0, 1, values).astype(element_type.storage)  # An integer may divide another one.
