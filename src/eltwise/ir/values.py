@@ -122,8 +122,9 @@ class Values:
             if one.dtype.kind == two.dtype.kind and one.dtype.kind in "SU" and np.array_equal(one, two):
                 continue
             pairs = zip(_encoded(one, equal_nan), _encoded(two, equal_nan), strict=True)
-            has_nan = _has_nan(one) & _has_nan(two) & (equal_nan is False)
-            unequal = [number for number, (a, b) in enumerate(pairs) if a != b or has_nan[number]]
+            unequal = [number for number, (a, b) in enumerate(pairs) if a != b]
+            if equal_nan is False:
+                unequal = sorted({*unequal, *np.flatnonzero(_has_nan(one) & _has_nan(two)).tolist()})
             count += len(unequal)
             if unequal and not first:
                 first = self._shown(start + unequal[0], one[unequal[0]], two[unequal[0]])
