@@ -76,8 +76,7 @@ def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | 
         difference = expected.difference(actual, rule.equal_nan)
         return Failure(name, rule, text=difference) if difference else None
     if tensors is None:
-        is_same = type(actual) is type(expected) and actual == expected
-        return None if is_same else Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
+        return Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
     if rule.tolerance is DEFAULT and not all(is_float(each.element_type) for each in tensors):
         rule = replace(rule, tolerance=None)
     count = differing(*tensors, rule)
