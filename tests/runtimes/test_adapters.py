@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
 from eltwise.conformance.runner import CaseRunner
-from eltwise.core.dtypes import TYPES
+from eltwise.core.dtypes import INT4, TYPES, UINT4, ElementType
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime
 from eltwise.runtimes.worker import make_adapter
@@ -89,19 +90,41 @@ def test_it_writes_into_given_arrays(name: str) -> None:
     subprocess.run([sys.executable, "-c", code, runtime.adapter, name], check=True)  # noqa: S603
 
 
-def test_openvino_s_tensors_hold_every_type_exactly() -> None:
-    pytest.importorskip("openvino")
+@pytest.mark.parametrize("name", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
+def test_its_tensors_hold_every_type_exactly(name: str, element_type: ElementType) -> None:
+    pytest.importorskip(name)
     from eltwise.oracle import hard_values, same_bits
-    from eltwise.runtimes import openvino
 
-    for element_type in TYPES:
-        if element_type.is_numeric and element_type.ir:
-            for count in (0, 1, 3):
-                array = hard_values.hard_values(element_type)[:count]
-                assert str(openvino.tensor(array).element_type.get_type_name()) == element_type.ir
-                again = openvino.array(openvino.tensor(array))
-                assert isinstance(again, np.ndarray)
-                assert same_bits(again, array)
+    adapter = importlib.import_module(f"eltwise.runtimes.{name}")
+    for count in (0, 1, 3, 4):
+        array = hard_values.hard_values(element_type)[:count]
+        for shaped in (array, array.reshape(-1, 1), array[:1].reshape(())) if count else (array,):
+            again = adapter.array(adapter.tensor(shaped))
+            assert isinstance(again, np.ndarray)
+            assert again.dtype == shaped.dtype
+            assert again.shape == shaped.shape
+            assert same_bits(again, shaped)
+
+
+@pytest.mark.parametrize("element_type", [INT4, UINT4], ids=str)
+def test_onnxruntime_gives_and_takes_half_bytes(element_type: ElementType) -> None:
+    pytest.importorskip("onnxruntime")
+    text = (
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float[5] x, {element_type.name}[5] a) =>'
+        f" ({element_type.name}[5] q, float[5] y) {{ q = Cast<to={element_type.onnx_number}>(x) y = Cast<to=1>(a) }}"
+    )
+    model = eltwise.load(onnx.parser.parse_model(text))
+    x = np.array([0, 1, 7, 3, 5], np.float32)
+    with Host(runtimes.find("onnxruntime")) as host:
+        answer = host.run(program_of(model.graph), [x, x.astype(element_type.storage)])
+    assert answer.kind == "result", answer
+    quantized, y = answer.arrays
+    assert quantized is not None
+    assert quantized.dtype == element_type.storage
+    assert quantized.astype(np.float32).tolist() == x.tolist()
+    assert y is not None
+    assert y.tolist() == x.tolist()
 
 
 @pytest.mark.parametrize("runtime", runtimes.RUNTIMES, ids=lambda runtime: runtime.name)

@@ -214,6 +214,20 @@ def is_run(numpy_type: np.dtype[np.generic]) -> bool:
     return _run_as(numpy_type) is not None
 
 
+def native(array: np.ndarray) -> np.ndarray:
+    """The same values as they are held here: in this machine's byte order, 4-bit ones in the low half of their bytes.
+
+    ml_dtypes gives a negative int4 either with its sign in the upper half, as of arithmetic, or without, as of a cast.
+    """
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    element_type = None if array.dtype.isbuiltin == 1 else _run_as(array.dtype)
+    if element_type is None or element_type.bits >= 8:
+        return array
+    raw = array.view(np.uint8)
+    return array if not (raw & 0xF0).any() else (raw & 0x0F).view(array.dtype)
+
+
 def _run_as(numpy_type: np.dtype[np.generic]) -> ElementType | None:
     native = numpy_type if numpy_type.isnative else numpy_type.newbyteorder("=")
     element_type = _BY_NUMPY.get(native)

@@ -18,11 +18,11 @@ from threading import Lock
 import numpy as np
 
 from eltwise.core.blocks import Box
-from eltwise.core.dtypes import BOOL, ElementType
+from eltwise.core.dtypes import BOOL, ElementType, native
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.blobs import check_sizes, unpacked
-from eltwise.ir.tensors import Source, Tensor, native, storage_of
+from eltwise.ir.tensors import Source, Tensor, storage_of
 from eltwise.kernels.pool import POOL
 
 Clean = Callable[[np.ndarray], np.ndarray]

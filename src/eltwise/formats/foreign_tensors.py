@@ -17,12 +17,12 @@ import numpy as np
 
 from eltwise.core.blocks import Box
 from eltwise.core.containers import dotted, leaves
-from eltwise.core.dtypes import BFLOAT16, by_name, of_numpy
+from eltwise.core.dtypes import BFLOAT16, by_name, native, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.tensors import InMemory, Source, Tensor, native
+from eltwise.ir.tensors import InMemory, Source, Tensor
 from eltwise.ir.values import Values, of_python
 
 _SAFE_TORCH = (2, 6)

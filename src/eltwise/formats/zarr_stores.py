@@ -15,13 +15,13 @@ import numpy as np
 
 from eltwise.core import foreign
 from eltwise.core.blocks import Box
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import native, of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import add_attributes
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.tensors import Source, Tensor, native
+from eltwise.ir.tensors import Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from eltwise.core.blocks import Box, boxes
-from eltwise.core.dtypes import ElementType, not_run, of_numpy
+from eltwise.core.dtypes import ElementType, native, not_run, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError
 from eltwise.core.shapes import of_sizes
 from eltwise.ir.types import TensorType
@@ -267,8 +267,3 @@ class Transposed(Source):
         for coordinates, axis in zip(np.unravel_index(indices, self.shape), self.axes, strict=True):
             inner[axis] = coordinates
         return self.inner.at(np.ravel_multi_index(tuple(inner), self.inner.shape))
-
-
-def native(array: np.ndarray) -> np.ndarray:
-    """The same values in the byte order of this machine."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

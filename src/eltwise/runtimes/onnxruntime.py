@@ -21,14 +21,17 @@ LEVELS = {
 }
 """The names of the levels of graph optimization."""
 
-_AS_BITS = {
+FOREIGN = {
     "tensor(bfloat16)": (np.dtype(ml_dtypes.bfloat16), 16),
     "tensor(float8e4m3fn)": (np.dtype(ml_dtypes.float8_e4m3fn), 17),
     "tensor(float8e5m2)": (np.dtype(ml_dtypes.float8_e5m2), 19),
+    "tensor(uint4)": (np.dtype(ml_dtypes.uint4), 21),
+    "tensor(int4)": (np.dtype(ml_dtypes.int4), 22),
 }
 """The types that NumPy itself does not have, which its Python interface takes and gives as bits, and their numbers."""
 
-_NUMBERS = dict(_AS_BITS.values())
+_NUMBERS = dict(FOREIGN.values())
+_PACKED = (np.dtype(ml_dtypes.uint4), np.dtype(ml_dtypes.int4))
 
 
 class OnnxRuntime:
@@ -80,13 +83,13 @@ class Session:
         self._session = session
         self._inputs = [value.name for value in session.get_inputs()]
         self._outputs = [value.name for value in session.get_outputs()]
-        self._has_bits = any(value.type in _AS_BITS for value in session.get_outputs())
+        self._is_foreign = any(value.type in FOREIGN for value in session.get_outputs())
 
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
         """Bind the memory of the outputs where they are given."""
         if outputs is None:
-            values = dict(zip(self._inputs, map(_value, inputs), strict=True))
-            if not self._has_bits:
+            values = dict(zip(self._inputs, map(tensor, inputs), strict=True))
+            if not self._is_foreign:
                 return lambda: self._session.run(None, values)
             held = {name: _held(value) for name, value in values.items()}
             return lambda: self._session.run_with_ort_values(self._outputs, held)
@@ -99,36 +102,50 @@ class Session:
 
     def arrays(self, result: Any) -> list[object]:
         """Its values as arrays."""
-        return list(map(_array, result))
+        return list(map(array, result))
 
 
-def _element_type(array: np.ndarray) -> Any:
-    return _NUMBERS.get(array.dtype, array.dtype)
-
-
-def _value(array: np.ndarray) -> Any:
-    """An array as it takes it: of a type that NumPy itself does not have as bits with the number of the type."""
+def tensor(array: np.ndarray) -> Any:
+    """An array as a session takes it: of a type that NumPy itself does not have, its bits and the type's number."""
     number = _NUMBERS.get(array.dtype)
     if number is None:
         return array
-    bits = array.view(f"u{array.itemsize}")
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
+    if array.dtype not in _PACKED:
+        bits = array.view(f"u{array.itemsize}")
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
+    result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(array.shape), number)
+    raw = np.frombuffer(array.tobytes(), np.uint8) & 15
+    pairs = np.append(raw, np.zeros(raw.size % 2, np.uint8)).reshape(-1, 2)
+    _bytes_of(result)[...] = pairs[:, 0] | pairs[:, 1] << 4
+    return result
+
+
+def array(value: Any) -> object:
+    """A result as an array; the inverse of ``tensor``."""
+    if not isinstance(value, onnxruntime.OrtValue):
+        return value
+    if value.data_type() not in FOREIGN:
+        return value.numpy()
+    dtype, _number = FOREIGN[value.data_type()]
+    raw, shape = _bytes_of(value).copy(), tuple(value.shape())
+    if dtype in _PACKED:
+        raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
+    return raw.view(dtype).reshape(shape)
+
+
+def _bytes_of(value: Any) -> np.ndarray:
+    """The memory of a value: two 4-bit elements a byte, the first one low."""
+    size = value.tensor_size_in_bytes()
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(value.data_ptr()))
 
 
 def _held(value: Any) -> Any:
     return onnxruntime.OrtValue.ortvalue_from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
-def _array(value: Any) -> object:
-    """A result as an array; of a type that its Python interface does not convert, by its bits."""
-    if not isinstance(value, onnxruntime.OrtValue):
-        return value
-    if value.data_type() not in _AS_BITS:
-        return value.numpy()
-    dtype, _number = _AS_BITS[value.data_type()]
-    shape = tuple(value.shape())
-    if not math.prod(shape):
-        return np.empty(shape, dtype)
-    word = ctypes.c_uint16 if dtype.itemsize == 2 else ctypes.c_uint8
-    bits = np.ctypeslib.as_array((word * math.prod(shape)).from_address(value.data_ptr()))
-    return bits.copy().view(dtype).reshape(shape)
+def _element_type(array: np.ndarray) -> Any:
+    if array.dtype in _PACKED:
+        raise NotImplementedError(f"an array of {array.dtype} has one element a byte, onnxruntime two")
+    return _NUMBERS.get(array.dtype, array.dtype)

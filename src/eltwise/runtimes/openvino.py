@@ -173,6 +173,4 @@ def array(tensor: Any) -> object:
     raw = np.frombuffer(np.ascontiguousarray(tensor.data).tobytes(), np.uint8)
     if tensor.element_type.bitwidth == 4:
         raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
-        if dtype is ml_dtypes.int4:
-            raw = ((raw ^ 8) - 8).astype(np.uint8)  # The sign is extended, as ml_dtypes holds the type.
     return raw.view(dtype).reshape(shape)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from eltwise.core.dtypes import BY_NAME, of_numpy
+from eltwise.core.dtypes import BY_NAME, native, of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.runtimes.memory import SharedMemory
 
@@ -48,12 +48,12 @@ def encode(message: Message, memory: SharedMemory | None = None) -> bytes:
     described: list[dict[str, object]] = []
     parts = []
     for array in message.arrays:
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        described.append({"dtype": of_numpy(native.dtype).name, "shape": list(native.shape)})
-        if memory is not None and native.nbytes >= _LARGE:
-            described[-1]["at"] = memory.put(native)
+        elements = native(array)
+        described.append({"dtype": of_numpy(elements.dtype).name, "shape": list(elements.shape)})
+        if memory is not None and elements.nbytes >= _LARGE:
+            described[-1]["at"] = memory.put(elements)
         else:
-            parts.append(native.tobytes())
+            parts.append(elements.tobytes())
     head, body = json.dumps({**message.fields, "arrays": described}).encode(), b"".join(parts)
     _check_lengths(len(head), len(body))
     return _LENGTHS.pack(len(head), len(body)) + head + body
