@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 from onnx import TensorProto, helper
 from safetensors.numpy import save_file
 
+import eltwise
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileMissingError
 from eltwise.oracle import same_bits
@@ -78,6 +79,19 @@ def test_neighbours_are_close_by_default_and_integers_are_exact(values: np.ndarr
     assert (message_of(assert_close, values, other) == "") == (steps <= 1)
     assert message_of(assert_close, values, other, ulp=steps) == ""
     assert (message_of(assert_close, np.arange(5), np.arange(5) + steps) == "") == (steps == 0)
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.bits < 8], ids=str)
+def test_what_a_byte_holds_beside_a_value_is_no_difference(element_type: ElementType) -> None:
+    """ml_dtypes leaves the sign there after arithmetic."""
+    bits = np.arange(256, dtype=np.uint8)
+    clean, other = (bits & 15).view(element_type.storage), bits.view(element_type.storage)
+    for first, second in ((clean, other), (other, clean)):
+        assert_same(first, second)
+        assert_same({"a": first.reshape(16, 16).T}, {"a": second.reshape(16, 16).T})
+        assert eltwise.compare(first, second).exit_code == 0
+        with pytest.raises(AssertionError, match="1 of 256 differs"):
+            assert_same(first, (bits ^ (bits == 77)).view(element_type.storage))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx.parser import parse_model
 
 import eltwise
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.model import read
 from eltwise.tracing.matching import match
@@ -214,6 +215,20 @@ def test_what_nothing_has_in_float64_is_computed_in_its_own_type() -> None:
     assert report.is_good
     assert {node.status for node in report.nodes} == {"equal", "within_tolerance"}
     assert "1 node computed in their own type, as no runtime has them in float64: DequantizeLinear" in str(report)
+
+
+@pytest.mark.parametrize("against", ["exact", "float64"])
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.onnx], ids=str)
+def test_values_of_every_type_are_computed_right_by_onnxruntime(element_type: ElementType, against: str) -> None:
+    number = element_type.onnx_number
+    model = parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float[2,4] x) => (float[2,4] y)'
+        f" {{ q = Cast <to = {number}> (x) d = Cast <to = 1> (q) y = Relu (d) }}"
+    )
+    x = np.array([[0, 1, 1, 0], [1, 0, 1, 0]] if element_type is BOOL else [[0, 1, 2, 3], [4, 5, 6, 7]], np.float32)
+    report = eltwise.trace(model, runtime="onnxruntime", against=against, inputs={"x": x})
+    assert report.verdict == "agree", str(report)
+    assert all(node.is_within for node in report.nodes), str(report)
 
 
 def test_an_ir_has_no_wider_run(ir: Path) -> None:
