@@ -16,6 +16,7 @@ from eltwise.faults.quantization import half_away
 from eltwise.faults.record import Fault, Operation
 from eltwise.faults.stages import Alternative, Stage, faults_of_stages
 from eltwise.faults.values import (
+    Beyond,
     Mode,
     StepPolicy,
     Values,
@@ -92,6 +93,12 @@ def _clamped(
     return np.where(is_beyond, np.copysign(largest, wide), result)
 
 
+def _nan_at_overflow(source: ElementType, target: ElementType, x: Values) -> Values:
+    """A conversion that carries into the bits above the largest exponent, which are those of a NaN."""
+    result, limit = _float(source, target, x), 2.0 ** np.ceil(np.log2(largest_finite(target)))
+    return np.where(np.isinf(result) & (np.abs(x.astype(np.float64)) < limit), np.nan, result)
+
+
 def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     """What may be converted instead of the value."""
     if source.kind == "boolean":
@@ -145,6 +152,8 @@ def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
     ):
         stage = partial(_rounded_to_integer, target, rounding)
         yield Alternative(slug, "conversion_rounded", text, stage)
+        stage, wrapping = partial(_rounded_to_integer, target, rounding, beyond="wrap"), "lose what does not fit into"
+        yield Alternative(f"{slug}_and_wrapped", "conversion_rounded", f"{text}, and {wrapping} {target}", stage)
     for other in (INT32, INT64):
         if not holds(other, target):
             text = f"floats beyond {other} become its least value, as x86 converts them"
@@ -156,8 +165,8 @@ def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
             )
 
 
-def _rounded_to_integer(target: ElementType, rounding: Stage, x: Values) -> Values:
-    return as_integers(rounding(x), target, "saturate")
+def _rounded_to_integer(target: ElementType, rounding: Stage, x: Values, beyond: Beyond = "saturate") -> Values:
+    return as_integers(rounding(x), target, beyond)
 
 
 def _of_integer_to_integer(source: ElementType, target: ElementType) -> Iterator[Alternative]:
@@ -186,7 +195,7 @@ def _to_float(source: ElementType, target: ElementType, saturates: bool) -> Iter
         text, flush = "subnormal results become zeros of their sign", partial(flushed, least=least_normal(target))
         yield Alternative("subnormal_results_flushed", "subnormals_flushed", text, lambda x: flush(specified(x)))
         yield Alternative("sign_of_zero_lost", "zero_sign", "zero results are always +0", lambda x: specified(x) + 0.0)
-    if source.kind == "boolean" or holds(target, source):
+    if source.kind == "boolean" or (holds(target, source) and not saturates):
         return
     modes: tuple[tuple[str, str, Mode], ...] = (
         ("rounded_toward_zero", "values are rounded toward zero instead of to nearest even", "toward zero"),
@@ -200,6 +209,9 @@ def _to_float(source: ElementType, target: ElementType, saturates: bool) -> Iter
     ):
         stage = partial(_clamped, source, target, infinities=infinities)
         yield Alternative(slug, "saturation", text, stage)
+    if not saturates and target.bits == 8:
+        text = f"numbers that round to the power of two above {target}'s largest finite number become NaN"
+        yield Alternative("rounded_to_nan", "nan_handling", text, partial(_nan_at_overflow, source, target))
     if saturates:
         text = f"numbers beyond {target} do not become its limits"
         yield Alternative("saturate_ignored", "saturation", text, partial(_float, source, target))

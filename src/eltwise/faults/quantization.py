@@ -30,8 +30,9 @@ def of_quantization(operation: Operation) -> Iterator[Fault]:
     quotient: Stage = partial(_quotient, precision=parameters["precision"])
     if not target.is_integer:
         level: Stage = partial(_rounded_sum, target, bool(parameters["saturate"]))
+        ignored = Alternative("zero_point_ignored", "zero_point", _IGNORED, partial(_rounded_ratio, level))
         yield from faults_of_stages(
-            _quantized, (quotient, _half_even, level), (list(_quotients(operation, quotient)), [], [])
+            _quantized, (quotient, _half_even, level), (list(_quotients(operation, quotient)), [], [ignored])
         )
         return
     levels = [
@@ -48,7 +49,7 @@ def _quantized(
     stages: Sequence[Stage], _steps: StepPolicy, x: Values, scale: Values, zero_point: Values | None = None
 ) -> Values:
     quotient, rounding, level = stages
-    zero = np.zeros(()) if zero_point is None else double(zero_point)
+    zero = np.array(-0.0) if zero_point is None else double(zero_point)  # Which added to -0 leaves it.
     return level(rounding, quotient(double(x), double(scale)), zero)
 
 
@@ -75,6 +76,10 @@ def _quotients(operation: Operation, specified: Stage) -> Iterator[Alternative]:
     text = f"x * (1 / scale) is computed in {computed_in} instead of the quotient"
     name = "multiplied_by_reciprocal"
     yield Alternative(name, name, text, partial(_by_reciprocal, computed_in))
+    precision = dict(operation.expression.steps[0].parameters)["precision"]
+    if isinstance(precision, ElementType) and precision is not FLOAT32:
+        text, stage = f"the quotient is rounded to float32 and not to {precision}", partial(_narrow, FLOAT32, _quotient)
+        yield Alternative("precision_ignored", "quotient_rounded_first", text, stage)
     for floats in (FLOAT32, FLOAT16, BFLOAT16):
         if floats.digits < 2 * computed_in.digits + 2:  # Else no quotient is rounded onto a half.
             text = f"the quotient is rounded to {floats} before it is rounded to an integer"
@@ -142,6 +147,10 @@ def _rounded_sum(target: ElementType, saturates: bool, _rounding: Change, ratio:
     return np.where(np.isnan(ratio), np.nan, clamped(np.where(np.isnan(result), ratio, result), -largest, largest))
 
 
+def _rounded_ratio(level: Stage, rounding: Change, ratio: Values, zero: Values) -> Values:
+    return level(rounding, ratio, np.full_like(zero, -0.0))
+
+
 def _saturated(target: ElementType, rounding: Change, ratio: Values, zero: Values) -> Values:
     return _in_limits(target, rounding(ratio) + zero)
 
@@ -175,10 +184,18 @@ def _through_int32(target: ElementType, rounding: Change, ratio: Values, zero: V
     return _in_limits(target, np.where((levels >= low) & (levels <= high), levels, low) + zero)
 
 
+def _through_wrapping_int32(target: ElementType, rounding: Change, ratio: Values, zero: Values) -> Values:
+    (low, high), levels = INT32.limits, rounding(ratio)
+    sums = _whole(np.where((levels >= low) & (levels <= high), levels, low) + zero)
+    return _in_limits(target, wrapped(sums, INT32))
+
+
 def _without_zero_point(target: ElementType, rounding: Change, ratio: Values, _zero: Values) -> Values:
     return _in_limits(target, rounding(ratio))
 
 
+_BEYOND = "quotients beyond int32 become its least value, as x86 converts them"
+_IGNORED = "the zero point is not added"
 _FIRST = "the zero point is added before the quotient is rounded to an integer"
 _SATURATE = "levels saturate at the limits of {target} before the zero point is added, and"
 _LEVELS: tuple[tuple[str, str, str, Stage], ...] = (
@@ -186,14 +203,15 @@ _LEVELS: tuple[tuple[str, str, str, Stage], ...] = (
     ("zero_point_added_in_float32", "zero_point", f"{_FIRST}, in float32", _added_in_float32),
     ("saturated_before_zero_point", "zero_point", f"{_SATURATE} again after that", _saturated_first),
     ("saturated_before_zero_point_wrapped", "zero_point", f"{_SATURATE} the sum wraps", _saturated_and_wrapped),
-    ("zero_point_ignored", "zero_point", "the zero point is not added", _without_zero_point),
+    ("zero_point_ignored", "zero_point", _IGNORED, _without_zero_point),
     ("levels_wrapped", "wraparound", "levels beyond {target} wrap instead of saturating", _wrapped),
     ("sign_of_type_exchanged", "signedness", "{target} is taken for the type of the other sign", _shifted),
+    ("indefinite_beyond_int32", "saturation", _BEYOND, _through_int32),
     (
-        "indefinite_beyond_int32",
+        "indefinite_beyond_int32_and_wrapped",
         "saturation",
-        "quotients beyond int32 become its least value, as x86 converts them",
-        _through_int32,
+        f"{_BEYOND}, and the sum with the zero point wraps in int32",
+        _through_wrapping_int32,
     ),
 )
 """The other levels: the slug, the family, what happens, and the stage, given the type."""
