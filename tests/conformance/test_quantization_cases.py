@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 
 from eltwise.conformance.compare import References, compare
+from eltwise.conformance.explain import Explainer
 from eltwise.conformance.operators import CASTS
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import Selection, select
 from eltwise.conformance.suite import cases_of
 from eltwise.conformance.variants import variants
+from eltwise.core.dtypes import INT4, UINT4
 from eltwise.core.errors import UnsupportedError
+from eltwise.faults.quantization import half_away
 from eltwise.ops.schema import is_arithmetic
 from eltwise.runtimes import Answer, find
 from support import planted
@@ -59,6 +63,32 @@ def test_either_reading_of_an_unstated_precision_is_right(version: int) -> None:
     else:
         assert {outcome for precision, outcome in outcomes if precision is None} == {"ok"}
         assert any(outcome == "differs" for _precision, outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "outcome", "slug"),
+    [
+        (np.trunc, "ok", ""),
+        (np.rint, "ok", ""),
+        (half_away, "differs", "rounded_half_away_and_wrapped"),
+        (np.ceil, "differs", "unexplained"),
+    ],
+)
+def test_either_reading_of_a_cast_to_four_bits_is_right(
+    rounding: Callable[[np.ndarray], np.ndarray], outcome: str, slug: str
+) -> None:
+    """Truncated, or rounded to the nearest and wrapped; what is neither has its cause."""
+    references, explainer = References(), Explainer()
+    variant = next(each for each in variants() if str(each) == "Cast-21/float32/none")
+    results = []
+    for case in cases_of(variant, "static", "quick", 0, True):
+        expected = references.of(case) if case.parameters["to"] in (INT4, UINT4) else None
+        if expected is not None and expected.size:
+            with np.errstate(invalid="ignore"):
+                bits = np.mod(np.nan_to_num(rounding(case.operands[0])), 16).astype(np.uint8)
+            results.append(compare(case, expected, Answer("result", (bits.view(expected.dtype),))))
+    assert {result.outcome for result in results if result.wrong or outcome == "ok"} == {outcome}
+    assert {one for reason in explainer.explain(results)[0] for one in reason.slugs} == {slug} - {""}
 
 
 def test_eltwise_gives_the_stated_bits() -> None:

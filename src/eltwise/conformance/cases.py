@@ -199,10 +199,15 @@ class Case:
         """The result by another reading of the specification, which counts as right as well; None if there is none.
 
         From QuantizeLinear-23 on, the scale's type is the precision of a quotient that states none; here it is real.
+        ONNX's page on 4-bit integers rounds floats to them to the nearest, ties to even, and wraps; here a cast truncates.
 
         Raises:
             oracle.OracleRefusal: if the case must be refused.
         """
+        to = self.parameters.get("to")
+        if self.function == "cast" and self.schema.domain == "ai.onnx" and isinstance(to, ElementType) and to.bits < 8:
+            x = np.asarray(self.operands[0])
+            return _rounded_to(to, x) if of_numpy(x.dtype).kind == "float" else None
         is_open = "precision" in self.schema.attribute_names and "precision" not in dict(self.attributes)
         scale = of_numpy(self.operands[1].dtype) if is_open else None
         if scale is None or scale.kind != "float":
@@ -244,3 +249,9 @@ class Case:
             axis = next(defaults, self.schema.axis)
         assert isinstance(axis, int)
         return axis, attributes.get("broadcast", 0) == 1
+
+
+def _rounded_to(element_type: ElementType, floats: np.ndarray) -> np.ndarray:
+    """Floats rounded to the nearest integer, ties to even, of which a type of 4 bits holds the lowest."""
+    whole = np.rint(np.where(np.isfinite(wide := floats.astype(np.float64)), wide, 0))
+    return np.asarray(np.mod(whole, 16).astype(np.uint8).view(element_type.storage))

@@ -59,10 +59,17 @@ class CaseResult:
         return patterns_of(counted, of_numpy(counted.dtype))
 
     @cached_property
+    def readings(self) -> tuple[np.ndarray, ...]:
+        """The patterns that a fault may predict: ``patterns``, and those that came by another reading of the text."""
+        if self.case.other_reading is None or self.got is None:
+            return (self.patterns,)
+        return self.patterns, patterns_of(self.got, of_numpy(self.got.dtype))
+
+    @cached_property
     def digest(self) -> bytes:
         """What tells the case and the values that came for it from others."""
         state = blake2b(repr((self.case.function, self.case.attributes, self.case.placement())).encode())
-        for array in (*self.case.operands, self.patterns):
+        for array in (*self.case.operands, *self.readings):
             state.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
         return state.digest()
 

@@ -154,7 +154,8 @@ def _predicts(fault: Fault, item: CaseResult, errors: Errors, sample: _Sample | 
         same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
         values = chosen.values(same.align) if same else None
         if same is not None and values is not None:
-            is_predicted = np.array_equal(operation.predict(same, values), chosen.patterns)
+            predicted = operation.predict(same, values)
+            is_predicted = any(np.array_equal(predicted, patterns) for patterns in chosen.readings)
     return is_predicted
 
 
@@ -162,7 +163,7 @@ class _Sample:
     """Some elements of a case, whose values are read once for each alignment."""
 
     def __init__(self, item: CaseResult, indices: Values | slice) -> None:
-        self.patterns = item.patterns[indices]
+        self.readings = [patterns[indices] for patterns in item.readings]
         self._case, self._indices = item.case, indices
         self._values: dict[Align | None, list[Values] | None] = {}
         self._differs: dict[Align, bool] = {}
