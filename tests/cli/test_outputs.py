@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
-from eltwise.cli import COMMANDS, app
+from eltwise.cli import COMMANDS, app, printing
 from support.onnx_models import model, node, value
 from support.stores import store
 
@@ -219,3 +221,14 @@ def test_each_report_is_printed_where_its_file_is_stdout(
             assert cli(command, *REPORTS[command], option, "-", file_options(command)[0], "-")[0] == 2
         done, out, _err = cli(command, *REPORTS[command], option, "-")
         assert (done, out.count("\n"), snapshot(folder)) == (code, text.count("\n"), before), option
+
+
+def test_a_stream_may_be_closed_before_its_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a caller that reads what a command printed; the wrapper is flushed when it is collected."""
+    stream = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", stream)
+    with printing.escaping_streams():
+        wrapper = sys.stdout
+    stream.close()
+    wrapper.flush()
+    wrapper.close()

@@ -50,6 +50,8 @@ class _Plain(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        if self.stream.closed:  # This one is flushed when it is collected, which may be later.
+            return
         try:
             self.stream.flush()
         except BrokenPipeError:

@@ -199,7 +199,7 @@ class Case:
         """The result by another reading of the specification, which counts as right as well; None if there is none.
 
         From QuantizeLinear-23 on, the scale's type is the precision of a quotient that states none; here it is real.
-        ONNX's page on 4-bit integers rounds floats to them to the nearest, ties to even, and wraps; here a cast truncates.
+        ONNX's page on 4-bit integers rounds floats to them to the nearest, ties to even, and wraps; here a cast cuts.
 
         Raises:
             oracle.OracleRefusal: if the case must be refused.
