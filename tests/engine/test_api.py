@@ -78,7 +78,7 @@ def test_attribute_values_that_are_not_allowed(attributes: dict[str, Any], sente
             {},
             "there is no operator version 'Sub-8'; allowed: Sub-1, Sub-6, Sub-7, Sub-13, Sub-14; the newest is Sub-14",
         ),
-        ("openvino.Convert-1", {}, "'openvino.Convert-1' is run in models, and not alone; load a model"),
+        ("openvino.Reshape-1", {}, "'openvino.Reshape-1' is run in models, and not alone; load a model"),
         (
             "Sub-6",
             {"brodcast": 1},

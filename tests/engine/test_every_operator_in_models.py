@@ -17,7 +17,7 @@ from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from support.onnx_models import model, node, value
 from support.openvino_models import PRECISIONS, Ir
-from support.operands import operand_types, required
+from support.operands import in_file, operand_types, read_of, required
 
 
 def type_of(schema: ElementwiseSchema) -> ElementType:
@@ -37,8 +37,8 @@ def operands_of(schema: ElementwiseSchema, element_type: ElementType) -> dict[st
 
 
 def result_of(schema: ElementwiseSchema, operands: dict[str, np.ndarray]) -> ElementType:
-    types = tuple(of_numpy(array.dtype) for array in operands.values())
-    result = schema.bind(required(schema)).computation(len(operands)).result_type_of(types)
+    computation, read = read_of(schema.bind(required(schema)), list(operands.values()))
+    result = computation.result_type_of(tuple(of_numpy(array.dtype) for array in read))
     assert result is not None
     return result
 
@@ -49,7 +49,7 @@ def onnx_model(schema: ElementwiseSchema) -> eltwise.Model:
     result = result_of(schema, operands)
     return eltwise.load(
         model(
-            [node(schema.name, list(operands), ["z"], **required(schema))],
+            [node(schema.name, list(operands), ["z"], **in_file(schema, required(schema)))],
             [
                 value(name, ("N" if len(array) > 1 else 1, *array.shape[1:]), of_numpy(array.dtype).onnx_number)
                 for name, array in operands.items()
@@ -68,7 +68,7 @@ def ir_model(schema: ElementwiseSchema, **data: Any) -> eltwise.Model:
     operands = operands_of(schema, element_type)
     for name, array in operands.items():
         ir.parameter(name, f"?,{array.shape[1]}", of_numpy(array.dtype).ir, names=name)
-    attributes = {name: str(value) for name, value in required(schema).items()} | data
+    attributes = {name: str(value) for name, value in in_file(schema, required(schema)).items()} | data
     inputs = [*operands, *ir.stated(schema, "z", element_type, attributes)]
     opset = f"opset{schema.version}"
     ir.layer(schema.name, "z", inputs, opset=opset, names="z", precision=precision, **attributes)
@@ -81,10 +81,10 @@ def check(loaded: eltwise.Model, schema: ElementwiseSchema, function: str, path:
     operands = operands_of(schema, element_type)
     rule = "none" if schema.broadcasting in ("none", "legacy") else "numpy"
     (one,) = loaded.graph.nodes
-    types = [of_numpy(each.dtype) for each in operands.values()]
-    steps = one.bound.computation(len(operands)).typed(element_type, types).steps
+    computation, read = read_of(one.bound, list(operands.values()))
+    steps = computation.typed(element_type, [of_numpy(each.dtype) for each in read]).steps
     parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
-    expected = oracle.evaluate(function, *operands.values(), rule=rule, parameters=parameters)  # type: ignore[arg-type]
+    expected = oracle.evaluate(function, *read, rule=rule, parameters=parameters)  # type: ignore[arg-type]
     (output,) = loaded.outputs
     assert output.type.element_type is result_of(schema, operands)
     for _again in range(2):

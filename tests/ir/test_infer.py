@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from eltwise.core.dtypes import BOOL, TYPES
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.core.shapes import parse
 from eltwise.ir.graph import Node
@@ -22,19 +22,24 @@ from support.operands import operand_types, required
 def test_exactly_the_types_of_the_row_are_allowed(schema: ElementwiseSchema) -> None:
     count = len(schema.operands) + schema.is_variadic
     bound = schema.bind(required(schema))
-    computation = bound.computation(count)
+    stated = bound.value("to") or bound.value("destination_type")
     for element_type in TYPES:
-        result = TensorType(BOOL if schema.expression().gives_booleans else element_type, parse("2"))
         types = operand_types(schema, element_type, count)
+        given = types[schema.like[0]] if schema.like else stated or element_type
+        result = TensorType(BOOL if schema.expression().gives_booleans else given, parse("2"))
         for untyped in (
             index for index in range(-1, count if count > 1 else -1) if index < 0 or not schema.other_types
         ):
             operands = [TensorType(None if i == untyped else each, parse("2")) for i, each in enumerate(types)]
             if element_type in bound.types:
-                assert elementwise(computation, operands).result == result
+                assert elementwise(*bound.computation_of(operands, element_type_of)).result == result
             else:
                 with pytest.raises(ElementTypeError, match=f"{bound.name}, operand [^:]*: .*got {element_type}; al"):
-                    elementwise(computation, operands)
+                    elementwise(*bound.computation_of(operands, element_type_of))
+
+
+def element_type_of(operand: TensorType) -> ElementType | None:
+    return operand.element_type
 
 
 def test_mod_of_floats_needs_fmod_before_opset_28() -> None:

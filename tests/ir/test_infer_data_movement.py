@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, by_name
+from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, GraphError, ShapeError
 from eltwise.ir.graph import Tensor
 from eltwise.ir.infer import constant_tensor
@@ -58,7 +58,7 @@ def test_neighbours(bound: Operation, inputs: tuple[str, ...], indices: object, 
 @pytest.mark.parametrize(
     ("bound", "inputs", "indices", "kind", "sentence"),
     [
-        (operation("Cast", 6, to=by_name("bfloat16")), ("float32 2",), None, ElementTypeError, "the r"),
+        (operation("CastLike", 15), ("float32 2", "int4 2"), None, ElementTypeError, "operand target_type ('y'): this"),
         (operation("Cast", 6, to=INT8), ("bfloat16 2",), None, ElementTypeError, "operand input ('x'"),
         (RESHAPE, ("float32 2", "int32 1"), [2], ElementTypeError, "operand shape ('y'): this ele"),
         (RESHAPE, ("float32 2", "int64 1,1"), [[2]], ShapeError, "operand shape ('y'): the rank i"),

@@ -10,7 +10,7 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import FLOAT64, ElementType
+from eltwise.core.dtypes import BOOL, FLOAT64, ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK, of_sizes
 from eltwise.ir.graph import Graph, Node, Origin, Port
@@ -65,7 +65,7 @@ def test_every_type_in_the_other_format(schema: ElementwiseSchema, seed: int) ->
                 if element_type not in operation.types:
                     continue
                 types = operand_types(schema, element_type, count)
-                divides = operation.computation(count).expression.divides
+                divides = schema.expression().divides
                 given = drawn(types, ELEMENTS, seed, divides=divides, raises=schema.function == "power")
                 right = expected(operation, given)
                 for target in TARGETS[schema.domain]:
@@ -73,12 +73,14 @@ def test_every_type_in_the_other_format(schema: ElementwiseSchema, seed: int) ->
 
 
 def assert_same_or_refused(graph: Graph, target: Origin, given: list[np.ndarray], right: np.ndarray) -> None:
-    (node,), element_type = graph.nodes, graph.inputs[-1].type.element_type
+    (node,), types = graph.nodes, {port.value: port.type.element_type for port in graph.inputs}
+    computation, read = node.computation(types.get)
+    element_type = computation.check_types(tuple(map(types.get, read)))
     assert element_type is not None
     try:
         after, report = converted(loaded(graph), target)
     except EltwiseError as error:
-        assert_is_justified(error, target, node.operation.expression(len(given)), element_type)
+        assert_is_justified(error, target, computation.expression, element_type)
         return
     assert len(report.changes) == 1
     if target.domain == "ai.onnx":
@@ -94,11 +96,13 @@ def assert_is_justified(error: EltwiseError, target: Origin, expression: Express
         for text in ("does not hold the limit", " as a ", "is not known to lie on dimension 1", "operands of one type")
     ):
         return
-    operators = [equal_operator(target.domain, step.primitive, element_type) for step in expression.steps]
+    steps = expression.steps
+    operators = [equal_operator(target.domain, step.primitive, element_type, step.parameters) for step in steps]
     pairs = [(registry.resolve(target.domain, one[0], target.opset or 1), one[1]) for one in operators if one]
     if isinstance(error, ElementTypeError):
         bound: list[Any] = [Operation(schema, (*named.items(),)) for schema, named in pairs if schema]  # type: ignore[arg-type]
-        assert any(element_type not in one.types for one in bound)
+        types = {element_type, expression.result_type(element_type)}
+        assert any(not types <= {*one.types, BOOL} for one in bound)
         return
     assert isinstance(error, UnsupportedError)
     if None in operators:

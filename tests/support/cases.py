@@ -18,7 +18,7 @@ from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import hard_values
 from eltwise.oracle.evaluation import FUNCTIONS
-from support.operands import choices, operand_types, with_parameters
+from support.operands import choices, operand_types, read_of, with_parameters
 
 Attributes = tuple[tuple[str, object], ...]
 Sizes = tuple[int, ...]
@@ -53,17 +53,18 @@ class Case:
 
     def _evaluated(self) -> np.ndarray:
         given = dict(self.attributes)
-        shapes = tuple(operand.shape for operand in self.operands)
+        _computation, operands = read_of(self.operation, self.operands)
+        shapes = tuple(operand.shape for operand in operands)
         rule: Any = self.schema.broadcasting
         if rule == "auto_broadcast":
             rule = given.get("auto_broadcast", "numpy")
         axis, enabled = given.get("axis", -1), given.get("broadcast", 0) == 1
         function, parameters = self._function()
-        if len(set(shapes)) == 1 and self.operands[0].size > 1 << 8:
-            flat = tuple((operand.dtype, np.ascontiguousarray(operand).tobytes()) for operand in self.operands)
+        if len(set(shapes)) == 1 and operands[0].size > 1 << 8:
+            flat = tuple((operand.dtype, np.ascontiguousarray(operand).tobytes()) for operand in operands)
             return _same_shape(function, parameters, flat).reshape(shapes[0])
         options: dict[str, Any] = {"axis": axis, "enabled": enabled, "parameters": dict(parameters)}
-        result = oracle.evaluate(function, *self.operands, rule=rule, **options)
+        result = oracle.evaluate(function, *operands, rule=rule, **options)
         if self.schema.keeps_shape and result.shape != shapes[0]:
             raise oracle.OracleRefusal("the other operands do not broadcast onto the first one")
         return result
@@ -81,7 +82,7 @@ class Case:
         function = dict(self.schema.absent).get((True,) * len(self.operands), operation.function)
         if function != operation.function:
             return function, ()
-        steps = operation.expression(len(self.operands)).steps
+        steps = read_of(operation, self.operands)[0].expression.steps
         return function, steps[-1].parameters if len(steps) == 1 else ()
 
 
@@ -204,7 +205,7 @@ def _binary_layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tup
     yield from (((), pair) for pair in NUMPY_PAIRS)
     if schema.broadcasting == "channel":
         yield from (((), (a, b)) for a, b, axis in one_directional() if axis in (None, 1))
-    if schema.broadcasting in ("numpy", "channel"):
+    if schema.broadcasting in ("none", "numpy", "channel"):
         return
     if schema.broadcasting == "legacy":
         yield from (((("broadcast", 0), ("axis", 0)), pair) for pair in NUMPY_PAIRS)

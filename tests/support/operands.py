@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from eltwise import oracle
-from eltwise.core.dtypes import BOOL, INT8, ElementType
+from eltwise.core.dtypes import BOOL, FLOAT16, INT8, ElementType, of_numpy
+from eltwise.ops.computation import Computation
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.primitive import Primitive
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import array_of, hard_values
+
+_TYPES_HAVE_NUMBERS = 6
+"""The first opset in which files of ONNX state the type of a cast by its number."""
 
 NUMBERS: Mapping[str, Hashable] = {
     "alpha": 0.75,
@@ -39,8 +43,13 @@ REQUIRED: Mapping[str, object] = {
     "beta": 0.25,
     "lambda": 2.0,
     "levels": 16,
+    "to": FLOAT16,
+    "destination_type": FLOAT16,
 }
 """A value for every attribute that must be stated."""
+
+_TYPES = ("to", "destination_type")
+"""The attributes that state the type of a cast."""
 
 
 def expression(primitive: Primitive) -> Expression:
@@ -61,7 +70,9 @@ def required(schema: ElementwiseSchema) -> dict[str, Any]:
 def choices(schema: ElementwiseSchema) -> list[dict[str, Any]]:
     """The attributes that decide what an operator computes."""
     one = required(schema)
-    return [one, *({**one, name: value} for name, value, _function in schema.variants)]
+    types = [(each.name, value) for each in schema.attributes if each.name in _TYPES for value in each.choices]
+    values = [*types, *((name, value) for name, value, _function in schema.variants)]
+    return [one, *({**one, name: value} for name, value in values)]
 
 
 def with_parameters(schema: ElementwiseSchema) -> dict[str, Any]:
@@ -100,6 +111,24 @@ def drawn(
 
 def expected(operation: Operation, operands: Sequence[np.ndarray]) -> np.ndarray:
     """What the reference gives for an operator version with attributes, on operands of one shape."""
-    steps = operation.expression(len(operands)).steps
+    computation, read = read_of(operation, operands)
+    steps = computation.expression.steps
     parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
-    return oracle.evaluate(operation.function, *operands, rule="none", parameters=parameters)
+    return oracle.evaluate(operation.function, *read, rule="none", parameters=parameters)
+
+
+def read_of(operation: Operation, operands: Sequence[np.ndarray]) -> tuple[Computation, tuple[np.ndarray, ...]]:
+    """What an operation computes of arrays, and those that are read, which is all but one for its type only."""
+    return operation.computation_of(operands, lambda operand: of_numpy(operand.dtype))
+
+
+def in_file(schema: ElementwiseSchema, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as files state them: an element type by its name or number in the format."""
+
+    def stated(value: Any) -> Any:
+        if not isinstance(value, ElementType):
+            return value
+        number = value.onnx if schema.version < _TYPES_HAVE_NUMBERS else value.onnx_number
+        return number if schema.domain == "ai.onnx" else value.ir
+
+    return {name: stated(value) for name, value in attributes.items()}

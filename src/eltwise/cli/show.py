@@ -65,9 +65,12 @@ def _operands(schema: ElementwiseSchema) -> str:
 
 
 def _result(schema: ElementwiseSchema) -> str:
+    stated = next((attribute for attribute, name in schema.parameters if name == "to"), "")
     if schema.like is None:
-        return "bool" if schema.expression().gives_booleans else "of their type"
-    return f"of the type of {schema.operands[schema.like[0]]}, without which {schema.like[1]}"
+        others = "bool" if schema.expression().gives_booleans else "of their type"
+        return f"of the type that {stated} states" if stated else others
+    operand, absent = schema.like
+    return f"of the type of {schema.operands[operand]}{f', without which {absent}' if absent else ''}"
 
 
 def _arithmetic(schema: ElementwiseSchema) -> str:

@@ -12,6 +12,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.alignments import placed
+from eltwise.ops.computation import Computation
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle.evaluation import FUNCTIONS
@@ -81,13 +82,27 @@ class Case:
     @cached_property
     def expression(self) -> Expression:
         """What is computed, as steps of values of the operands' types."""
-        types = tuple(of_numpy(operand.dtype) for operand in self.operands)
         try:
-            computation = (self._operation or Operation(self.schema)).computation(len(types))
+            computation, read = self._computation
+            types = tuple(of_numpy(operand.dtype) for operand in read)
             computation.check_types(types)
         except EltwiseError:
-            return expression_of(self.function, len(types))  # It must be refused.
+            return expression_of(self.function, len(self.operands))  # It must be refused.
         return computation.typed(self.element_type, types)
+
+    @property
+    def read(self) -> tuple[np.ndarray, ...]:
+        """The operands but one of which only the type is read."""
+        try:
+            return self._computation[1]
+        except EltwiseError:
+            return self.operands  # It must be refused.
+
+    @cached_property
+    def _computation(self) -> tuple[Computation, tuple[np.ndarray, ...]]:
+        """What is computed, and of which operands."""
+        operation = self._operation or Operation(self.schema)
+        return operation.computation_of(self.operands, lambda operand: of_numpy(operand.dtype))
 
     @cached_property
     def _operation(self) -> Operation | None:
@@ -138,9 +153,9 @@ class Case:
     @cached_property
     def _of_blocks(self) -> tuple[np.ndarray, ...]:
         """The operands with what holds for a block repeated for each of its elements."""
-        first, *others = self.operands
+        first, *others = self.read
         if not self.block_size:
-            return self.operands
+            return self.read
         axis, _enabled = self._axis()
         if any(other.ndim <= axis for other in (first, *others)):
             return self.operands

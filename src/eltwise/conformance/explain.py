@@ -179,7 +179,7 @@ class _Sample:
         """The exact values of the operands at the elements; None where they cannot be aligned so."""
         if align not in self._values:
             case = self._case
-            aligned = align(case.operands, case.shape()) if align else case.aligned()
+            aligned = align(case.read, case.shape()) if align else case.aligned()
             chosen = aligned and [operand.reshape(-1)[self._indices] for operand in aligned]
             self._values[align] = chosen and _operation_of(case).values(chosen)
         return self._values[align]

@@ -15,7 +15,6 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from eltwise.conformance import operators
 from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
 from eltwise.core.dtypes import TYPES, of_numpy
 from eltwise.core.errors import FileFormatError, counted, unknown_name
@@ -24,6 +23,7 @@ from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import Check, Form, Natural, from_json, one_of, plain
 from eltwise.formats import files
 from eltwise.formats.reports import JSON_VERSION, BaseReport
+from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
 from eltwise.runtimes.registry import RULES
@@ -76,7 +76,7 @@ Array = Annotated[np.ndarray, Form(_StoredArray, _StoredArray.array, _StoredArra
 class _StoredCase:
     """A case in a file; how its operands reach the op is in the test's source."""
 
-    op: Annotated[ElementwiseSchema, Form(str, operators.find, str)]
+    op: Annotated[ElementwiseSchema, Form(str, registry.find, str)]
     attributes: Mapping[str, int | float | str | tuple[int, ...]]
     operands: Annotated[tuple[Array, ...], Check(len, "at least one operand")]
 
@@ -120,7 +120,7 @@ class Failing:
 
 
 def _operator(name: str) -> str:
-    operators.find(name)
+    registry.find(name)
     return name
 
 

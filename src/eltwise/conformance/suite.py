@@ -98,7 +98,7 @@ def kind_of(case: Case) -> int:
 
     Equal shapes and what broadcasts wherever it is aligned; what needs ``axis``; high ranks; other numbers of operands.
     """
-    shapes = [operand.shape for operand in case.operands]
+    shapes = [operand.shape for operand in case.read]
     if len(shapes) != case.schema.expression().operands:
         return 4
     if max(map(len, shapes)) > _COMMON_RANK:

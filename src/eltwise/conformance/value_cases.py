@@ -30,6 +30,7 @@ _MOST_INDICES = 8
 _MOST_TYPES = 2
 """So many combinations of operand types are tested with attributes that are not the default."""
 
+_FEW = 3
 _MOST_ON_AN_AXIS, _HALVES = 100, 200
 
 _BLOCK_SIZE, _BLOCKS = 3, 3
@@ -56,7 +57,8 @@ def value_cases(
     """
     required = {each.name for each in schema.attributes if each.required}
     for attributes, has_all in _attribute_sets(schema):
-        if (is_thin and {name for name, _value in attributes} != required) or _is_idle(schema, dict(attributes)):
+        is_required = {name for name, _value in attributes} == required
+        if is_thin and not is_required:
             continue
         operation = schema.bind(dict(attributes))
         counts = {len(schema.operands) if has_all else schema.required_operands}
@@ -64,6 +66,9 @@ def value_cases(
             counts.add(schema.required_operands)
         for number in sorted(counts):
             every = _types(operation, number, element_type)
+            if not is_required:
+                plain = schema.bind({name: value for name, value in attributes if name in required})
+                every = [types for types in every if _computed(operation, types) != _computed(plain, types)]
             for types in every if has_all and not attributes else every[:_MOST_TYPES]:
                 chosen = _operands(operation, types, count, seed)
                 for more, operands in islice(chosen, 1) if is_thin else chosen:
@@ -101,16 +106,16 @@ def _choices(attribute: Attribute, schema: ElementwiseSchema) -> Sequence[object
     return [each.name if isinstance(each, ElementType) else each for each in choices]
 
 
-def _is_idle(schema: ElementwiseSchema, attributes: Mapping[str, object]) -> bool:
-    """Whether a cast states an attribute that is for other types than its own."""
-    return is_cast(schema) and "saturate" in attributes and not str(attributes["to"]).startswith("float8")
+def _computed(operation: Operation, types: tuple[ElementType, ...]) -> object:
+    """What an operation computes of operands of these types; an attribute may be for others than theirs."""
+    return operation.function, operation.computation_of(types, lambda each: each)[0].expression
 
 
 def _types(operation: Operation, count: int, element_type: ElementType) -> list[tuple[ElementType, ...]]:
     """The types of operands: each type that an operand may have at least once."""
-    computation = operation.computation(count)
-    others = computation.other_types or (None,) * count
-    allowed = [each or (element_type,) for each in others]
+    computation, read = operation.computation_of(range(count))
+    others = dict(enumerate(_schema_of(operation).other_types)) | dict(zip(read, computation.other_types, strict=False))
+    allowed = [others.get(index) or (element_type,) for index in range(count)]
     longest = max(map(len, allowed))
     lists = dict.fromkeys(tuple(each[turn % len(each)] for each in allowed) for turn in range(longest))
     return [types for types in lists if _is_allowed(operation, types)]
@@ -118,23 +123,28 @@ def _types(operation: Operation, count: int, element_type: ElementType) -> list[
 
 def _is_allowed(operation: Operation, types: tuple[ElementType, ...]) -> bool:
     try:
-        operation.computation(len(types)).check_types(types)
+        computation, read = operation.computation_of(types, lambda each: each)
+        computation.check_types(read)
     except EltwiseError:
         return False
     return True
+
+
+def _schema_of(operation: Operation) -> ElementwiseSchema:
+    assert isinstance(operation.schema, ElementwiseSchema)
+    return operation.schema
 
 
 def _operands(
     operation: Operation, types: tuple[ElementType, ...], count: int, seed: int
 ) -> Iterator[tuple[Attributes, tuple[np.ndarray, ...]]]:
     """Operands of these types, with the attributes that their shapes need."""
-    computation, schema = operation.computation(len(types)), operation.schema
-    assert isinstance(schema, ElementwiseSchema)
-    element_type = computation.check_types(types)
+    (computation, read), schema = operation.computation_of(types, lambda each: each), _schema_of(operation)
+    element_type = computation.check_types(read)
     assert element_type is not None
-    parameters = dict(computation.typed(element_type, types).steps[-1].parameters)
+    parameters = dict(computation.typed(element_type, read).steps[-1].parameters)
     generator = np.random.default_rng(seed)
-    domain = "convert" if (schema.name, schema.domain) == ("Convert", "openvino") else operation.function
+    domain = "convert" if schema.domain == "openvino" and is_cast(schema) else operation.function
     pools = [
         values[is_defined(domain, index, values, parameters)]
         for index, values in enumerate(_pool(each, count, seed + index) for index, each in enumerate(types))
@@ -147,9 +157,10 @@ def _operands(
     if operation.function == "fake_quantize":
         yield from _between_limits(pools[0], types[1], int(str(parameters["levels"])), generator)
         return
-    if len(pools) == 1:
-        yield (), (pools[0],)
-        yield (), (pools[0][:6].reshape(1, -1, 2),)
+    if len(read) == 1:
+        others = [pool[:_FEW] for pool in pools[1:]]  # Of these only the type is read.
+        yield (), (pools[0], *others)
+        yield (), (pools[0][:6].reshape(1, -1, 2), *others)
         return
     if schema.keeps_shape:
         for _turn in range(_MOST_SCALARS):

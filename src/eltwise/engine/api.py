@@ -96,7 +96,7 @@ class Operator:
             GraphError: for another number of shapes than the operator takes.
         """
         inputs = [None if operand is None else TensorType(None, _shape(operand)) for operand in operands]
-        _type, result, broadcast = elementwise(*self.operation.computation_of(inputs))
+        _type, result, broadcast = elementwise(*self.operation.computation_of(inputs, lambda each: each.element_type))
         return InferredShape(result.shape, broadcast.assumptions)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import Calls, calls_of
@@ -51,8 +51,15 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
 
 def apply_operation(operation: Operation, inputs: Sequence[object], out: object = None) -> Any:
     """Compute the result of an operation; see ``apply``. An input that is left out is None."""
-    computation, operands = operation.computation_of(inputs)
+    computation, operands = operation.computation_of(inputs, _type_of)
     return apply(calls_of(computation), operands, out)
+
+
+def _type_of(value: object) -> ElementType:
+    """The element type of an array of any library."""
+    from eltwise.engine import dask_arrays  # Few operands are read for their type only.
+
+    return dask_arrays.as_operand(value, "")[1]
 
 
 def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> Any:
@@ -86,12 +93,15 @@ def _into(calls: Calls, operands: Sequence[object], out: Any, names: Sequence[st
 
 def function_of(operation: Operation) -> Callable[..., Any]:
     """An operation as a builtin function of its operands and of ``out``; the same for equal operations."""
+
+    def function(*operands: object, out: object = None) -> Any:
+        return apply_operation(operation, operands, out)
+
+    if operation.type_only is not None:  # A builtin would take that operand for the array for the result.
+        return function
     calls = calls_of(operation)
     if calls.function is None:
         name = operation.schema.versioned_name
-
-        def function(*operands: object, out: object = None) -> Any:
-            return apply_operation(operation, operands, out)
 
         @cache
         def builtin(count: int) -> Callable[..., Any]:

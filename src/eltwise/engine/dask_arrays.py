@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError
 from eltwise.engine.arrays import Axis, as_array
 from eltwise.engine.call import calls_of, without_index
-from eltwise.engine.intake import check_operand, kind_of
+from eltwise.engine.intake import check_operand
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
@@ -85,14 +84,6 @@ def as_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -
         got = f"an xarray {type(value).__name__}"
         raise ElementTypeError("not an array", operand=operand, got=got, allowed="an xarray DataArray")
     return value, of_numpy(value.dtype, types, operand=operand)
-
-
-def cast_lazily(array: Any, source: ElementType, target: ElementType, saturate: bool) -> Any:
-    """Convert a Dask array or a DataArray to another element type, chunk by chunk."""
-    if kind_of(array) == "xarray":
-        return array.copy(data=cast_lazily(array.chunk().data, source, target, saturate))
-    meta = _empty(array.ndim, target.storage)
-    return array.map_blocks(cast, source, target, saturate, dtype=target.storage, meta=meta)
 
 
 def _pairs(arrays: Sequence[Any], plan: Plan) -> tuple[tuple[Any, ...], tuple[int, ...]]:

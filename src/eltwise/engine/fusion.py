@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Sizes
 from eltwise.engine.call import typed_call
 from eltwise.ir.graph import Graph, Node
-from eltwise.ir.infer import cast_target
 from eltwise.ir.types import TensorType
 from eltwise.kernels.plan import Axes, Plan, TypedCall
-from eltwise.ops.computation import Computation
-from eltwise.ops.expression import Expression, Step, expression_of
+from eltwise.ops.expression import Expression, Step
 
 MOST_OPERANDS = 8
 """More arrays than that at once are walked no faster together than apart."""
@@ -95,13 +92,13 @@ def grouped(graph: Graph, types: Mapping[str, TensorType]) -> tuple[Group | Node
 
 def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
     """A node as a group of its own; None where it is not element-wise or its operands are not known."""
-    if node.is_foreign or node.schema.behaviour not in ("elementwise", "cast"):
+    if node.schema.behaviour != "elementwise":
         return None
     known = {value: types[value] for value in node.inputs if value in types and types[value].shape.is_known}
     if len(known) < len(set(node.inputs) - {""}) or any(operand.element_type is None for operand in known.values()):
         return None
     try:
-        computation, values = _computation(node, known)
+        computation, values = node.computation(lambda value: known[value].element_type)
         typed = typed_call(computation, [known[value] for value in values])
     except EltwiseError:
         return None  # The run will say so, with the node's name.
@@ -116,19 +113,6 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
         (step.operands[1], node) for step in expression.steps if typed.checks_divisor and step.definition.divides
     )
     return Group((node,), expression, operands, element_type, plan.shape, divisors)
-
-
-def _computation(node: Node, known: Mapping[str, TensorType]) -> tuple[Computation, tuple[str, ...]]:
-    """What a node computes of each element, and of which values."""
-    if node.schema.behaviour == "elementwise":
-        return node.computation()
-    schema, (source, *_others) = node.bound.schema, node.inputs
-    element_type, to = known[source].element_type, cast_target(node.bound, known[node.inputs[-1]].element_type)
-    assert element_type is not None
-    schema.check_type(element_type, f"operand {schema.operands[0]}")
-    expression = expression_of("cast", None, (("to", to), ("saturate", node.bound.value("saturate") == 1)))
-    name = schema.versioned_name
-    return Computation(expression, Rule("none"), (element_type,), name, schema.operands[:1]), (source,)
 
 
 def _joined(reader: Group, inner: Group) -> Group | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eltwise.core.casting import cast
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.array_libraries import apply_operation
@@ -46,21 +45,10 @@ def run_node(node: Node, inputs: Sequence[Any]) -> Any:
         if schema.behaviour == "identity":
             check_inference(node.bound, inputs[2] if len(inputs) > 2 else None)
             return data
-        if schema.behaviour == "cast":
-            assert result.element_type is not None
-            return _cast(data, result.element_type, node.bound.value("saturate") == 1)
         _check_moves(inputs)
         return data.reshape(result.shape.sizes())
     except EltwiseError as error:
         raise located(error, node) from None
-
-
-def _cast(data: Any, target: ElementType, saturate: bool) -> Any:
-    if not kind_of(data):
-        return cast(data, of_numpy(data.dtype), target, saturate)
-    from eltwise.engine.dask_arrays import cast_lazily  # Few graphs are run on lazy arrays.
-
-    return cast_lazily(data, of_numpy(data.dtype), target, saturate)
 
 
 def _check_moves(inputs: Sequence[Any]) -> None:

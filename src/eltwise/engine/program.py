@@ -130,7 +130,7 @@ def make_program(
     for port in outputs:
         producer = sources.get(port.value)
         is_fresh = isinstance(producer, Group)
-        is_fresh |= isinstance(producer, Node) and producer.schema.behaviour in ("elementwise", "cast")
+        is_fresh |= isinstance(producer, Node) and producer.schema.behaviour == "elementwise"
         is_fresh &= values.count(port.value) == 1
         is_ready = is_fresh and isinstance(producer, Group) and _is_ready(port, producer, symbols)
         results.append(Output(port, numbers[port.value], is_fresh, is_ready))

@@ -53,13 +53,14 @@ def as_stated(result: np.ndarray, exact: np.ndarray, unstated: np.ndarray | None
 def _may_leave_undefined(node: Node) -> bool:
     """Whether there are operands of which no specification states the node's result."""
     if node.schema.behaviour != "elementwise":
-        return node.schema.behaviour == "cast"
-    return any(step.definition.undefined is not None for step in node.computation()[0].expression.steps)
+        return False
+    steps = node.computation(lambda _value: None)[0].expression.steps
+    return any(step.definition.undefined is not None for step in steps)
 
 
 def _of_node(node: Node, result: np.ndarray, marks: Marks) -> np.ndarray:
     """The marks of what one node makes: moved elements keep their order; of what only the run knew all may be."""
-    if node.schema.behaviour in ("elementwise", "cast"):
+    if node.schema.behaviour == "elementwise":
         is_marked = _may_leave_undefined(node) or any(value in marks for value in node.inputs)
         return np.full(result.shape, is_marked)
     mark = marks.get(node.inputs[0]) if node.inputs else None

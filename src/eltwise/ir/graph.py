@@ -128,9 +128,13 @@ class Node:
             raise TypeError(f"{self.schema.versioned_name} is foreign")
         return self.operation
 
-    def computation(self) -> tuple[Computation, tuple[str, ...]]:
-        """What an element-wise node computes, and of which values: its inputs but those that are left out."""
-        return self.bound.computation_of([value or None for value in self.inputs])
+    def computation(self, type_of: Callable[[str], ElementType | None]) -> tuple[Computation, tuple[str, ...]]:
+        """What an element-wise node computes, and of which values: see ``Operation.computation_of``.
+
+        Args:
+            type_of: gives the element type of a value, as far as it is known.
+        """
+        return self.bound.computation_of([value or None for value in self.inputs], type_of)
 
     @property
     def operator(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eltwise.core.dtypes import FLOAT32, INT64, ElementType
+from eltwise.core.dtypes import FLOAT32, INT64
 from eltwise.core.errors import (
     AttributeValueError,
     ElementTypeError,
@@ -50,7 +50,7 @@ def node_result(node: Node, inputs: Sequence[TensorType | None], indices: np.nda
     try:
         _check_inputs(node, inputs)
         if isinstance(schema, ElementwiseSchema):
-            _type, result, layout = elementwise(*node.bound.computation_of(inputs))
+            _type, result, layout = elementwise(*node.bound.computation_of(inputs, lambda each: each.element_type))
             return Result(result, layout.assumptions)
         return Result(_moved(node.bound, inputs, indices))
     except EltwiseError as error:
@@ -101,13 +101,6 @@ def constant_tensor(operation: Operation) -> Tensor:
         return Tensor(np.array(value, element_type.storage), element_type)
 
 
-def cast_target(operation: Operation, like: ElementType | None = None) -> ElementType | None:
-    """The element type that a cast makes: the one that it states, else that of its second operand."""
-    target = operation.value("to") or operation.value("destination_type") or like
-    assert target is None or isinstance(target, ElementType)
-    return target
-
-
 def check_inference(operation: Operation, training_mode: object = None) -> None:
     """Refuse an operator that is computed otherwise in training.
 
@@ -121,7 +114,7 @@ def check_inference(operation: Operation, training_mode: object = None) -> None:
 
 
 def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: np.ndarray | None) -> TensorType:
-    """The type of what an operator makes that moves or converts values."""
+    """The type of what an operator makes that moves values."""
     schema, data = operation.schema, inputs[0] if inputs else None
     if schema.behaviour == "constant":
         tensor = constant_tensor(operation)
@@ -133,12 +126,6 @@ def _moved(operation: Operation, inputs: Sequence[TensorType | None], indices: n
     if schema.behaviour == "identity":
         check_inference(operation)
         return data
-    if schema.behaviour == "cast":
-        like = inputs[1] if len(inputs) > 1 else None
-        target = cast_target(operation, like.element_type if like else None)
-        if target is not None:
-            schema.check_type(target, "the result's type")
-        return TensorType(target, data.shape)
     index_operand = inputs[1] if len(inputs) > 1 else None
     if index_operand is not None:
         _check_index_operand(schema, index_operand)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, SupportsIndex
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, by_name, of_numpy
-from eltwise.core.errors import AttributeValueError, UnsupportedError, shown
+from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown
 
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
 AttributeValue = object
@@ -43,6 +43,7 @@ class Attribute(NamedTuple):
 
         Raises:
             AttributeValueError: where its type or value is not allowed.
+            ElementTypeError: where its value is an element type that is not allowed.
             UnsupportedError: where the attribute is valid but unsupported.
         """
         if self.kind == "not run":
@@ -58,8 +59,10 @@ class Attribute(NamedTuple):
                 self.limits[0] <= canonical <= self.limits[1],
             )
         if not is_allowed:
-            raise AttributeValueError(
-                "this value is not allowed",
+            # Types that a version allows and that do not run are not among the choices.
+            is_type = isinstance(canonical, ElementType)
+            raise (ElementTypeError if is_type else AttributeValueError)(
+                "this element type is not allowed" if is_type else "this value is not allowed",
                 operator=operator,
                 operand=f"attribute {self.name}",
                 got=shown(value),

@@ -68,9 +68,11 @@ class Computation:
         Raises:
             ElementTypeError: as ``check_types`` does.
         """
-        element_type = self.check_types(types)
+        element_type, to = self.check_types(types), dict(self.expression.steps[-1].parameters).get("to")
         if self.expression.gives_booleans:
             return BOOL
+        if isinstance(to, ElementType | str):  # A text names the operand of this type, which is not known.
+            return to if isinstance(to, ElementType) else None
         known = tuple(each for each in types if each is not None)
         if element_type is None or (self.other_types and len(known) < len(types)):
             return element_type if self.expression.steps[-1].definition.result == "same" else None

@@ -1,4 +1,4 @@
-"""Every version of the data-movement operators, which hold, move or convert values.
+"""Every version of the data-movement operators, which hold or move values.
 
 One table a domain, an entry a version. Only the element types that are supported are listed.
 Sources: ONNX's operator schemas of opsets 1 to 28; OpenVINO's operation sets 1 to 16.
@@ -27,7 +27,7 @@ from eltwise.ops.schema import Behaviour, Domain, OpSchema, lasts
 
 @dataclass(frozen=True, kw_only=True)
 class DataMovementSchema(OpSchema):
-    """One version of an operator that moves or converts the values of element-wise ones.
+    """One version of an operator that holds or moves the values of element-wise ones.
 
     Attributes:
         index_types: the types of an operand that holds a shape or axes; empty where there is none.
@@ -36,11 +36,11 @@ class DataMovementSchema(OpSchema):
     index_types: tuple[ElementType, ...] = ()
 
 
-_CLASSIC = (*FLOATS, *INTEGERS, BOOL)
-_WITH_BFLOAT16 = (*_CLASSIC, BFLOAT16)
-_WITH_FLOAT8 = (*_WITH_BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
-_WITH_4BIT = (*_WITH_FLOAT8, INT4, UINT4)
-_ALL = tuple(each for each in TYPES if each.runs)
+CLASSIC = (*FLOATS, *INTEGERS, BOOL)
+WITH_BFLOAT16 = (*CLASSIC, BFLOAT16)
+WITH_FLOAT8 = (*WITH_BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
+WITH_4BIT = (*WITH_FLOAT8, INT4, UINT4)
+EVERY_TYPE = tuple(each for each in TYPES if each.runs)
 
 _VALUE_REQUIRED = Attribute("value", "tensor", required=True, meaning="The value.")
 _VALUE = Attribute("value", "tensor", meaning="The value.")
@@ -52,13 +52,6 @@ _VALUES = (
     Attribute("value_ints", "ints", meaning="An int64 vector."),
     Attribute("value_string", "not run", meaning="A string."),
     Attribute("value_strings", "not run", meaning="A vector of strings."),
-)
-_TO = Attribute("to", "element type", required=True, meaning="The element type of the result.")
-_SATURATE = Attribute(
-    "saturate", "int", 1, choices=(0, 1), meaning="Whether float8 results beyond the limits become the limit."
-)
-_ROUND_MODE = Attribute(
-    "round_mode", "string", "up", choices=("up", "down", "nearest"), meaning="Rounding to float8_e8m0fnu only."
 )
 _SHAPE = Attribute("shape", "ints", meaning="The new shape; 0 copies a size, -1 is computed.")
 _CONSUMED_INPUTS = Attribute("consumed_inputs", "ints", meaning="An old optimization hint without effect.")
@@ -73,39 +66,24 @@ _Version = tuple[int, tuple[ElementType, ...], tuple[str, ...], int, tuple[Attri
 """Since-version, types of T, operands, how many of them are required, attributes."""
 
 _CONSTANT = (_VALUE, _SPARSE_VALUE, *_VALUES)
-_CAST_19 = (_SATURATE, _TO)
-_CAST_24 = (_ROUND_MODE, _SATURATE, _TO)
-_LIKE, _DROPPED = ("input", "target_type"), ("data", "ratio", "training_mode")
+_DROPPED = ("data", "ratio", "training_mode")
 _DATA, _DATA_SHAPE, _DATA_AXES = ("data",), ("data", "shape"), ("data", "axes")
 
 _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
     ("Constant", "constant"): (
         (1, FLOATS, (), 0, (_VALUE_REQUIRED,)),
-        (9, _CLASSIC, (), 0, (_VALUE_REQUIRED,)),
-        (11, _CLASSIC, (), 0, (_VALUE, _SPARSE_VALUE)),
-        (12, _CLASSIC, (), 0, _CONSTANT),
-        (13, _WITH_BFLOAT16, (), 0, _CONSTANT),
-        (19, _WITH_FLOAT8, (), 0, _CONSTANT),
-        *((version, _WITH_4BIT, (), 0, _CONSTANT) for version in (21, 23, 24, 25)),
+        (9, CLASSIC, (), 0, (_VALUE_REQUIRED,)),
+        (11, CLASSIC, (), 0, (_VALUE, _SPARSE_VALUE)),
+        (12, CLASSIC, (), 0, _CONSTANT),
+        (13, WITH_BFLOAT16, (), 0, _CONSTANT),
+        (19, WITH_FLOAT8, (), 0, _CONSTANT),
+        *((version, WITH_4BIT, (), 0, _CONSTANT) for version in (21, 23, 24, 25)),
     ),
     ("Identity", "identity"): (
-        (1, _CLASSIC, ("input",), 1, ()),
-        *((version, _WITH_BFLOAT16, ("input",), 1, ()) for version in (13, 14, 16)),
-        (19, _WITH_FLOAT8, ("input",), 1, ()),
-        *((version, _WITH_4BIT, ("input",), 1, ()) for version in (21, 23, 24, 25)),
-    ),
-    ("Cast", "cast"): (
-        *((version, _CLASSIC, ("input",), 1, (_TO,)) for version in (1, 6, 9)),
-        (13, _WITH_BFLOAT16, ("input",), 1, (_TO,)),
-        (19, _WITH_FLOAT8, ("input",), 1, _CAST_19),
-        *((version, _WITH_4BIT, ("input",), 1, _CAST_19) for version in (21, 23)),
-        *((version, _WITH_4BIT, ("input",), 1, _CAST_24) for version in (24, 25, 28)),
-    ),
-    ("CastLike", "cast"): (
-        (15, _WITH_BFLOAT16, _LIKE, 2, ()),
-        (19, _WITH_FLOAT8, _LIKE, 2, (_SATURATE,)),
-        *((version, _WITH_4BIT, _LIKE, 2, (_SATURATE,)) for version in (21, 23)),
-        *((version, _WITH_4BIT, _LIKE, 2, (_ROUND_MODE, _SATURATE)) for version in (24, 25)),
+        (1, CLASSIC, ("input",), 1, ()),
+        *((version, WITH_BFLOAT16, ("input",), 1, ()) for version in (13, 14, 16)),
+        (19, WITH_FLOAT8, ("input",), 1, ()),
+        *((version, WITH_4BIT, ("input",), 1, ()) for version in (21, 23, 24, 25)),
     ),
     ("Dropout", "identity"): (
         (1, FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _IS_TEST, _RATIO)),
@@ -117,44 +95,39 @@ _ONNX: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
     ),
     ("Reshape", "reshape"): (
         (1, FLOATS, _DATA, 1, (_CONSUMED_INPUTS, _SHAPE)),
-        (5, _CLASSIC, _DATA_SHAPE, 2, ()),
-        (13, _WITH_BFLOAT16, _DATA_SHAPE, 2, ()),
-        (14, _WITH_BFLOAT16, _DATA_SHAPE, 2, (_ALLOWZERO,)),
-        (19, _WITH_FLOAT8, _DATA_SHAPE, 2, (_ALLOWZERO,)),
-        *((version, _WITH_4BIT, _DATA_SHAPE, 2, (_ALLOWZERO,)) for version in (21, 23, 24, 25)),
+        (5, CLASSIC, _DATA_SHAPE, 2, ()),
+        (13, WITH_BFLOAT16, _DATA_SHAPE, 2, ()),
+        (14, WITH_BFLOAT16, _DATA_SHAPE, 2, (_ALLOWZERO,)),
+        (19, WITH_FLOAT8, _DATA_SHAPE, 2, (_ALLOWZERO,)),
+        *((version, WITH_4BIT, _DATA_SHAPE, 2, (_ALLOWZERO,)) for version in (21, 23, 24, 25)),
     ),
     ("Squeeze", "squeeze"): (
-        (1, _CLASSIC, _DATA, 1, (_AXES,)),
-        (11, _CLASSIC, _DATA, 1, (_AXES,)),
-        (13, _WITH_BFLOAT16, _DATA_AXES, 1, ()),
-        *((version, _WITH_4BIT, _DATA_AXES, 1, ()) for version in (21, 23, 24, 25)),
+        (1, CLASSIC, _DATA, 1, (_AXES,)),
+        (11, CLASSIC, _DATA, 1, (_AXES,)),
+        (13, WITH_BFLOAT16, _DATA_AXES, 1, ()),
+        *((version, WITH_4BIT, _DATA_AXES, 1, ()) for version in (21, 23, 24, 25)),
     ),
     ("Unsqueeze", "unsqueeze"): (
-        (1, _CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
-        (11, _CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
-        (13, _WITH_BFLOAT16, _DATA_AXES, 2, ()),
-        *((version, _WITH_4BIT, _DATA_AXES, 2, ()) for version in (21, 23, 24, 25)),
+        (1, CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
+        (11, CLASSIC, _DATA, 1, (_AXES_REQUIRED,)),
+        (13, WITH_BFLOAT16, _DATA_AXES, 2, ()),
+        *((version, WITH_4BIT, _DATA_AXES, 2, ()) for version in (21, 23, 24, 25)),
     ),
 }
 
-_DESTINATION_TYPE = Attribute(
-    "destination_type", "element type", required=True, meaning="The element type of the result."
-)
 _SPECIAL_ZERO = Attribute("special_zero", "boolean", False, meaning="Whether a 0 in the shape copies a size.")
 _ALLOW_AXIS_SKIP = Attribute(
     "allow_axis_skip", "boolean", False, meaning="Whether axes whose size is not 1 are left alone."
 )
 
 _OPENVINO: dict[tuple[str, Behaviour], tuple[_Version, ...]] = {
-    ("Convert", "cast"): ((1, _ALL, ("input",), 1, (_DESTINATION_TYPE,)),),
-    ("ConvertLike", "cast"): ((1, _ALL, ("input", "like"), 2, ()),),
-    ("Reshape", "reshape"): ((1, _ALL, _DATA_SHAPE, 2, (_SPECIAL_ZERO,)),),
+    ("Reshape", "reshape"): ((1, EVERY_TYPE, _DATA_SHAPE, 2, (_SPECIAL_ZERO,)),),
     ("Squeeze", "squeeze"): (
-        (1, _ALL, _DATA_AXES, 1, ()),
-        (15, _ALL, _DATA_AXES, 1, (_ALLOW_AXIS_SKIP,)),
+        (1, EVERY_TYPE, _DATA_AXES, 1, ()),
+        (15, EVERY_TYPE, _DATA_AXES, 1, (_ALLOW_AXIS_SKIP,)),
     ),
-    ("Unsqueeze", "unsqueeze"): ((1, _ALL, _DATA_AXES, 2, ()),),
-    ("Identity", "identity"): ((16, _ALL, ("input",), 1, ()),),
+    ("Unsqueeze", "unsqueeze"): ((1, EVERY_TYPE, _DATA_AXES, 2, ()),),
+    ("Identity", "identity"): ((16, EVERY_TYPE, ("input",), 1, ()),),
 }
 
 

@@ -71,7 +71,8 @@ _BOTH_WAYS = "Both operands broadcast as in NumPy; the attributes broadcast and 
 _NO_HINT = "consumed_inputs is gone."
 _SMALL = "int8, int16, uint8 and uint16 are allowed."
 _INTEGERS_TOO = "Integers are allowed."
-_BFLOAT16_TOO = "bfloat16 is allowed."
+BFLOAT16_TOO = "bfloat16 is allowed."
+NO_NEW_TYPE = "No type that runs here is new."
 
 _ARITHMETIC = (
     _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
@@ -83,7 +84,7 @@ _ARITHMETIC = (
         (_AXIS, _BROADCAST),
     ),
     _Version(7, _HIGH_PRECISION, _BOTH_WAYS),
-    _Version(13, _WITH_BFLOAT16, _BFLOAT16_TOO),
+    _Version(13, _WITH_BFLOAT16, BFLOAT16_TOO),
     _Version(14, ALL_ONNX, _SMALL),
 )
 _EXTREMUM = (
@@ -91,30 +92,30 @@ _EXTREMUM = (
     _Version(6, FLOATS, _NO_HINT, "none"),
     _Version(8, FLOATS, "The operands broadcast as in NumPy."),
     _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO),
+    _Version(13, ALL_ONNX, BFLOAT16_TOO),
 )
-_EXACT_SUMS = (*_EXTREMUM[:3], _Version(13, _FOUR_FLOATS, _BFLOAT16_TOO))
+_EXACT_SUMS = (*_EXTREMUM[:3], _Version(13, _FOUR_FLOATS, BFLOAT16_TOO))
 _OF_ONE = (((True,), "maximum"),)
 _UNARY = (
     _Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
     _Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO, "none"),
+    _Version(13, ALL_ONNX, BFLOAT16_TOO, "none"),
 )
 _FIRST_EQUALITY = (BOOL, INT32, INT64)
 _EQUALITY = (
     _Version(1, _FIRST_EQUALITY, FIRST, "legacy", (_AXIS, _BROADCAST)),
     _Version(7, _FIRST_EQUALITY, _BOTH_WAYS),
     _Version(11, (BOOL, *_BUT_BFLOAT16), "Floats and all integers are allowed."),
-    _Version(13, (BOOL, *ALL_ONNX), _BFLOAT16_TOO),
+    _Version(13, (BOOL, *ALL_ONNX), BFLOAT16_TOO),
     _Version(19, (BOOL, *ALL_ONNX), "Strings are allowed, which are unsupported here."),
 )
 _ORDER = (
     _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
     _Version(7, FLOATS, _BOTH_WAYS),
     _Version(9, _BUT_BFLOAT16, _INTEGERS_TOO),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO),
+    _Version(13, ALL_ONNX, BFLOAT16_TOO),
 )
-_ORDER_OR_EQUAL = (_Version(12, _BUT_BFLOAT16, FIRST), _Version(16, ALL_ONNX, _BFLOAT16_TOO))
+_ORDER_OR_EQUAL = (_Version(12, _BUT_BFLOAT16, FIRST), _Version(16, ALL_ONNX, BFLOAT16_TOO))
 
 
 def _exponents(types: tuple[ElementType, ...]) -> Mapping[str, Any]:
@@ -127,14 +128,14 @@ _LOGIC = (
 )
 _CHOICE = tuple(
     _Version(since, (*types, BOOL), changes)
-    for since, types, changes in ((9, _BUT_BFLOAT16, FIRST), (16, ALL_ONNX, _BFLOAT16_TOO))
+    for since, types, changes in ((9, _BUT_BFLOAT16, FIRST), (16, ALL_ONNX, BFLOAT16_TOO))
 )
 _SLOPES = (
     _Version(1, FLOATS, FIRST, "axis", (_CONSUMED_INPUTS,), {"axis": 1}),
     _Version(6, FLOATS, _NO_HINT, "axis", (), {"axis": 1}),
     _Version(7, FLOATS, "The slope broadcasts onto X as in NumPy, and not on dimension 1."),
     _Version(9, _HIGH_PRECISION, "Integers of 32 and 64 bits are allowed."),
-    _Version(16, _WITH_BFLOAT16, _BFLOAT16_TOO),
+    _Version(16, _WITH_BFLOAT16, BFLOAT16_TOO),
 )
 _POWERS = (
     _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
@@ -153,7 +154,7 @@ _SHIFTS = (_Version(11, _UNSIGNED, FIRST), _Version(28, INTEGERS, "Signed intege
 _FMOD = Attribute("fmod", "int", 0, choices=(0, 1), meaning="1 gives the sign of the dividend, 0 that of the divisor.")
 _REMAINDERS = (
     _Version(10, _BUT_BFLOAT16, FIRST, fields={"of_integers": ("modulo",)}),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO, fields={"of_integers": ("modulo",)}),
+    _Version(13, ALL_ONNX, BFLOAT16_TOO, fields={"of_integers": ("modulo",)}),
     _Version(28, ALL_ONNX, "With fmod=0 floats are allowed."),
 )
 
@@ -180,7 +181,7 @@ _CLIPS = (
     ),
     _Version(11, FLOATS, "The limits are operands.", fields=_CLIP),
     _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO, fields=_CLIP),
-    _Version(13, ALL_ONNX, _BFLOAT16_TOO, fields=_CLIP),
+    _Version(13, ALL_ONNX, BFLOAT16_TOO, fields=_CLIP),
 )
 _WITH_FLOAT8 = (*_FOUR_FLOATS, FLOAT8E4M3FN, FLOAT8E5M2)
 _INFINITIES = (flag("detect_negative", "0 does not count -inf."), flag("detect_positive", "0 does not count inf."))
@@ -193,7 +194,7 @@ def _of_floats(*since: int, attributes: tuple[Attribute, ...] = ()) -> tuple[_Ve
     for number_of, version in enumerate(since):
         has_hint = version == 1 and 6 in since
         types = _FOUR_FLOATS if version >= 13 and version not in (14, 18) else FLOATS
-        changes = FIRST if not number_of else _NO_HINT if version == 6 else _BFLOAT16_TOO
+        changes = FIRST if not number_of else _NO_HINT if version == 6 else BFLOAT16_TOO
         hint = (_CONSUMED_INPUTS,) if has_hint else ()
         versions.append(_Version(version, types, changes, "none", (*attributes, *hint)))
     return tuple(versions)
@@ -253,7 +254,7 @@ _SELU = (
     _Version(
         6, FLOATS, "Other defaults; consumed_inputs is gone.", "none", _selu(1.6732631921768188, 1.0507010221481323)
     ),
-    _Version(22, _FOUR_FLOATS, _BFLOAT16_TOO, "none", _selu(1.6732631921768188, 1.0507010221481323)),
+    _Version(22, _FOUR_FLOATS, BFLOAT16_TOO, "none", _selu(1.6732631921768188, 1.0507010221481323)),
 )
 
 SCHEMAS: tuple[ElementwiseSchema, ...] = (
@@ -310,7 +311,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *_onnx(
         "Sign",
         "sign",
-        (_Version(9, _BUT_BFLOAT16, FIRST, "none"), _Version(13, ALL_ONNX, _BFLOAT16_TOO, "none")),
+        (_Version(9, _BUT_BFLOAT16, FIRST, "none"), _Version(13, ALL_ONNX, BFLOAT16_TOO, "none")),
         ("input",),
     ),
     *_onnx(

@@ -23,7 +23,7 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.ops.attribute import Attribute
-from eltwise.ops.onnx_operators import FIRST, flag
+from eltwise.ops.onnx_operators import FIRST, NO_NEW_TYPE, flag
 from eltwise.ops.schema import ElementwiseSchema, lasts
 
 _Types = tuple[ElementType, ...]
@@ -59,7 +59,6 @@ class _Version(NamedTuple):
 
 
 _BLOCKS = "Blocks have scales; types of 4 and 16 bits are allowed"
-_NO_TYPE = "No type that runs here is new."
 _OF_SCALES = "The scale may have another type"
 
 _QUANTIZE = (
@@ -90,7 +89,10 @@ _QUANTIZE = (
             (_AXIS, _BLOCK_SIZE, _QUANTIZED_TYPE, _PRECISION, _SATURATE),
             changes,
         )
-        for since, changes in ((23, f"{_OF_SCALES}; precision is new."), *((each, _NO_TYPE) for each in (24, 25, 28)))
+        for since, changes in (
+            (23, f"{_OF_SCALES}; precision is new."),
+            *((each, NO_NEW_TYPE) for each in (24, 25, 28)),
+        )
     ),
 )
 _DEQUANTIZE = (
@@ -100,7 +102,7 @@ _DEQUANTIZE = (
     _Version(21, (*_EVERY, INT32), _FLOATS, (), (_AXIS, _BLOCK_SIZE), f"{_BLOCKS}."),
     *(
         _Version(since, (*_EVERY, INT32), _FLOATS, (), (_AXIS, _BLOCK_SIZE, _REAL_TYPE), changes)
-        for since, changes in ((23, "output_dtype is new."), *((each, _NO_TYPE) for each in (24, 25, 28)))
+        for since, changes in ((23, "output_dtype is new."), *((each, NO_NEW_TYPE) for each in (24, 25, 28)))
     ),
 )
 

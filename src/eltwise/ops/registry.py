@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from eltwise.core.errors import AttributeValueError, NameUnknownError, shown, unknown_name
-from eltwise.ops import data_movement, onnx_operators, onnx_quantization, openvino_operators
+from eltwise.ops import casts, data_movement, onnx_operators, onnx_quantization, openvino_operators
 from eltwise.ops.schema import Domain, ElementwiseSchema, OpSchema
 
 NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
@@ -15,6 +15,7 @@ ELEMENTWISE: tuple[ElementwiseSchema, ...] = (
     *onnx_operators.SCHEMAS,
     *onnx_quantization.SCHEMAS,
     *openvino_operators.SCHEMAS,
+    *casts.SCHEMAS,
 )
 DATA_MOVEMENT = data_movement.SCHEMAS
 _BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in ELEMENTWISE}

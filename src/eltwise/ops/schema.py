@@ -7,7 +7,7 @@ broadcast; verification, inference, execution, listing and tests are derived fro
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeGuard, TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import AttributeValueError, GraphError, unknown_name
+from eltwise.core.errors import AttributeValueError, GraphError, UnsupportedError, unknown_name
 from eltwise.core.shapes import Sizes
 from eltwise.ops.attribute import Attribute, AttributeValue
 from eltwise.ops.computation import Computation, wrong_count, wrong_type
@@ -24,7 +24,7 @@ from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.primitives import PRIMITIVES
 
 Domain = Literal["ai.onnx", "openvino"]
-Behaviour = Literal["elementwise", "constant", "identity", "cast", "reshape", "squeeze", "unsqueeze"]
+Behaviour = Literal["elementwise", "constant", "identity", "reshape", "squeeze", "unsqueeze"]
 InputT = TypeVar("InputT")
 Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast", "axis", "channel"]
 
@@ -142,6 +142,7 @@ class ElementwiseSchema(OpSchema):
         parameters: the attributes that are parameters of the primitive, and their names there.
         constants: the parameters that no attribute states, and their values.
         like: the operand whose type the result has where no attribute states one, and the type where that is absent.
+            One that the function does not take is read for its type only.
         axis: the dimension that operands lie on where no attribute states it.
         base: the operand that the others broadcast onto by the rule ``pdpd``.
         absent: what is computed where optional operands are left out: which are there, and the function of those.
@@ -157,7 +158,7 @@ class ElementwiseSchema(OpSchema):
     other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, Hashable], ...] = ()
-    like: tuple[int, ElementType] | None = None
+    like: tuple[int, ElementType | None] | None = None
     axis: int = -1
     base: int = 0
     absent: tuple[tuple[tuple[bool, ...], str], ...] = ()
@@ -214,6 +215,10 @@ def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
     if is_real and schema.other_types:  # No text says what a fractional power of an integer is.
         return ()
     return tuple(each for each in schema.types if each.is_integer or not is_real)
+
+
+def _unknown(_input: object) -> None:
+    """The element type of an input of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -279,15 +284,28 @@ class Operation:
                 return function
         return self._elementwise.function
 
-    def expression(self, count: int | None = None) -> Expression:
-        """What is computed for each element of so many operands; only for element-wise operators."""
-        is_any = self.schema.is_variadic or self.schema.required_operands < len(self.schema.operands)
-        return expression_of(self.function, count if is_any else None, self._parameters(count))
+    def expression(self, count: int | None = None, like: ElementType | None = None) -> Expression:
+        """What is computed for each element of so many operands; only for element-wise operators.
 
-    def _parameters(self, count: int | None) -> tuple[tuple[str, Hashable], ...]:
+        ``like`` is the type of the operand that is read for its type only. Without it, that operand is named.
+        """
+        is_any = self.schema.is_variadic or self.schema.required_operands < len(self.schema.operands)
+        return expression_of(self.function, count if is_any else None, self._parameters(count, like))
+
+    @cached_property
+    def type_only(self) -> int | None:
+        """The number of the operand that is read for its type only, None where there is none."""
+        schema = self.schema
+        if not isinstance(schema, ElementwiseSchema) or schema.like is None:
+            return None
+        return None if PRIMITIVES[schema.function].takes(schema.like[0] + 1) else schema.like[0]
+
+    def _parameters(self, count: int | None, like: ElementType | None) -> tuple[tuple[str, Hashable], ...]:
         """The parameters of a step of so many operands: ONNX's floats are float32, OpenVINO's float64."""
         schema, values = self._elementwise, dict(self._elementwise.constants)
-        if schema.like is not None:
+        if self.type_only is not None:
+            values["to"] = like or schema.operands[self.type_only]
+        elif schema.like is not None:
             operand, element_type = schema.like
             values["to"] = operand if count is None or count > operand else element_type
         for attribute, name in schema.parameters:
@@ -300,6 +318,9 @@ class Operation:
                 values[name] = bool(value) if is_flag else value
             elif value is not None or name not in values:
                 values[name] = attribute if value is None else value
+        to = values.get("to")
+        if isinstance(to, ElementType) and (to.bits, to.kind) != (8, "float"):  # Only these saturate.
+            values |= {"saturate": False} if "saturate" in values else {}
         return tuple((name, values[name]) for name in PRIMITIVES[self.function].parameters) if values else ()
 
     def result_type(self, element_type: ElementType) -> ElementType:
@@ -311,32 +332,49 @@ class Operation:
 
         Raises:
             GraphError: for a number of operands that the operator version does not take.
+            UnsupportedError: for one of which an operand is read for its type only; see ``computation_of``.
         """
+        if self.type_only is not None:
+            operand = f"operand {self.schema.operand_name(self.type_only)}"
+            problem = "an operand that is read for its type only is unsupported here"
+            raise UnsupportedError(problem, operator=self.schema.versioned_name, operand=operand)
         return self._computation((True,) * count)
 
-    def computation_of(self, inputs: Sequence[InputT | None]) -> tuple[Computation, tuple[InputT, ...]]:
+    def computation_of(
+        self, inputs: Sequence[InputT | None], type_of: Callable[[InputT], ElementType | None] = _unknown
+    ) -> tuple[Computation, tuple[InputT, ...]]:
         """What is computed of inputs, and the operands: the inputs that are not None, which is one left out.
+
+        An input that is read for its type only is no operand. Where its type is not known, that of the result is not.
+
+        Args:
+            inputs: what stands for each input.
+            type_of: gives the element type of an input; it is asked of one that is read for its type only.
 
         Raises:
             GraphError: for a number of inputs that the operator version does not take, and for one that it needs.
+            ElementTypeError: for a type that an input cannot have.
         """
-        operands = tuple([each for each in inputs if each is not None])
-        if len(operands) == len(inputs):
+        operands, index, like = tuple([each for each in inputs if each is not None]), self.type_only, None
+        if index is not None and index < len(inputs) and (typed := inputs[index]) is not None:
+            like = type_of(typed)
+            operands = tuple([each for number, each in enumerate(inputs) if number != index and each is not None])
+        elif len(operands) == len(inputs):
             return self._computation((True,) * len(operands)), operands
-        return self._computation(tuple(each is not None for each in inputs)), operands
+        return self._computation(tuple(each is not None for each in inputs), like), operands
 
-    def _computation(self, present: tuple[bool, ...]) -> Computation:
-        computation = self._computations.get(present)
+    def _computation(self, present: tuple[bool, ...], like: ElementType | None = None) -> Computation:
+        computation = self._computations.get((present, like))
         if computation is None:
-            computation = self._computations[present] = self._new_computation(present)
+            computation = self._computations[present, like] = self._new_computation(present, like)
         return computation
 
     @cached_property
-    def _computations(self) -> dict[tuple[bool, ...], Computation]:
-        """By whether each input is there."""
+    def _computations(self) -> dict[tuple[tuple[bool, ...], ElementType | None], Computation]:
+        """By whether each input is there, and by the type of the one that is read for its type only."""
         return {}
 
-    def _new_computation(self, present: tuple[bool, ...]) -> Computation:
+    def _new_computation(self, present: tuple[bool, ...], like: ElementType | None) -> Computation:
         schema, most = self._elementwise, len(self.schema.operands)
         while present and not present[-1]:
             present = present[:-1]
@@ -348,18 +386,29 @@ class Operation:
         if function is None and not all(present):
             operand = f"operand {schema.operand_name(present.index(False))}"
             raise GraphError("this operand cannot be left out", operator=schema.versioned_name, operand=operand)
-        indices = [index for index, is_present in enumerate(present) if is_present]
-        expression = expression_of(function, len(indices)) if function else self.expression(len(indices))
-        other_types = self._other_types(expression)
+        if like is not None:
+            self._check_like(like)
+        indices = [index for index, is_present in enumerate(present) if is_present and index != self.type_only]
+        expression = expression_of(function, len(indices)) if function else self.expression(len(indices), like)
+        every = self._other_types(expression)
+        other_types = tuple(every[index] for index in indices) if every else ()
         return Computation(
             expression,
             self.rule,
             self.types,
             self.name,
             tuple(map(schema.operand_name, indices)),
-            tuple(other_types[index] for index in indices) if other_types else (),
+            other_types if any(other_types) else (),
             schema.keeps_shape and not self.is_aligned,
         )
+
+    def _check_like(self, like: ElementType) -> None:
+        """Refuse a type that the operand which is read for its type only cannot have."""
+        schema, index = self._elementwise, self.type_only
+        assert index is not None
+        allowed = schema.other_types[index] or schema.types
+        if like not in allowed:
+            raise wrong_type(like, allowed, schema.versioned_name, f"operand {schema.operand_name(index)}")
 
     def _other_types(self, expression: Expression) -> tuple[tuple[ElementType, ...] | None, ...]:
         """The types of operands that are not T; the one that the result is like has the type that is stated."""

@@ -95,7 +95,7 @@ class GraphBuilder:
             raise UnsupportedError(f"{self.target} has no operator {operator}")
         # Older versions have neither some types nor the attributes that only these need: the type is the reason.
         known = {name: value for name, value in attributes.items() if name in schema.attribute_names}
-        operation = schema.bind(known)
+        operation = Operation(schema, tuple(known.items()))
         for element_type in types:
             if element_type is not None and element_type not in operation.types:
                 raise _forbidden(operation, element_type, self.target)

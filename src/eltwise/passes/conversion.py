@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT64, ElementType
+from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
-from eltwise.ir.infer import cast_target, constant_tensor
+from eltwise.ir.infer import constant_tensor
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.scopes import Names, Scope
 from eltwise.ir.verify import structure_problems
@@ -19,8 +19,6 @@ from eltwise.passes.builder import GraphBuilder, has_index_operand
 from eltwise.passes.elementwise import convert_elementwise
 from eltwise.passes.metadata import converted_metadata, dropped
 from eltwise.passes.report import Change, PassReport
-
-FLOAT8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 
 Reason = str
 """Why a node became another one, empty where the operator is the same."""
@@ -167,12 +165,6 @@ class Conversion(GraphBuilder):
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         types = [self.type_of(node.inputs[0]).element_type]
         match node.schema.behaviour:
-            case "cast":
-                like = self.type_of(node.inputs[1]).element_type if len(node.inputs) > 1 else None
-                target = cast_target(node.bound, like)
-                if target is None:
-                    raise UnsupportedError("the type of the operand that decides the result's is not known")
-                return self._cast_type(node, target)
             case "reshape":
                 return self._reshape(node, data, output, types)
             case "squeeze" | "unsqueeze":

@@ -16,7 +16,7 @@ from eltwise.ir.graph import Node, Tensor
 from eltwise.ops import registry
 from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.ops.primitives import PRIMITIVES
-from eltwise.ops.schema import Domain, ElementwiseSchema
+from eltwise.ops.schema import Domain, ElementwiseSchema, Operation
 from eltwise.passes.align_broadcast import Alignment, align_all, joined_reasons
 from eltwise.passes.builder import GraphBuilder
 
@@ -25,6 +25,7 @@ Parameters = tuple[tuple[str, Hashable], ...]
 
 NEAR_MISSES: dict[tuple[Domain, str], str] = {
     ("ai.onnx", "floor_divide"): "Div truncates the quotients of signed integers, and this operator rounds them down",
+    ("openvino", "cast"): "Convert does not saturate floats of 8 bits, as this operator does",
 }
 """Why an operator of a format is not the one that computes a function, though it looks like it."""
 
@@ -45,7 +46,8 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     Raises:
         EltwiseError: where the target cannot express it exactly.
     """
-    (computation, operands), output = node.computation(), builder.name(node.outputs[0])
+    computation, operands = node.computation(lambda value: builder.type_of(value).element_type)
+    output = builder.name(node.outputs[0])
     element_type = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
     expression = _of_integers(computation.expression, element_type)
     types = expression.types(element_type) if element_type else ()
@@ -72,7 +74,8 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
         limits = _limits(builder, operator, attributes, of_step, result) or _type_limits(builder, step, of_step, result)
         chosen = {} if limits else attributes
         _check_held(builder, operator, chosen, of_step)
-        builder.add(operator, [*inputs, *limits], result, [of_step], name, **{**chosen, **aligned})
+        stated = [value for value in chosen.values() if isinstance(value, ElementType)]
+        builder.add(operator, [*inputs, *limits], result, [of_step, *stated], name, **{**chosen, **aligned})
         values.append(result)
     reason, assumptions = joined_reasons(alignments)
     reasons = [reason] if reason else []
@@ -98,7 +101,7 @@ def _limits(
     if not attributes or builder.schema(operator, attributes) is not None:
         return []
     schema = builder.schema(operator)
-    if schema is None:
+    if schema is None or not set(attributes) & set(schema.operands):
         return []
     if element_type is None or not set(attributes) <= set(schema.operands):
         raise UnsupportedError(f"{schema} has no attributes {' and '.join(attributes)}")
@@ -186,21 +189,30 @@ def equal_operator(
     ('Subtract', {})
     """
     for schema in registry.ELEMENTWISE:
-        if schema.domain == domain and _is_same(schema.function, function, element_type):
-            return schema.name, _attributes(schema, parameters)
+        is_of_domain = schema.domain == domain and Operation(schema).type_only is None
+        if is_of_domain and _is_same(schema.function, function, element_type):
+            attributes = _attributes(schema, parameters)
+            if attributes is not None:
+                return schema.name, attributes
         for name, value, variant in schema.variants if schema.domain == domain else ():
             if _is_same(variant, function, element_type):
                 return schema.name, {name: value}
     return None
 
 
-def _attributes(schema: ElementwiseSchema, parameters: Parameters) -> dict[str, object]:
-    """The attributes that state a function's parameters, and those that must be stated."""
+def _attributes(schema: ElementwiseSchema, parameters: Parameters) -> dict[str, object] | None:
+    """The attributes that state a function's parameters, and those that must be stated; None where some cannot be."""
     values, attributes = dict(parameters), dict[str, object]()
+    fixed = dict(schema.constants)
+    by_name = {each.name: each for each in schema.attributes}
     for attribute, name in schema.parameters:
-        value = values.get(name)
-        is_number = next(each.kind for each in schema.attributes if each.name == attribute) == "int"
+        value = fixed[name] = values.get(name)
+        if by_name[attribute].kind == "element type" and value not in by_name[attribute].choices:
+            return None
+        is_number = by_name[attribute].kind == "int"
         attributes[attribute] = int(value) if isinstance(value, bool) and is_number else value
+    if any(name not in fixed or fixed[name] != value for name, value in parameters):
+        return None
     chosen = {name for name, _value, _function in schema.variants}
     for required in schema.attributes:
         if required.required and required.name in chosen and required.choices:

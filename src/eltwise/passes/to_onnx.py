@@ -16,7 +16,7 @@ from eltwise.core.shapes import UNKNOWN
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.types import TensorType
 from eltwise.passes.builder import has_index_operand
-from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
+from eltwise.passes.conversion import Conversion, Reason, each_dimension
 from eltwise.passes.report import Change
 
 _LEAST_IR_VERSION = {FLOAT8E4M3FN: 9, FLOAT8E5M2: 9, INT4: 10, UINT4: 10}
@@ -84,13 +84,6 @@ class ToOnnx(Conversion):
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         self.add("Identity", [data], output, [self.type_of(node.inputs[0]).element_type], node.name)
         return "" if node.schema.name == "Identity" else "it changes nothing"
-
-    def _cast_type(self, node: Node, to: ElementType) -> Reason:
-        types = [self.type_of(node.inputs[0]).element_type, to]
-        unsaturated = {"saturate": 0} if to in FLOAT8 else {}
-        data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
-        self.add("Cast", [data], output, types, node.name, to=to, **unsaturated)
-        return ""
 
     def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")

@@ -16,7 +16,7 @@ from eltwise.formats.openvino.ports import ResultNames, output_ports, with_versi
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.passes.builder import has_index_operand
-from eltwise.passes.conversion import FLOAT8, Conversion, Reason, each_dimension
+from eltwise.passes.conversion import Conversion, Reason, each_dimension
 from eltwise.passes.metadata import result_name
 
 
@@ -90,14 +90,6 @@ class ToOpenVino(Conversion):
             return "it changes nothing but the name of an output"
         self.renamed[node.outputs[0]] = data
         return "it changes nothing; its readers read what it read"
-
-    def _cast_type(self, node: Node, to: ElementType) -> Reason:
-        if to in FLOAT8 and node.bound.value("saturate") == 1:
-            problem = f"OpenVINO's Convert to {to} does not saturate, as this operator does"
-            raise UnsupportedError(problem, operand="attribute saturate", got="1", allowed="0")
-        types = [self.type_of(node.inputs[0]).element_type, to]
-        self.cast(self.name(node.inputs[0]), self.name(node.outputs[0]), types, to)
-        return ""
 
     def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         values = self.index_values(node, "shape")

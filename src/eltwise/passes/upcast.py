@@ -64,7 +64,7 @@ def upcast(graph: Graph, chosen: Chosen) -> tuple[Graph, PassReport]:
 def _rewritten(builder: GraphBuilder, node: Node, chosen: Chosen) -> bool:
     if not isinstance(node.schema, ElementwiseSchema):
         return False
-    computation, operands = node.computation()
+    computation, operands = node.computation(lambda value: builder.type_of(value).element_type)
     narrow = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
     if narrow is None or not chosen(node):
         return False

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from eltwise.conformance.cases import LETTERS
-from eltwise.conformance.operators import find
 from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
 from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import counted
@@ -15,6 +14,7 @@ from eltwise.faults.alignments import is_alignment
 from eltwise.faults.catalog import text_of
 from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE, OTHER_TYPE
 from eltwise.faults.record import Operation
+from eltwise.ops import registry
 from eltwise.report.legend import SIGNS, call_of, first_line, listed, operators_of, types_of
 
 _COMPARED = 60
@@ -111,7 +111,7 @@ def _operation(test: TestResult) -> Operation:
     case = test.failing.case if test.failing else None
     if case is not None:
         return Operation(case.expression, case.element_type)
-    return Operation(find(test.op).expression(), BY_NAME[test.dtype])
+    return Operation(registry.find(test.op).expression(), BY_NAME[test.dtype])
 
 
 def _comparable(tests: Sequence[TestResult], of_operator: OfOperator) -> list[TestResult]:

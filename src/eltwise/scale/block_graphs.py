@@ -93,16 +93,14 @@ def _wanted(
 def _operands(node: Node, types: Mapping[str, TensorType], axes: Axes) -> list[Place]:
     """Where the operands of a node lie when its result lies in some axes."""
     behaviour, data = node.schema.behaviour, node.inputs[0]
+    if any(node.inputs[1:]) and (behaviour == "identity" or node.bound.type_only is not None):
+        raise located(UnsupportedError("an operand decides the type or the mode, so that it needs whole runs"), node)
     if behaviour == "elementwise":
-        computation, values = node.computation()
+        computation, values = node.computation(lambda value: types[value].element_type)
         operands = [TensorType(types[value].element_type, of_sizes(_sizes(types, value))) for value in values]
         plan = typed_call(computation, operands).plan
         return [(value, tuple(axes[each] for each in on)) for value, on in zip(values, plan.axes, strict=True)]
-    if behaviour in ("identity", "cast"):
-        if any(node.inputs[1:]):
-            raise located(
-                UnsupportedError("an operand decides the type or the mode, so that it needs whole runs"), node
-            )
+    if behaviour == "identity":
         return [(data, axes)]
     sizes, result = _sizes(types, data), _sizes(types, node.outputs[0])
     if [size for size in sizes if size != 1] != [size for size in result if size != 1]:
@@ -146,8 +144,6 @@ def _nodes(
             inputs = tuple(next(operands, "") if value else "" for value in node.inputs)
             if behaviour == "elementwise":
                 yield Node(node.name, replace(node.bound, is_aligned=True), inputs, (names[output, axes],))
-            elif behaviour == "cast":
-                yield Node(node.name, node.operation, inputs, (names[output, axes],))
             else:
                 names[output, axes] = inputs[0]
 

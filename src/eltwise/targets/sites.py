@@ -296,7 +296,7 @@ class _Values:
                 elif is_arithmetic(node.schema):
                     readers |= {"elementwise", node.schema.function}
                 else:
-                    readers.add("cast" if node.schema.behaviour == "cast" else "other")
+                    readers.add(_name_of_other(node))
         return frozenset(readers)
 
     def _producers(self, value: str) -> frozenset[str]:
@@ -309,7 +309,7 @@ class _Values:
             owner = self.scope.owner(value)
             return frozenset({"input" if owner is not None and owner.parent is None else "other"})
         if not is_arithmetic(node.schema):
-            return frozenset({"cast" if node.schema.behaviour == "cast" else "other"})
+            return frozenset({_name_of_other(node)})
         has_constant = not self._made_of_constants.isdisjoint(node.inputs)
         return frozenset({"elementwise", node.schema.function, *(["with-constant"] if has_constant else [])})
 
@@ -324,6 +324,11 @@ class _Values:
         if known.shape.is_known:
             return _ONE_NUMBER if prod(known.shape.sizes()) == 1 else _SEVERAL_NUMBERS
         return _ONE_NUMBER | _SEVERAL_NUMBERS
+
+
+def _name_of_other(node: Node) -> str:
+    """What rules call a node that is not arithmetic."""
+    return "cast" if isinstance(node.schema, ElementwiseSchema) and node.schema.function == "cast" else "other"
 
 
 def _sources(constants: set[int], count: int, is_static: bool) -> set[str]:

@@ -37,7 +37,6 @@ _MOST_KINDS = 64
 _LARGEST = 1 << 20
 """An operand with more elements is not tried, which only constants can ask for."""
 
-_CONVERSIONS = ("Cast", "Convert")
 _LIMIT = 60.0
 _FAR = 0.5
 """Finite floats that differ by more than this part of the exact one are other values, unless both are small beside 1 or
@@ -55,7 +54,9 @@ def with_special_values(
     out, and how precise a float is does not count: random inputs through the whole model show that. Of branches those
     are tried that the inputs take.
     """
-    nodes = [node for graph in all_graphs(model.graph) for node in graph.nodes if _is_tried(node)]
+    nodes = [
+        node for graph in all_graphs(model.graph) for node in graph.nodes if isinstance(node.schema, ElementwiseSchema)
+    ]
     if not nodes and not model.graph.functions:
         return report
     findings, tried, others = list[Finding](), 0, list[str]()
@@ -94,17 +95,13 @@ def with_special_values(
     return replace(report, findings=(*report.findings, *findings), special=summary)
 
 
-def _is_tried(node: Node) -> bool:
-    """Whether each element of its result is of one element of each operand: a conversion does not belong to a class."""
-    return isinstance(node.schema, ElementwiseSchema) or node.schema.name in _CONVERSIONS
-
-
 def _kinds(traced: TracedModel) -> dict[object, tuple[TracedModel, int]]:
     """The first node of each kind, by its number in the model; what computes sizes of tensors is given no others."""
     kinds: dict[object, tuple[TracedModel, int]] = {}
     of_sizes = {site.node for site in sites_of(traced.graph) if site.are_sizes}
     for number, node in enumerate(traced.nodes):
-        if _is_tried(node) and not node.is_foreign and traced.reads[number] and node.label not in of_sizes:
+        is_tried = isinstance(node.schema, ElementwiseSchema) and traced.reads[number]
+        if is_tried and node.label not in of_sizes:
             operands = tuple(_described(traced, value) for value in node.inputs)
             kinds.setdefault((node.bound, operands), (traced, number))
     return kinds

@@ -136,8 +136,8 @@ NODES: list[tuple[ModelProto, str]] = [
     (cast(1, 1), "Cast-1 node 'c', attribute to: the attribute has the wrong type, got INT; allowed: STRING"),
     (cast(6, "FLOAT"), "Cast-6 node 'c', attribute to: the attribute has the wrong type, got STRING; allowed: INT"),
     (cast(13, 99), "Cast-13 node 'c', attribute to: there is no such element type, got 99; allowed: 10 .FLOAT16"),
-    (cast(13, 8), "Cast-13 node 'c', the result's type: this element type is not allowed, got string"),
-    (cast(13, 17), "Cast-13 node 'c', the result's type: this element type is not allowed, got float8_e4m3fn"),
+    (cast(13, 8), "Cast-13 node 'c', attribute to: this element type is not allowed, got string; allowed: float16"),
+    (cast(13, 17), "Cast-13 node 'c', attribute to: this element type is not allowed, got float8_e4m3fn; allowed: f"),
     (cast(24, 1, round_mode=b"\xff"), "Cast-24 .*attribute round_mode: the attribute's value is not UTF-8 text"),
     (
         changed(cast(13, 1), lambda m: m.graph.node[0].ClearField("attribute")),

@@ -16,7 +16,7 @@ from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from support.openvino_core import openvino_core
 from support.openvino_models import PRECISIONS, Ir, assert_round_trip, read, run, written_anew
-from support.operands import choices, operand_types
+from support.operands import choices, in_file, operand_types
 
 
 def openvino_results(xml: bytes, weights: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -138,10 +138,12 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
     types = operand_types(schema, element_type, count)
     for name, each in zip("abcde", types, strict=False):
         ir.parameter(name, element_type=each.ir)
-    precision = schema.expression().result_type(element_type).ir
-    precision = PRECISIONS.get(precision, precision.upper())
     for index, attributes in enumerate(choices(schema)):
-        data = {name: str(value).lower() for name, value in attributes.items()}
+        computation, of_operands = schema.bind(attributes).computation_of(types, lambda each: each)
+        result = computation.result_type_of(of_operands)
+        assert result is not None
+        precision = PRECISIONS.get(result.ir, result.ir.upper())
+        data = {name: str(value).lower() for name, value in in_file(schema, attributes).items()}
         opset = f"opset{schema.version}"
         inputs = [*"abcde"[:count], *ir.stated(schema, f"s{index}", element_type, data)]
         ir.layer(schema.name, f"s{index}", inputs, opset=opset, precision=precision, **data)
@@ -159,6 +161,7 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
         }
         given |= {name: each.get_node().get_data().item() for name, each in constants.items()}
         written = {name: given[name] for name, _value in node.operation.attributes}
+        stated = in_file(schema, dict(node.operation.attributes))
         assert {name: str(value).casefold() for name, value in written.items()} == {
-            name: str(value).casefold() for name, value in node.operation.attributes
+            name: str(value).casefold() for name, value in stated.items()
         }
