@@ -70,7 +70,7 @@ def test_either_reading_of_an_unstated_precision_is_right(version: int) -> None:
     [
         (np.trunc, "ok", ""),
         (np.rint, "ok", ""),
-        (half_away, "differs", "rounded_half_away_and_wrapped"),
+        (half_away, "differs", "rounded_half_away_wrapped"),
         (np.ceil, "differs", "unexplained"),
     ],
 )

@@ -80,6 +80,19 @@ class RoundingAway(Planted):
             )
 
 
+class RoundingCasts(Planted):
+    """Casts of floats round to the even number instead of truncating."""
+
+    def change(self, model: Any) -> None:
+        """Round what the casts of inputs read."""
+        inputs = [value.name for value in model.graph.input]
+        for node in list(model.graph.node):
+            if node.op_type == "Cast" and node.input[0] in inputs:
+                rounded, index = f"{node.output[0]}/rounded", list(model.graph.node).index(node)
+                model.graph.node.insert(index, helper.make_node("Round", [node.input[0]], [rounded]))
+                model.graph.node[index + 1].input[0] = rounded
+
+
 class WrongInBodies(Planted):
     """Relu is computed as Abs, also in functions and in the bodies of nodes."""
 

@@ -70,6 +70,16 @@ def test_a_model_that_runs_is_not_said_not_to_where_its_nodes_cannot_be_compared
     assert ("gives other values" in str(report)) == (verdict == "disagree")
     assert "not established" not in str(report)
     assert f"{target}: {VERDICTS[report.verdict]}" in str(report)
+    assert report.trace is not None
+    assert report.trace.nodes[0].cause == ("conversion_rounded" if verdict == "disagree" else None)
+
+
+def test_a_cast_to_a_type_that_eltwise_does_not_run_is_not_called_invalid() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Cast", ["r"], ["z"], to=TensorProto.STRING)]
+    graph = helper.make_graph(nodes, "g", [value("x", (4,))], [value("z", (4,), TensorProto.STRING)])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, report.findings) == ("not_established", ())
 
 
 @pytest.mark.parametrize(

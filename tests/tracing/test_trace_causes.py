@@ -135,6 +135,15 @@ def test_results_that_no_specification_states_are_a_cause_of_their_own() -> None
     assert report.nodes[0].explanation.startswith("no specification states 2 of 4 results: NaN or numbers out of range")
 
 
+@pytest.mark.parametrize("special", [[], [np.nan, np.inf, 3e9]], ids=["stated", "some not stated"])
+def test_a_wrong_cast_has_its_cause_beside_results_that_are_not_stated(special: list[float]) -> None:
+    made = named(parsed("g (float[N] x) => (int32[N] z) { c = Cast <to = 6> (x)  z = Neg(c) }"))
+    x = np.float32([0.5, 1.5, 2.5, 0.75, -1.5, -0.25, 4, *special])
+    report = eltwise.trace(made, runtime="RoundingCasts", against="exact", inputs={"x": x})
+    assert (report.verdict, report.first_name, report.nodes[0].cause) == ("disagree", "cast_0", "conversion_rounded")
+    assert "floats are rounded to the nearest integer, halves to even" in report.nodes[0].explanation
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_no_range_is_left_where_an_input_is_infinite(dtype: type[np.floating]) -> None:
     """Whether a result is infinite then says nothing of how large it is."""

@@ -145,15 +145,17 @@ def _to_boolean(source: ElementType) -> Iterator[Alternative]:
 
 def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
     """The other conversions of floats to integers."""
-    for slug, text, rounding in (
+    roundings: tuple[tuple[str, str, Stage], ...] = (
         ("rounded_to_nearest", "floats are rounded to the nearest integer, halves to even", np.rint),
         ("rounded_half_away", "floats are rounded to the nearest integer, halves away from zero", half_away),
         ("rounded_down", "floats are rounded down", np.floor),
-    ):
-        stage = partial(_rounded_to_integer, target, rounding)
-        yield Alternative(slug, "conversion_rounded", text, stage)
-        stage, wrapping = partial(_rounded_to_integer, target, rounding, beyond="wrap"), "lose what does not fit into"
-        yield Alternative(f"{slug}_and_wrapped", "conversion_rounded", f"{text}, and {wrapping} {target}", stage)
+    )
+    for slug, text, rounding in roundings:
+        yield Alternative(slug, "conversion_rounded", text, partial(_rounded_to_integer, target, rounding, "saturate"))
+    for slug, text, rounding in roundings[:2]:
+        wraps = f"{text}, and those beyond {target} wrap"
+        stage = partial(_rounded_to_integer, target, rounding, "wrap")
+        yield Alternative(f"{slug}_wrapped", "conversion_rounded", wraps, stage)
     for other in (INT32, INT64):
         if not holds(other, target):
             text = f"floats beyond {other} become its least value, as x86 converts them"
@@ -165,7 +167,7 @@ def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
             )
 
 
-def _rounded_to_integer(target: ElementType, rounding: Stage, x: Values, beyond: Beyond = "saturate") -> Values:
+def _rounded_to_integer(target: ElementType, rounding: Stage, beyond: Beyond, x: Values) -> Values:
     return as_integers(rounding(x), target, beyond)
 
 

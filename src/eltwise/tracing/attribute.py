@@ -248,7 +248,19 @@ def _of_values(runs: Runs, isolated: Isolated) -> Difference:
         expected = isolated.exact
         actual = isolated.expected if isolated.right == (runs.tested.name,) else isolated.actual
         operation, operands = _operation(runs.model, isolated)
+        expected, actual, *operands = _of_stated(isolated.unstated, [expected, actual, *operands])
     return explained(isolated.difference, actual, expected, operation, operands)
+
+
+def _of_stated(unstated: np.ndarray | None, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The exact result, another one, and operands, with a stated element in place of each that is not stated."""
+    expected, actual, *_operands = arrays
+    if unstated is None or unstated.all() or {array.shape for array in arrays} != {unstated.shape}:
+        return arrays
+    stated = np.flatnonzero(~unstated)
+    is_right = (actual == expected).reshape(-1)[stated]
+    indices = np.where(unstated.reshape(-1), stated[np.argmax(is_right)], np.arange(unstated.size))
+    return [array.reshape(-1)[indices].reshape(unstated.shape) for array in arrays]
 
 
 def _of_rounding(
@@ -273,11 +285,11 @@ def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None
     operands = [array for array in arrays if array is not None]
     if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(operands) < len(arrays):
         return None, []
-    types = [of_numpy(operand.dtype) for operand in operands]
     try:
-        computation = node.bound.computation(len(operands))
+        computation, read = node.bound.computation_of(operands, lambda operand: of_numpy(operand.dtype))
+        types = [of_numpy(operand.dtype) for operand in read]
         element_type = computation.check_types(tuple(types))
-        expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in operands]
+        expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in read]
     except (EltwiseError, ValueError):  # Another rule than NumPy's.
         return None, []
     return None if element_type is None else Operation(computation.typed(element_type, types), element_type), expanded
