@@ -94,9 +94,12 @@ def test_the_details_of_a_cause_have_the_same_keys_in_every_case(cause: str, see
 @pytest.mark.parametrize("cause", CASES)
 def test_two_comparisons_of_the_same_arrays_are_equal_reports(cause: str, seed: int) -> None:
     a, b = CASES[cause](rng_of(seed, cause))
+    if a.dtype.kind == "f" and a.size:
+        a = a.copy()
+        a.reshape(-1)[-1] = np.nan  # Which is not equal to itself.
     first, second = (eltwise.compare({"x": a.copy()}, {"x": b.copy()}) for _turn in range(2))
     assert first.to_json() == second.to_json()
-    assert first == second or '"nan"' in first.to_json()  # A NaN is not equal to itself.
+    assert first == second
     assert first["x"] != eltwise.compare({"x": a}, {"x": a})["x"]
     assert cause in FAMILIES
 

@@ -92,6 +92,7 @@ def test_a_report_becomes_values_files_and_tables(report: Any, tmp_path: Path) -
 def test_a_report_is_equal_to_its_copies(report: Any) -> None:
     assert copy.deepcopy(report) == report
     again = pickle.loads(pickle.dumps(report))  # noqa: S301
+    assert again == report
     assert (type(again), str(again), again.to_json()) == (type(report), str(report), report.to_json())
 
 

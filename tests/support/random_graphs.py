@@ -126,6 +126,8 @@ def grow_elementwise(growth: Growth) -> None:
         types = [kind] * count if schema.is_variadic else operand_types(schema, kind, count)
         needed = count if schema.is_variadic else schema.required_operands
         operands = [growth.source(each, sizes) for each in types[:needed]]
+        if schema.broadcasting == "axis" and schema.keeps_shape:  # PRelu has a slope for each channel, or one.
+            operands[1] = growth.source(kind, sizes[1:2] if draw(st.booleans()) else ())
         operands += [growth.source(each, ()) if draw(st.booleans()) else "" for each in types[needed:]]
         if types[0] is kind:
             operands[0] = a

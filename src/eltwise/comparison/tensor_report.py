@@ -30,8 +30,8 @@ class Element:
     """
 
     index: tuple[int, ...]
-    a: float | int | bool
-    b: float | int | bool
+    a: float | int | bool = field(compare=False)  # Its bits are compared: no NaN is equal to itself.
+    b: float | int | bool = field(compare=False)
     a_bits: str
     b_bits: str
 
