@@ -9,20 +9,34 @@ import numpy as np
 from eltwise.ir.tensor_sets import TensorSet
 
 DECODING = frozenset(
-    ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"),
+    (
+        *("scale_factor", "add_offset", "_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"),
+        *("_Unsigned", "units", "calendar", "dtype"),
+    ),
 )
-"""What the CF conventions decode the elements of an array by: packed numbers, missing ones, quantities and dates."""
+"""What libraries decode the elements of an array by: packed numbers, missing ones, quantities, dates, truth values."""
 
 
-def is_decoding(name: str, key: str) -> bool:
-    """Whether the elements of an array are decoded by an attribute; without a name it is one of the whole file."""
-    return bool(name) and key in DECODING
-
-
-def add_attributes(tensors: TensorSet, name: str, attributes: Mapping[str, object]) -> None:
+def add_attributes(tensors: TensorSet, name: str, attributes: Mapping[str, object], is_array: bool = True) -> None:
     """Add the attributes of an array or a group, with all of their elements."""
     for key, value in attributes.items():
-        texts = tensors.parameters if is_decoding(name, key) else tensors.metadata
-        texts[f"{name}@{key}"] = repr(
-            np.asarray(value).tolist() if isinstance(value, np.ndarray | np.generic) else value
-        )
+        texts = tensors.parameters if is_array and key in DECODING else tensors.metadata
+        texts[f"{name}@{key}"] = repr(_plain(value))
+
+
+def _plain(value: object) -> object:
+    """An attribute in one form: a text is no bytes, and one element is no array, as NetCDF 4 writes each number.
+
+    >>> _plain(np.array([b"K"])), _plain(np.float32([1])), _plain([1, 2])
+    ('K', 1.0, [1, 2])
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = np.asarray(value).tolist()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if isinstance(value, list):
+        return _plain(value[0]) if len(value) == 1 else [_plain(each) for each in value]
+    return value

@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.core.foreign import library, reason_of
-from eltwise.formats.attributes import add_attributes, is_decoding
+from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.files import unreadable
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.ir.tensor_sets import TensorSet
@@ -38,7 +38,7 @@ def open_hdf5(path: Path) -> TensorSet:
     tensors = TensorSet(where, format="hdf5")
     try:
         file = h5py.File(path, "r")
-        _add_readable_attributes(tensors, "", file.attrs)
+        _add_readable_attributes(tensors, "", file.attrs, is_array=False)
         for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
@@ -46,8 +46,9 @@ def open_hdf5(path: Path) -> TensorSet:
                 problem = f"what it links to cannot be read ({reason_of(stored)})"
                 tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
                 continue
-            _add_readable_attributes(tensors, name, stored.attrs)
-            if isinstance(stored, h5py.Dataset):
+            is_array = isinstance(stored, h5py.Dataset)
+            _add_readable_attributes(tensors, name, stored.attrs, is_array)
+            if is_array:
                 _add_meanings(tensors, name, stored, h5py)
                 tensors.add(name, _of_hdf5, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
@@ -55,7 +56,7 @@ def open_hdf5(path: Path) -> TensorSet:
     return tensors
 
 
-def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any) -> None:
+def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any, is_array: bool) -> None:
     """Add the attributes of an array or a group; what cannot be read is noted, or unreadable if elements need it."""
     attributes: dict[str, object] = {}
     for key in stored:
@@ -64,15 +65,20 @@ def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any) -> None
         except Exception as error:  # noqa: BLE001 - the library raises what it likes, as of types that NumPy has not
             attribute, problem = f"{name}@{key}", f"the attribute cannot be read ({reason_of(error)})"
             refusal = FileFormatError(problem, where=tensors.where, operand=f"attribute {attribute!r}")
-            if is_decoding(name, key):
+            if is_array and key in DECODING:
                 tensors.unreadable[attribute] = refusal
             else:
                 tensors.notes.append(str(refusal))
-    add_attributes(tensors, name, attributes)
+    add_attributes(tensors, name, attributes, is_array)
 
 
 def _add_meanings(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> None:
-    """Add what the type and the dimensions of a dataset say of its elements: the names of numbers, and of axes."""
+    """Add what the type and the dimensions of a dataset say of its elements: the names of numbers, and of axes.
+
+    A dataset of a type only has no elements, which is not the same as an axis of none.
+    """
+    if stored.shape is None:
+        tensors.parameters[f"{name}@dataspace"] = "null"
     if names := h5py.check_enum_dtype((stored.dtype.subdtype or (stored.dtype,))[0]):
         tensors.parameters[f"{name}@enumeration"] = repr(sorted(names.items()))
     axes = [axis.label or (axis[0].name if len(axis) else None) for axis in stored.dims] if stored.shape else []
@@ -142,7 +148,7 @@ def _open_netcdf(path: Path) -> TensorSet:
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     tensors = TensorSet(where, format="netcdf")
-    add_attributes(tensors, "", stored.attrs)
+    add_attributes(tensors, "", stored.attrs, is_array=False)
     for name, variable in stored.variables.items():
         add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
         tensors.add(str(name), _sliced, str(name), variable, where)

@@ -160,6 +160,7 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
         stem = stem if stems[relative.with_suffix("")] == 1 else relative.as_posix()
         try:
             inner = open_tensors(file, raw_type)
+            prefix = stem if inner.is_one else f"{stem}/"
             for name, tensor in inner.items():
                 full = stem if inner.is_one else f"{stem}/{name}"
                 tensors.add(full, tensor.renamed, full)
@@ -168,8 +169,8 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
             for name, values in inner.others.items():
                 full = stem if inner.is_one else f"{stem}/{name}"
                 tensors.add(full, lambda values=values, full=full: replace(values, name=full))
-            tensors.parameters.update({f"{stem}/{name}": text for name, text in inner.parameters.items()})
-            tensors.metadata.update({f"{stem}/{name}": text for name, text in inner.metadata.items()})
+            tensors.parameters.update({prefix + name: text for name, text in inner.parameters.items()})
+            tensors.metadata.update({prefix + name: text for name, text in inner.metadata.items()})
             if "" in inner.models:
                 tensors.models[stem] = inner.models[""]
         except EltwiseError as error:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import struct
 import warnings
+from base64 import b64decode
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -33,6 +36,9 @@ _LARGEST_CHUNK = 1 << 30
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
+
+_DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
+"""The attributes in which xarray writes the names of dimensions, and the number that stands for missing elements."""
 
 _ONE_AT_A_TIME = Lock()
 """Held while warnings are ignored, which is so for all threads."""
@@ -76,7 +82,7 @@ def open_store(path: Path | str) -> TensorSet:
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array), format="zarr")
-        _add_metadata(tensors, root, "")
+        _add_metadata(tensors, root, "", tensors.is_one)
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
         else:
@@ -90,10 +96,29 @@ def open_store(path: Path | str) -> TensorSet:
     return tensors
 
 
-def _add_metadata(tensors: TensorSet, stored: Any, name: str) -> None:
+def _add_metadata(tensors: TensorSet, stored: Any, name: str, is_array: bool) -> None:
     """Add the attributes of an array or a group, and the names of an array's dimensions."""
     attributes = {"dimension_names": getattr(stored.metadata, "dimension_names", None), **stored.metadata.attributes}
-    add_attributes(tensors, name, {key: value for key, value in attributes.items() if value is not None})
+    if is_array:
+        attributes |= _by_xarray(stored.metadata, attributes)
+    add_attributes(tensors, name, {key: value for key, value in attributes.items() if value is not None}, is_array)
+
+
+def _by_xarray(metadata: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that xarray stores otherwise than NetCDF, in the form that they have there.
+
+    The number that stands for missing elements is the fill value of the format in version 2, and the text of its bytes
+    in version 3, whose JSON has no NaN.
+    """
+    changed: dict[str, Any] = {}
+    if _DIMENSIONS in attributes:
+        changed = {"dimension_names": attributes[_DIMENSIONS], _DIMENSIONS: None}
+        if metadata.zarr_format == 2 and _MISSING not in attributes:
+            changed[_MISSING] = metadata.fill_value
+    if isinstance(text := attributes.get(_MISSING), str):
+        with suppress(ValueError, struct.error):
+            changed[_MISSING] = struct.unpack("<d", b64decode(text, validate=True))[0]
+    return changed
 
 
 def _consolidated(root: Any) -> dict[str, str]:
@@ -131,8 +156,9 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
                 operand=f"tensor {prefix + name!r}"
             )
             continue
-        _add_metadata(tensors, member, prefix + name)
-        if hasattr(member, "members"):
+        is_group = hasattr(member, "members")
+        _add_metadata(tensors, member, prefix + name, not is_group)
+        if is_group:
             described |= _add_members(tensors, member, path, f"{prefix}{name}/")
         else:
             described[prefix + name] = _description(member.metadata)
