@@ -192,7 +192,23 @@ def as_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize("other", [as_pipe, as_device])
+def as_broken_link(path: Path) -> None:
+    path.symlink_to("elsewhere")
+
+
+def as_folder(path: Path) -> None:
+    path.mkdir()
+
+
+NO_FILES = {
+    as_pipe: "is a pipe or a device, not a file",
+    as_device: "is a pipe or a device, not a file",
+    as_broken_link: "is a link to what is not there",
+    as_folder: "is a folder, not a file",
+}
+
+
+@pytest.mark.parametrize("other", NO_FILES)
 @pytest.mark.parametrize("kind", ["2:zlib", "3:bytes", "3:shard-of-gzip"])
 @pytest.mark.parametrize("command", [("compare",), ("reduce", "mean-squared-difference"), ("apply", "Subtract-1")])
 def test_a_chunk_that_is_no_file_is_not_read(
@@ -206,10 +222,10 @@ def test_a_chunk_that_is_no_file_is_not_read(
     target = ("-o", tmp_path / "out.zarr") if command[0] == "apply" else ()
     code, _out, err = cli(*command, a, b, *target)
     assert (code, err.count("\n")) == (2, 1)
-    assert "is a pipe or a device, not a file" in err
+    assert NO_FILES[other] in err
 
 
-@pytest.mark.parametrize("other", [as_pipe, as_device])
+@pytest.mark.parametrize("other", NO_FILES)
 @pytest.mark.parametrize("name", ["x/zarr.json", "x/.zarray"])
 def test_metadata_that_is_no_file_is_not_read(
     cli: Cli, tmp_path: Path, other: Callable[[Path], None], name: str

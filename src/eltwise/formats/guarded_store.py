@@ -78,10 +78,12 @@ def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return None
-    if stat.S_ISDIR(status.st_mode):
+        if path.is_symlink():
+            raise ValueError(f"{path.name!r} is a link to what is not there") from None
         return None
     name = path.name
+    if stat.S_ISDIR(status.st_mode):
+        raise ValueError(f"{name!r} is a folder, not a file")
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{name!r} is a pipe or a device, not a file")
     size = status.st_size
