@@ -325,6 +325,27 @@ def test_an_attribute_that_cannot_be_read_costs_itself_alone(
         assert any(f"attribute '{array}@{key}': the attribute cannot be read" in sentence for sentence in sentences)
 
 
+def test_fields_of_gguf_are_those_of_both_byte_orders(tmp_path: Path) -> None:
+    """The architecture decides on what is computed; texts have one form in both."""
+    gguf: Any = pytest.importorskip("gguf")
+
+    def written(name: str, architecture: str, order: Any = gguf.GGUFEndian.LITTLE) -> Path:
+        writer = gguf.GGUFWriter(tmp_path / name, architecture, endianess=order)
+        writer.add_token_list(["a", "bc"])
+        writer.add_array("scores", [1.0, 2.0])
+        writer.add_tensor("w", W)
+        for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+            write()
+        writer.close()
+        return tmp_path / name
+
+    a = written("a.gguf", "llama")
+    report = eltwise.compare(a, written("b.gguf", "llama", gguf.GGUFEndian.BIG))
+    assert (report.is_good, report.notes) == (True, ())
+    other = eltwise.compare(a, written("c.gguf", "gemma"))
+    assert [each.name for each in other.others if each.status == "differs"] == ["general.architecture"]
+
+
 @pytest.mark.parametrize("shape", [(), (7,), (3, 5), (200, 3, 150)])
 def test_boxes_of_another_library_give_ranges_and_single_elements(shape: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -32,8 +32,8 @@ _HUB_FILES = ("*.safetensors", "*.safetensors.index.json")
 _GGUF_COUNTS = "GGUF."
 """How gguf names what it counts of a file, beside its fields."""
 
-_GGUF_GENERAL = "general."
-"""How the names of its fields begin that describe the model, such as who made it."""
+_GGUF_GENERAL, _GGUF_ARCHITECTURE = "general.", "general.architecture"
+"""How the names of its fields begin that describe the model, such as who made it, and the one that says how it runs."""
 
 _TILE = 1 << 16
 
@@ -144,7 +144,8 @@ def open_gguf(path: Path) -> TensorSet:
     tensors = TensorSet(where, format="gguf")
     for name, field in stored.fields.items():
         if not name.startswith(_GGUF_COUNTS):
-            texts = tensors.metadata if name.startswith(_GGUF_GENERAL) else tensors.parameters
+            describes = name.startswith(_GGUF_GENERAL) and name != _GGUF_ARCHITECTURE
+            texts = tensors.metadata if describes else tensors.parameters
             texts[name] = _shown_field(field)
     for one in stored.tensors:
         tensors.add(one.name, _of_gguf, one, gguf, where)
@@ -152,10 +153,10 @@ def open_gguf(path: Path) -> TensorSet:
 
 
 def _shown_field(field: Any) -> str:
-    """The value of a field of GGUF, or a digest of one of several values."""
+    """The value of a field of GGUF, or a digest of one of several values, in any byte order of the file."""
     if len(field.types) == 1 and len(field.data) == 1 and field.parts[field.data[0]].size == 1:
         return repr(field.parts[field.data[0]][0].item())
-    return blake2b(b"".join(map(bytes, field.parts))).hexdigest()
+    return blake2b(b"".join(native(np.asarray(part)).tobytes() for part in field.parts)).hexdigest()
 
 
 def _of_gguf(one: Any, gguf: Any, where: str) -> Tensor:
