@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -38,6 +39,33 @@ def message_of(check: Callable[..., None], actual: object, expected: object, **o
     assert all(len(text.splitlines()) <= 25 for text in messages)
     assert bool(messages[0]) == bool(messages[1])
     return messages[0]
+
+
+MISSING = np.dtypes.StringDType(na_object=None)
+BYTES: dict[str, tuple[np.ndarray, np.ndarray]] = {
+    "bool": (np.uint8([0, 1, 1]).view(np.bool_), np.uint8([0, 2, 255]).view(np.bool_)),
+    "int4": (np.uint8([0, 0x0F, 7]).view(ml_dtypes.int4), np.uint8([0, 0xFF, 7]).view(ml_dtypes.int4)),
+    "uint4": (np.uint8([0, 0x0F, 7]).view(ml_dtypes.uint4), np.uint8([0, 0x3F, 0x17]).view(ml_dtypes.uint4)),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize("field", ["", "f"])
+def test_a_value_that_several_bytes_stand_for_is_one_value(name: str, field: str) -> None:
+    """NumPy takes every byte but 0 as True, and ml_dtypes leaves the upper half of a byte open; also in records."""
+    a, b = (one.view([(field, one.dtype)]) if field else one for one in BYTES[name])
+    for one, other in ((a, b), (a[::2], b[::2]), (a.reshape(3, 1), b.reshape(3, 1))):
+        assert not message_of(assert_same, one, other)
+        assert eltwise.compare(one, other).is_good
+    assert message_of(assert_same, a, b[::-1])
+
+
+@pytest.mark.parametrize("text", ["None", "", "-", "no text"])
+def test_a_missing_text_is_no_text(text: str) -> None:
+    missing, texts = np.array(["a", None], MISSING), np.array(["a", text], np.dtypes.StringDType())
+    assert "no text" in message_of(assert_same, missing, texts)
+    assert not eltwise.compare(missing, texts).is_good
+    assert not message_of(assert_same, missing, missing.copy())
 
 
 @pytest.mark.parametrize("element_type", [one for one in TYPES if one.runs], ids=str)

@@ -218,9 +218,13 @@ def native(array: np.ndarray) -> np.ndarray:
     """The same values as they are held here: in this machine's byte order, 4-bit ones in the low half of their bytes.
 
     ml_dtypes gives a negative int4 either with its sign in the upper half, as of arithmetic, or without, as of a cast.
+    Every byte but 0 is True for NumPy and PyTorch; it is 1 here.
     """
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype == np.bool_:
+        raw = array.view(np.uint8)
+        return array if raw.max(initial=0) <= 1 else np.asarray(raw != 0)
     element_type = None if array.dtype.isbuiltin == 1 else _run_as(array.dtype)
     if element_type is None or element_type.bits >= 8:
         return array

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.containers import text_of
+from eltwise.core.dtypes import native
 from eltwise.core.errors import EltwiseError, FileFormatError, shown
 from eltwise.ir.tensors import InMemory, Source, Tensor, of_array
 
@@ -134,13 +135,16 @@ class Values:
 
     def _shown(self, number: int, a: Any, b: Any) -> str:
         """The values of both sides at an index; the only one of a shape without axes is shown as it is."""
-        a, b = (each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in (a, b))
+        a, b = (each.decode(errors="replace") if isinstance(each, bytes) else self._text(each) for each in (a, b))
         if self.shape:
             index = f"{list(map(int, np.unravel_index(number, self.shape)))}: "
             texts = [shown(each, _LONGEST_SHOWN) for each in (a, b)]
         else:
             index, texts = "", [each[:_LONGEST_SHOWN] for each in (a, b)]
         return f"{index}{texts[0]} on both sides" if a == b else f"{index}{texts[1]} instead of {texts[0]}"
+
+    def _text(self, value: Any) -> str:
+        return "no text" if self.type == _TEXTS and not isinstance(value, str) else str(value)
 
     @property
     def _bytes_of_each(self) -> int:
@@ -165,8 +169,10 @@ def _has_nan(values: np.ndarray) -> np.ndarray:
     return np.asarray(flags.reshape(len(values), -1).any(axis=1))
 
 
-def _encoded(values: np.ndarray, equal_nan: bool | None = None) -> list[bytes]:
+def _encoded(values: np.ndarray, equal_nan: bool | None = None) -> list[bytes | None]:
     """The bytes of each row of an array: of texts those of UTF-8, of others those of this machine's byte order.
+
+    None stands for a text that is missing, as NumPy's StringDType has it.
 
     Where NaN equals NaN, whatever its bits, it is encoded as one of them.
     """
@@ -178,21 +184,23 @@ def _encoded(values: np.ndarray, equal_nan: bool | None = None) -> list[bytes]:
         return [_joined(row) for row in zip(*fields, strict=True)]
     if values.dtype.kind in "SUTO":
         return list(map(_bytes_of, values.tolist()))
-    ordered = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    ordered = native(np.ascontiguousarray(values))
     if equal_nan and ordered.dtype.kind in "fc":
         numbers = ordered.view(ordered.real.dtype)
         ordered = np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers).view(ordered.dtype)
-    encoded: list[bytes] = ordered.view(f"V{ordered.itemsize}").tolist()
+    encoded: list[bytes | None] = ordered.view(f"V{ordered.itemsize}").tolist()
     return encoded
 
 
-def _bytes_of(value: object) -> bytes:
-    """The bytes of a text, or of an array of its own length."""
+def _bytes_of(value: object) -> bytes | None:
+    """The bytes of a text, or of an array of its own length; None for what is neither, which stands for no text."""
     if isinstance(value, np.ndarray):
         return _joined(_encoded(value.reshape(-1)))
-    return value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass")
+    return value if isinstance(value, bytes) else None
 
 
-def _joined(parts: Iterable[bytes]) -> bytes:
-    """Bytes that tell apart where each part ends."""
-    return b"".join([b"%d " % len(part) + part for part in parts])
+def _joined(parts: Iterable[bytes | None]) -> bytes:
+    """Bytes that tell apart where each part ends, and which is None."""
+    return b"".join([b"- " if part is None else b"%d " % len(part) + part for part in parts])
