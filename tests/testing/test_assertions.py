@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -42,7 +43,7 @@ def message_of(check: Callable[..., None], actual: object, expected: object, **o
 
 
 MISSING = np.dtypes.StringDType(na_object=None)
-BYTES: dict[str, tuple[np.ndarray, np.ndarray]] = {
+BYTES: dict[str, tuple[Any, Any]] = {
     "bool": (np.uint8([0, 1, 1]).view(np.bool_), np.uint8([0, 2, 255]).view(np.bool_)),
     "int4": (np.uint8([0, 0x0F, 7]).view(ml_dtypes.int4), np.uint8([0, 0xFF, 7]).view(ml_dtypes.int4)),
     "uint4": (np.uint8([0, 0x0F, 7]).view(ml_dtypes.uint4), np.uint8([0, 0x3F, 0x17]).view(ml_dtypes.uint4)),
