@@ -1,7 +1,8 @@
-"""The structure of models: every change of a node shows beside equal constants, and no change of names does."""
+"""The structure of models: every change of a node shows beside equal constants, and no change of inner names does."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
@@ -77,6 +78,27 @@ def test_names_the_order_of_nodes_and_the_kind_of_constant_are_no_structure(tmp_
     constant = "  k = Constant <value_float = 2.0> ()\n"
     model = model.replace(constant, "").replace("{1, 2, 3}>", "{1, 2, 3}, float k = {2}>")
     assert compared(tmp_path, MODEL, model) == ""
+
+
+PORTS = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x, float[2] v) => (float[2] y, float[2] z) { y = Sub (x, v) z = Neg (v) }
+"""
+OTHER_NAMES = {
+    "an input": ({"x": "input"}, "input 0 is called 'x' in A and 'input' in B"),
+    "an output": ({"z": "logits"}, "output 1 is called 'z' in A and 'logits' in B"),
+    "exchanged inputs": ({"x": "v", "v": "x"}, "input 0 is called 'x' in A and 'v' in B"),
+    "exchanged outputs": ({"y": "z", "z": "y"}, "output 0 is called 'y' in A and 'z' in B"),
+}
+
+
+@pytest.mark.parametrize("change", OTHER_NAMES)
+def test_the_names_by_which_callers_address_a_model_are_a_difference(change: str, tmp_path: Path) -> None:
+    """Who asks for an output by its name gets another one, or none."""
+    names, phrase = OTHER_NAMES[change]
+    other = re.sub(r"\b[xvyz]\b", lambda name: names.get(name[0], name[0]), PORTS)
+    assert compared(tmp_path, PORTS, PORTS) == ""
+    assert phrase in compared(tmp_path, PORTS, other)
+    assert compared(tmp_path, other, PORTS)
 
 
 def test_attributes_of_an_ir_are_structure_too(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from eltwise.comparison.labels import labels_of
 from eltwise.comparison.matching import Pairs
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_nodes
+from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_names, changed_nodes
 from eltwise.ir.tensor_sets import TensorSet
 
 _LONGEST_SHOWN = 80
@@ -124,7 +124,7 @@ def _changes(a: Structure, b: Structure, path: str, labels: Callable[[bool], tup
         of_a, of_b = (_within(path, each) for each in labels(by_content))
         one, other = a.wiring(of_a), b.wiring(of_b)
         if one == other:
-            return ""
+            return changed_names(a, b)
         if difference := changed_nodes(one, other):
             return difference
     return "the same nodes are connected otherwise"

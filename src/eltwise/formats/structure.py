@@ -1,6 +1,7 @@
 """The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
-Names and the order of nodes do not count, nor whether a constant is an initializer or a node.
+Names within a model and the order of nodes do not count, nor whether a constant is an initializer or a node. The names
+of inputs and outputs count in ONNX; in OpenVINO IR a converter draws those that the model had none for.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ class ConstantNames:
 
 def structure_of(graph: Graph, names: ConstantNames) -> Structure:
     """The structure of a model with its functions and the graphs in its nodes."""
-    inputs = tuple(_type_of(port) for port in (*graph.inputs, *graph.optional_inputs))
-    return Structure(graph.origin.domain, inputs, partial(_wiring, graph, names))
+    ports = (*graph.inputs, *graph.optional_inputs), graph.outputs
+    has_names = graph.origin.domain == "ai.onnx"
+    inputs, outputs = (tuple(port.name for port in each if has_names) for each in ports)
+    return Structure(
+        graph.origin.domain, tuple(map(_type_of, ports[0])), (inputs, outputs), partial(_wiring, graph, names)
+    )
 
 
 def _wiring(graph: Graph, names: ConstantNames, labels: Labels) -> Wiring:

@@ -34,12 +34,15 @@ class Structure:
 
     Attributes:
         domain: the specification of its operators.
-        inputs: the type of each input; no names.
+        inputs: the type of each input.
+        names: the names of the inputs and of the outputs, by which callers address them; none where a converter may
+            have drawn them.
         wiring: walks the nodes, with labels of the constants.
     """
 
     domain: str
     inputs: tuple[str, ...]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
     wiring: Callable[[Labels], Wiring]
 
 
@@ -50,6 +53,15 @@ def changed_inputs(a: Structure, b: Structure) -> str:
     for number, types in enumerate(zip(a.inputs, b.inputs, strict=True)):
         if types[0] != types[1]:
             return f"input {number} is {types[0]} in A and {types[1]} in B"
+    return ""
+
+
+def changed_names(a: Structure, b: Structure) -> str:
+    """How the names of as many inputs and outputs differ, as a phrase; empty where they do not."""
+    for kind, names in zip(("input", "output"), zip(a.names, b.names, strict=True), strict=True):
+        for number, (one, other) in enumerate(zip(*names, strict=True)):
+            if one != other:
+                return f"{kind} {number} is called {one!r} in A and {other!r} in B"
     return ""
 
 
