@@ -251,6 +251,10 @@ ACCEPTED = [
     [
         (lambda f: f / "none.npz", "there is no such file"),
         (lambda f: bad(f, "m.txt", b""), "unknown file ending, got .txt"),
+        (lambda f: f / "none.zarr", "there is no such file"),
+        (lambda f: bad(f, "m.zarr", b""), "a zarr store is a folder, got a file"),
+        (lambda _: Path("memory://m.zarr"), "memory://m.zarr: tensors behind this URL are not read"),
+        (lambda _: Path("zip::s3://a/m.zip"), "zip::s3://a/m.zip: tensors behind this URL are not read"),
         *((lambda f, e=e: bad(f, f"m{e}", b"\x80\x04"), "this is a pickle") for e in (".pkl", ".pickle")),
         (lambda f: np.save(f / "x.npy", np.array([{}], object)) or f / "x.npy", "pickles are never loaded: save the"),
         (lambda f: bad(f, "m.safetensors", b""), "not a readable safetensors file"),

@@ -9,6 +9,7 @@ other objects are never loaded.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -46,6 +47,10 @@ _PICKLES = (".pkl", ".pickle")
 HUB = "hf:/"
 """How an address on the Hub begins in a path, which holds no two slashes in a row."""
 
+_STORE = ".zarr"
+_URL = re.compile(r"[a-z][a-z0-9+]+:(:\w+:)?/")
+"""How the path begins that is made of a URL."""
+
 _TENSOR = 4
 """The type of an attribute of ONNX that is a tensor."""
 
@@ -76,10 +81,19 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     if ending in _PICKLES:
         problem = "this is a pickle, and loading one runs the code in it, so it is never loaded"
         raise FileFormatError(problem, where=str(path), hint="save its arrays: numpy.savez(path, **arrays)")
-    if ending not in OPENERS:
-        raise files.unknown_ending(path, ", ".join(dict.fromkeys((*ENDINGS, *OPENERS))))
     if not path.exists():
-        raise files.unreadable(path, FileNotFoundError())
+        if url := _URL.match(path.as_posix()):
+            where, allowed = f"{url[0]}/{path.as_posix()[url.end() :]}", "a path, or hf://ORGANISATION/MODEL"
+            raise FileFormatError("tensors behind this URL are not read", where=where, allowed=allowed)
+        if ending in ENDINGS or ending in OPENERS:
+            raise files.unreadable(path, FileNotFoundError())
+    if ending not in OPENERS:
+        allowed = ", ".join(dict.fromkeys((*ENDINGS, *OPENERS)))
+        raise (
+            files.unknown_ending(path, allowed)
+            if ending != _STORE
+            else FileFormatError("a zarr store is a folder", where=str(path), got="a file")
+        )
     files.check_regular(path)
     return OPENERS[ending](path, raw_type)
 
