@@ -170,7 +170,7 @@ def test_checkpoints_tensor_by_tensor(cli: Cli, tmp_path: Path, seed: int) -> No
         lost += int((eltwise.add(b[name], tensor).view(np.uint16) != a[name].view(np.uint16)).sum())
     assert lost > 0
     counts = {"blocks": 3, "resumed": 0, "damaged": 0, "elements": 297, "bytes": 594, "not_inverted": lost}
-    assert json.loads(out)["outputs"]["result"] == counts | {"is_complete": False, "changed": []}
+    assert json.loads(out)["outputs"]["result"] == counts | {"was_complete": False, "changed": []}
     out = cli("apply", "Sub-14", *files, "--output", tmp_path / "c.safetensors")[1]
     assert out.startswith(f"b + (a - b) is not a for {lost} of 297 elements")
 

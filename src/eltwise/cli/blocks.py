@@ -51,7 +51,7 @@ def show_outcomes(outcomes: Mapping[str, JobOutcome], outputs: Mapping[str, str]
         printing.json_text("blocks", {"outputs": {name: outcome.to_dict() for name, outcome in outcomes.items()}})
     for name, outcome in outcomes.items():
         output = outputs[name]
-        if outcome.is_complete:
+        if outcome.was_complete:
             printing.note(f"{output} is complete already")
         elif outcome.changed:
             printing.note(f"begun anew, since {' and '.join(outcome.changed)} changed since {output} was begun")

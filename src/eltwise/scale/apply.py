@@ -82,7 +82,7 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
             present.check_complete(_checksums(parts[0], present, threads))
             if not is_url(output):
                 remove_journal(Path(output), identity, outcome.blocks)
-            return replace(outcome, is_complete=True)
+            return replace(outcome, was_complete=True)
         with connected(resources.scheduler) as client, _target(sources, parts, output, identity, client) as target:
             outcome.changed = target.journal.changed
             if client is None:

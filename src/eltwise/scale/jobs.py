@@ -71,7 +71,7 @@ class JobOutcome:
         elements: how many elements the result has.
         bytes: how many bytes it has.
         not_inverted: for a subtraction of floats in checkpoints, of how many elements b + (a - b) is not a.
-        is_complete: whether the result was there already, with the elements that were written.
+        was_complete: whether the result was there already, with the elements that were written.
     """
 
     blocks: int
@@ -79,7 +79,7 @@ class JobOutcome:
     bytes: int
     resumed: int = 0
     not_inverted: int | None = None
-    is_complete: bool = False
+    was_complete: bool = False
     damaged: int = 0
     changed: tuple[str, ...] = ()
 
