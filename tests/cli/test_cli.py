@@ -77,6 +77,7 @@ def test_apply(cli: Cli, tmp_path: Path) -> None:
     assert cli("apply", "Sub-6", a, f"{b}:y", *attributes, "--output", tmp_path / "c.npy") == (0, "", "")
     assert np.load(tmp_path / "c.npy").tolist() == [[0, 1], [0, 1]]
     pdpd = ["--attr", "auto_broadcast=PDPD", "--attr", "axis=0"]
+    assert cli("apply", "Cast-19", a, "--attr", "to=int8")[1] == "result: int8(2,2) [1, 2, 3, 4]\n"
     assert cli("apply", "SquaredDifference-1", a, f"{b}:y", *pdpd)[1] == "result: float32(2,2) [0.0, 1.0, 0.0, 1.0]\n"
 
 

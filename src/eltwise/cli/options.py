@@ -236,7 +236,7 @@ def _value(kind: str, text: str) -> object:
             return tuple(_integer(part) for part in text.split(",") if part)
         case "boolean":
             return {"true": True, "1": True, "false": False, "0": False}.get(text.casefold(), text)
-        case "string":
+        case "string" | "element type":
             return text
     raise UnsupportedError(f"attributes of the kind {kind!r} are not supported on the command line")
 
