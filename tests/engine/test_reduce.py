@@ -430,7 +430,7 @@ MINUS = eltwise.operator("Sub-14")
         (("average", "Sub-14", X, X), {}, "there is no reduction 'average'; allowed: sum, mean, min, max"),
         ((3, "Sub-14", X, X), {}, "there is no reduction '3'; allowed: sum"),
         (("sum", "Subtract-2", X, X), {}, "there is no operator version 'Subtract-2'"),
-        (("sum", "Cast-13", X), {}, "'Cast-13' is run in models, and not alone"),
+        (("sum", "Reshape-13", X), {}, "'Reshape-13' is run in models, and not alone"),
         (("sum", "Sub-14", X, X.astype(float)), {}, "Sub-14: operand A is float32 and operand B is"),
         (("sum", "Sub-14", X), {}, "Sub-14: wrong number of operands, got 1; allowed: 2"),
         (("sum", "Sub-14", X, X), {"axis": 2}, "Sub-14, axis: no axis of a result of rank 2, got 2;"),
