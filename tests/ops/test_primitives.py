@@ -202,3 +202,28 @@ def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are
             )
             if case.result_type is FLOAT32:
                 assert (wrong_indices(case, *zeros) == ()) == ignores, schema
+
+
+STEPS = (1, 2, 4, 8, -1, -2, -4)
+
+
+def strided(values: np.ndarray, step: int) -> np.ndarray:
+    """The same values with zeros between them in memory."""
+    view = np.zeros(values.size * abs(step), values.dtype)[::step]
+    view[...] = values
+    return view
+
+
+def test_numpy_functions_give_the_same_bits_on_strided_operands_and_results() -> None:
+    """NumPy has loops for some strides, which may be wrong: its ``negative`` reads other elements of ``x[::4]``."""
+    for primitive, element_type in product(PRIMITIVES.values(), filter(lambda each: each.is_numeric, TYPES)):
+        if not takes(primitive, element_type) or primitive.parameters or primitive.is_real:
+            continue
+        function = primitive.numpy_function(element_type)
+        operands = [each[:: each.size // 19 or 1][:19].copy() for each in pairs(primitive, element_type)]
+        with np.errstate(all="ignore"):
+            expected = np.asarray(function(*operands))
+            for step, step_of_result in product(STEPS, STEPS):
+                result = strided(np.zeros_like(expected), step_of_result)
+                function(*[strided(each, step) for each in operands], out=result)
+                assert same_bits(result, expected), (primitive.name, element_type.name, step, step_of_result)

@@ -19,6 +19,7 @@ from eltwise.kernels.native import OFTEN, RecipeOf, Records, is_possible
 from eltwise.kernels.numpy_kernel import Run
 from eltwise.kernels.plan import Divisors, TypedCall
 from eltwise.ops.expression import Expression
+from eltwise.ops.primitive import IntoContiguous
 
 LEAST_BYTES = 1 << 20
 """Below this size of the result NumPy's own loops are as fast as a kernel, and nearer."""
@@ -113,7 +114,7 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
         return 0
     types = expression.types(element_type)
     forms = [step.definition.numpy_function(step.type_of(types)) for step in expression.steps]
-    has_loops = all(isinstance(form, np.ufunc) for form in forms)
+    has_loops = all(isinstance(form, (np.ufunc, IntoContiguous)) for form in forms)
     is_slow = any(each in (FLOAT16, BFLOAT16) for each in types) or (element_type.is_integer and expression.divides)
     return LEAST_BYTES if has_loops and not is_slow else LEAST_BYTES_OF_SLOW_LOOPS
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import Kind
-from eltwise.ops.primitive import NUMERIC, ArrayFunction, Instructions, Interval, Primitive, library_names, of_kinds
+from eltwise.ops.primitive import (
+    NUMERIC,
+    ArrayFunction,
+    Instructions,
+    Interval,
+    IntoContiguous,
+    Primitive,
+    library_names,
+    of_kinds,
+)
 
 
 def _llvm(floats: str, signed: str, unsigned: str = "") -> dict[Kind, Instructions]:
@@ -168,7 +177,7 @@ ARITHMETIC = (
         name="negative",
         operands=("T",),
         notation="-{}",
-        numpy={"float": np.negative, "signed": np.negative},
+        numpy=of_kinds(IntoContiguous(np.negative), ("float", "signed")),
         llvm={"float": ("fneg {T} {a}",), "signed": ("sub {T} {zero}, {a}",)},
         value_range=lambda a: Interval(-a.high, -a.low),
         is_modular=True,

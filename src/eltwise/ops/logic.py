@@ -10,6 +10,7 @@ from eltwise.ops.primitive import (
     ArrayFunction,
     Instructions,
     Interval,
+    IntoContiguous,
     Primitive,
     library_names,
     with_out,
@@ -63,10 +64,10 @@ LOGIC = (
         libraries=library_names("logical_not", "logical_not", LOGICAL),
         result="boolean",
     ),
-    _test("is_nan", np.isnan, ("fcmp uno {T} {a}, {a}",)),
+    _test("is_nan", IntoContiguous(np.isnan), ("fcmp uno {T} {a}, {a}",)),
     _test(
         "is_finite",
-        np.isfinite,
+        IntoContiguous(np.isfinite),
         ("call {T} @llvm.fabs.{t}({T} {a})", "fcmp olt {T} {0}, {infinity}"),
     ),
     _test(

@@ -149,6 +149,25 @@ def of_kinds(form: FormT, kinds: tuple[Kind, ...] = NUMERIC) -> dict[Kind, FormT
     return dict.fromkeys(kinds, form)
 
 
+@dataclass(frozen=True)
+class IntoContiguous:
+    """A NumPy function of one array that is wrong where ``out`` is strided: there it makes an array, which is copied.
+
+    Of NumPy 2.4 these are ``isnan``, ``isfinite`` and ``negative``: its loops for vectors read or write other elements.
+    """
+
+    function: np.ufunc
+
+    def __call__(self, x: Any, out: np.ndarray | None = None, casting: Any = "same_kind") -> Any:
+        """Compute as the ufunc does."""
+        if out is None:
+            return self.function(x)
+        if out.flags.c_contiguous:
+            return self.function(x, out=out, casting=casting)
+        np.copyto(out, self.function(x), casting=casting)
+        return out
+
+
 def with_out(function: Callable[..., Any]) -> ArrayFunction:
     """A function that makes an array, as one that also takes the array for its result."""
 
