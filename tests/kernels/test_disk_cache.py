@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,18 @@ def test_no_link_is_followed_into_or_in_the_cache(kept: Path, monkeypatch: pytes
 def test_a_file_that_others_may_write_is_not_read(kept: Path, mode: int) -> None:
     (kept / disk_cache.name_of(b"key")).chmod(mode)
     assert disk_cache.load(b"key") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(kept: Path) -> None:
+    os.mkfifo(kept / disk_cache.name_of(b"pipe"), mode=0o600)
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(disk_cache.load, b"pipe")
+        try:
+            assert loading.result(timeout=5) is None
+        finally:  # The other end of the pipe lets a waiting reader go on.
+            with contextlib.suppress(OSError):
+                os.close(os.open(kept / disk_cache.name_of(b"pipe"), os.O_WRONLY | os.O_NONBLOCK))
 
 
 def test_without_owners_the_folder_is_trusted(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

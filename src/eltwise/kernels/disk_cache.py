@@ -136,7 +136,8 @@ def _head(key: bytes, code: bytes) -> bytes:
 
 
 def _without_links(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    """Open a file, but neither through a link nor, as of a pipe, by waiting for its writer."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def store(key: bytes, code: bytes) -> None:
