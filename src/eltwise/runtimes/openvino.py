@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -54,7 +57,7 @@ class OpenVino:
 
     def load(self, data: bytes, weights: bytes = b"") -> Request:
         """Read and compile a model, ONNX or IR."""
-        compiled = self.core.compile_model(self.core.read_model(data, weights), self._device, self._settings)
+        compiled = self.core.compile_model(read(self.core, data, weights), self._device, self._settings)
         if self._precision:
             chosen = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
             if chosen != self._precision:  # It takes what the processor has not for another one, without a word.
@@ -106,7 +109,7 @@ class OpenVinoEvaluate:
 
     def load(self, data: bytes, weights: bytes = b"") -> Evaluated:
         """Read a model, ONNX or IR."""
-        return Evaluated(self.core.read_model(data, weights))
+        return Evaluated(read(self.core, data, weights))
 
 
 class Evaluated:
@@ -135,6 +138,23 @@ class Evaluated:
     def arrays(self, result: list[Any]) -> list[object]:
         """Its tensors as arrays."""
         return list(map(array, result))
+
+
+def read(core: Any, data: bytes, weights: bytes) -> Any:
+    """Read an IR, or an ONNX model from a file: OpenVINO takes models from memory that it refuses from a file.
+
+    Raises:
+        RuntimeError: OpenVINO's, without the folder of the file.
+    """
+    if data.lstrip().startswith(b"<"):
+        return core.read_model(data, weights)
+    with tempfile.TemporaryDirectory(prefix="eltwise-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(data)
+        try:
+            return core.read_model(path)
+        except RuntimeError as error:
+            raise RuntimeError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 def _number() -> str:
