@@ -197,6 +197,15 @@ class RefusingOpenSizes(Planted):
                 raise NotImplementedError("a size is open")
 
 
+class RefusingOpenSizesAndWrongOnSpecialValues(Planted):
+    """It refuses a model that leaves a size open, and gets special values wrong."""
+
+    def change(self, model: Any) -> None:
+        """Refuse it, or change its nodes."""
+        RefusingOpenSizes.change(self, model)  # type: ignore[arg-type]
+        WrongOnSpecialValues.change(self, model)  # type: ignore[arg-type]
+
+
 class WrongWithOpenSizes(Planted):
     """Relu is computed as Abs in a model of float32 that leaves the size of an input open, at every level."""
 

@@ -399,6 +399,18 @@ def test_a_model_that_loads_only_with_fixed_sizes_is_said_to(plant: Callable[[st
     assert traced.outputs[0].message.endswith("; with fixed sizes it runs: N=1")
 
 
+def test_what_helps_but_for_special_values_is_said_to(plant: Callable[[str], None]) -> None:
+    """The outputs are right with the sizes fixed: no difference of theirs is the reason why that does not do."""
+    plant("RefusingOpenSizesAndWrongOnSpecialValues")
+    made = parsed("g (float[N] x) => (int32[N] z) { a = Tanh(x)  b = Cast <to: int = 6> (a)  z = Neg(b) }")
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, tried(report)[0]) == ("disagree", ("the sizes fixed (N=1)", "disagree"))
+    reason = "except on special values (wrong values, which counts)"
+    assert report.remedies[0].exception == reason
+    assert f"\nwith the sizes fixed (N=1) it does, {reason}\n" in str(report)
+    assert "does not either" not in str(report)
+
+
 @pytest.mark.slow
 def test_a_recorded_run_is_a_target(tmp_path: Path) -> None:
     """A uint8 difference is compared with the exact one, a network with foreign operators with onnxruntime."""

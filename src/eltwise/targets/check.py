@@ -179,7 +179,8 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
     def run(specification: str, repaired: Model | None = None) -> Trial:
         runtime = runtimes.find(specification, domain=model.graph.origin.domain)
         result = deploy(runtime, specification, model, inputs, repaired, switches=False)
-        return Trial(specification, replace(result, severity=report.severity).verdict, result.error)
+        result = replace(result, severity=report.severity)
+        return Trial(specification, result.verdict, result.error, result.exception)
 
     remedies = list[Trial]()
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
@@ -211,7 +212,7 @@ def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[
         if trial.error is not None:  # Other sizes may not fit the model.
             yield replace(trial, name=suffix)
         switches = find_switches(target, partial(run, repaired=deployed))
-        for helpful in switches.remedies[:1]:
+        for helpful in (*switches.remedies, *(tried for tried in switches.trials if tried.exception))[:1]:
             yield replace(helpful, name=f"{helpful.name} and {suffix}")
             return
 

@@ -188,15 +188,33 @@ class TargetReport(BaseReport[Finding]):
         """The verdict in words."""
         if self.is_refused:
             return _NOT_RUN
-        rest = replace(self, findings=tuple(one for one in self.findings if one.kind not in ("unintended", SPECIAL)))
+        rest = self._of_outputs
         if rest.verdict == "disagree":
             return VERDICTS[rest.verdict]
         others = f", and {_UNINTENDED}" if any(one.kind == "unintended" for one in self.severe) else ""
-        if special := [one for one in self.findings if one.kind == SPECIAL]:
-            worst = max(special, key=lambda one: level(one.severity))
-            how = f"{worst.severity}, which {'counts' if self._counts(worst) else 'does not count'}"
-            others = f", {'except' if rest.verdict == 'agree' else 'and it does not'} on special values ({how}){others}"
+        if special := self._on_special_values:
+            others = f", {'except' if rest.verdict == 'agree' else 'and it does not'} {special}{others}"
         return VERDICTS[rest.verdict] + others
+
+    @property
+    def exception(self) -> str:
+        """What makes the verdict ``disagree`` although the outputs agree; empty where the outputs do not."""
+        is_right = self.verdict == "disagree" and self._of_outputs.verdict == "agree"
+        return f"except {self._on_special_values}" if is_right and self._on_special_values else ""
+
+    @property
+    def _of_outputs(self) -> TargetReport:
+        """The report without what was found beside the outputs."""
+        return replace(self, findings=tuple(one for one in self.findings if one.kind not in ("unintended", SPECIAL)))
+
+    @property
+    def _on_special_values(self) -> str:
+        """How severe the worst special value is; empty where none differs."""
+        special = [one for one in self.findings if one.kind == SPECIAL]
+        if not special:
+            return ""
+        worst = max(special, key=lambda one: level(one.severity))
+        return f"on special values ({worst.severity}, which {'counts' if self._counts(worst) else 'does not count'})"
 
     def __str__(self) -> str:
         groups = _grouped([one for one in self.findings if one in self.severe or one.kind == SPECIAL])

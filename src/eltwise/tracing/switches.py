@@ -67,17 +67,21 @@ class Trial:
         name: the specification of the runtime, or the command that makes the model.
         verdict: what came of it.
         error: the largest error of an output, as a part of its largest value; None where it was not measured.
+        exception: what is wrong although the outputs are right, as special values of a node that runs alone.
     """
 
     name: str
     verdict: Verdict
     error: float | None = None
+    exception: str = ""
 
     def __str__(self) -> str:
         if self.verdict == "agree":
             return on_one_line(f"with {self.name} it does")
         if self.verdict == "not_established":
             return on_one_line(f"with {self.name} whether it does is not established")
+        if self.exception:
+            return on_one_line(f"with {self.name} it does, {self.exception}")
         by = "" if self.error is None else f", by at most {self.error:.2g} of the largest value of an output"
         return on_one_line(f"with {self.name} it does not either{by}")
 
