@@ -1,41 +1,52 @@
-"""Runtimes without processes of their own: for tests that trace hundreds of models of a few nodes."""
+"""Runtimes without processes of their own: for tests of what is found, in which a process would cost the most time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
-from eltwise.runtimes import Answer, Model, Runtime
-from eltwise.runtimes.program import message_of
+from eltwise.runtimes import Answer, Host, Model, Runtime
+from eltwise.runtimes.program import Program, message_of
 from eltwise.runtimes.specification import Settings, arguments
 from eltwise.runtimes.worker import make_adapter
 
 
-class LocalHost(nullcontext[Any]):
-    """Stands for ``runtimes.Host``."""
+class LocalHost(ExitStack):
+    """Stands for ``runtimes.Host``; what ends or hangs its process has one."""
 
-    def __init__(self, runtime: Runtime, _limit: float = 0.0, **_options: Any) -> None:
+    def __init__(self, runtime: Runtime, limit: float = 30.0, **options: Any) -> None:
+        super().__init__()
         self.runtime = runtime
-        self._adapter = _adapter(runtime.adapter, runtime.name, runtime.settings)
-
-    def __enter__(self) -> Self:
-        return self
+        self._host = self.enter_context(Host(runtime, limit, **options)) if _needs_process(runtime) else None
 
     def version(self) -> str:
-        return str(self._adapter.version())
+        return self._host.version() if self._host else str(_adapter_of(self.runtime).version())
 
-    def run(self, program: Model, inputs: Sequence[np.ndarray], **_options: Any) -> Answer:
+    def run(
+        self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False, **options: Any
+    ) -> Answer:
+        if self._host or not isinstance(program, Model):
+            assert self._host, "calls are not run here"
+            return self._host.run(program, inputs, only_load=only_load, **options)
         try:
-            loaded = self._adapter.load(program.data, program.weights)
-            results = loaded.arrays(loaded.bind(list(inputs))())
+            loaded = _adapter_of(self.runtime).load(program.data, program.weights)
+            results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             return Answer("refused", message=message_of(error))
         return Answer("result", tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results))
+
+
+def _needs_process(runtime: Runtime) -> bool:
+    return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole")
+
+
+def _adapter_of(runtime: Runtime) -> Any:
+    return _adapter(runtime.adapter, runtime.name, runtime.settings)
 
 
 @cache
@@ -43,6 +54,7 @@ def _adapter(adapter: str, name: str, settings: Settings) -> Any:
     return make_adapter(adapter, name, **arguments(settings))
 
 
-def use_local_hosts(patch: pytest.MonkeyPatch) -> None:
-    """Let traces run their runtimes in this process."""
-    patch.setattr("eltwise.tracing.trace.Host", LocalHost)
+def use_local_hosts(patch: pytest.MonkeyPatch, *modules: str) -> None:
+    """Let traces, and the code of other modules, run their runtimes in this process."""
+    for module in ("eltwise.tracing.trace", *modules):
+        patch.setattr(f"{module}.Host", LocalHost)

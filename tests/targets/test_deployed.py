@@ -21,11 +21,17 @@ from eltwise.tracing.model import program_of
 from eltwise.tracing.record import record
 from eltwise.tracing.records import VERDICTS
 from support.conversions import FOLDERS
+from support.local_hosts import use_local_hosts
 from support.onnx_models import value
 from support.target_models import bfloat16_model, bytes_model, legacy_model
 from support.traced_models import CHAIN, named, parsed
 
 MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
+
+
+@pytest.fixture(autouse=True)
+def _local(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_local_hosts(monkeypatch, "eltwise.targets.run", "eltwise.targets.special_values")
 
 
 @pytest.fixture
@@ -344,7 +350,7 @@ def test_what_does_not_fit_is_refused(options: dict[str, object]) -> None:
 def test_a_model_that_does_not_run_as_a_whole_is_not_said_to_compute_the_same(
     plant: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, runtime: str
 ) -> None:
-    monkeypatch.setattr("eltwise.targets.run._LIMIT", 6.0)
+    monkeypatch.setattr("eltwise.targets.run._LIMIT", 3.0)
     plant(runtime)
     report = eltwise.check(parsed(CHAIN), "onnxruntime")
     assert report.verdict == "disagree"

@@ -28,7 +28,7 @@ from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
 NODES = "h = Add (x, b) y = Relu (h)"
 
-pytestmark = pytest.mark.usefixtures("planted")
+pytestmark = pytest.mark.usefixtures("planted", "local_hosts")
 
 IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
 
