@@ -434,8 +434,8 @@ def test_many_small_tensors_cost_no_more_each_than_few(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_bounded(tmp_path: Path) -> None:
-    """Two files of 1 GiB each in less than 400 MiB, of which Python and the libraries take some 150."""
-    size = 1 << 28
+    """Two files of 512 MiB each in less than 400 MiB, of which Python and the libraries take some 150."""
+    size = 1 << 27
     for name in "ab":
         with (tmp_path / f"{name}.npy").open("wb") as file:
             np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (size,)})

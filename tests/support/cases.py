@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice, product
 from typing import Any, Literal
 
@@ -150,8 +150,13 @@ def functions_and_types() -> Iterator[tuple[ElementwiseSchema, ElementType]]:
             yield schema, element_type
 
 
-def layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
+@cache
+def layouts(schema: ElementwiseSchema) -> tuple[tuple[Attributes, tuple[Sizes, ...]], ...]:
     """Attributes and shapes of the operands, from the broadcast rules of a version."""
+    return tuple(_layouts(schema))
+
+
+def _layouts(schema: ElementwiseSchema) -> Iterator[tuple[Attributes, tuple[Sizes, ...]]]:
     if schema.is_variadic:
         yield from (((), shapes) for shapes in _VARIADIC)
         yield from (((), pair) for pair in NUMPY_PAIRS)
@@ -244,7 +249,7 @@ def shape_cases(
     pool = values(element_type, seed)
     divides = element_type.is_integer and schema.expression().divides
     own = schema.types.index(element_type)
-    every = list(layouts(schema))
+    every = layouts(schema)
     has_all = not shared or (not own and (schema in WHOLE or len(every) <= FEW))
     shares = shares_of(schema)
     share = None if has_all else (own + SCHEMAS.index(schema)) % shares

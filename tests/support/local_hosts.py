@@ -27,9 +27,7 @@ class LocalHost(ExitStack):
     def version(self) -> str:
         return self._host.version() if self._host else str(_adapter_of(self.runtime).version())
 
-    def run(
-        self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False, **options: Any
-    ) -> Answer:
+    def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False, **options: Any) -> Answer:
         if self._host or not isinstance(program, Model):
             assert self._host, "calls are not run here"
             return self._host.run(program, inputs, only_load=only_load, **options)
