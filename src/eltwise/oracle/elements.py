@@ -42,11 +42,15 @@ def bits_of(array: npt.NDArray[Any]) -> list[int]:
     Raises:
         OracleRefusal: for a type that is not an element type that runs.
     """
+    return _patterns(array).tolist()
+
+
+def _patterns(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The bit patterns as unsigned integers in C order."""
     element_type = element_type_of(array)
     unsigned = np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
-    patterns: list[int] = np.frombuffer(array.reshape(-1).tobytes(), unsigned).tolist()
-    unused = (1 << 8 * array.dtype.itemsize) - (1 << element_type.bits)
-    return [pattern & ~unused for pattern in patterns] if unused else patterns
+    patterns = np.frombuffer(array.reshape(-1).tobytes(), unsigned)
+    return patterns & ((1 << element_type.bits) - 1) if element_type.bits < 8 else patterns
 
 
 def array_of(element_type: ElementType, bits: Iterable[int], shape: Sizes | None = None) -> npt.NDArray[Any]:
@@ -72,11 +76,11 @@ def differences(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> list[int]:
     if got.dtype != expected.dtype or got.shape != expected.shape:
         raise ValueError(f"got {got.dtype}{list(got.shape)}, expected {expected.dtype}{list(expected.shape)}")
     element_type = element_type_of(expected)
-    pairs = zip(bits_of(got), bits_of(expected), strict=True)
+    one, other = _patterns(got), _patterns(expected)
     return [
         position
-        for position, (one, other) in enumerate(pairs)
-        if one != other and not (is_nan(element_type, one) and is_nan(element_type, other))
+        for position in np.flatnonzero(one != other).tolist()
+        if not (is_nan(element_type, int(one[position])) and is_nan(element_type, int(other[position])))
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import cache
 from math import isqrt
 from typing import Any
 
@@ -34,11 +35,16 @@ def hard_values(element_type: ElementType) -> npt.NDArray[Any]:
     >>> hard_values(UINT4).tolist()
     [0, 1, 2, 3, 4, 6, 7, 8, 14, 15, 5, 10]
     """
+    return array_of(element_type, _hard_patterns(element_type))
+
+
+@cache
+def _hard_patterns(element_type: ElementType) -> list[int]:
     layout = FLOAT_LAYOUTS.get(element_type)
     if layout is None:
-        return array_of(element_type, _integer_patterns(element_type))
+        return _integer_patterns(element_type)
     magnitudes = sorted(set(_float_magnitudes(element_type, layout)))
-    return array_of(element_type, [sign | magnitude for sign in (0, layout.sign) for magnitude in magnitudes])
+    return [sign | magnitude for sign in (0, layout.sign) for magnitude in magnitudes]
 
 
 def random_bits(element_type: ElementType, count: int, seed: int) -> npt.NDArray[Any]:
@@ -64,8 +70,13 @@ def ordinary(element_type: ElementType, count: int, seed: int) -> npt.NDArray[An
     if element_type.is_integer:
         low, high = max(low, element_type.limits[0]), min(high, element_type.limits[1])
     drawn = np.random.default_rng(seed).integers(low, high, size=count, endpoint=True)
-    scale = Fraction(1, 4) if not element_type.is_integer else 1
-    return array_of(element_type, [encode(element_type, number * scale) for number in drawn.tolist()])
+    return array_of(element_type, [_ordinary_pattern(element_type, number) for number in drawn.tolist()])
+
+
+@cache
+def _ordinary_pattern(element_type: ElementType, number: int) -> int:
+    """Of a whole number, or of as many quarters in a float type."""
+    return encode(element_type, number if element_type.is_integer else Fraction(number, 4))
 
 
 def of_all_digits(element_type: ElementType, count: int, seed: int) -> npt.NDArray[Any]:
