@@ -42,7 +42,8 @@ def bits_of(array: npt.NDArray[Any]) -> list[int]:
     Raises:
         OracleRefusal: for a type that is not an element type that runs.
     """
-    return _patterns(array).tolist()
+    patterns: list[int] = _patterns(array).tolist()
+    return patterns
 
 
 def _patterns(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
