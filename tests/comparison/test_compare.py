@@ -419,8 +419,10 @@ def test_a_mean_is_that_of_finite_differences(b: float, mean: float | None) -> N
 
 @pytest.mark.slow
 def test_many_small_tensors_cost_no_more_each_than_few(seed: int) -> None:
+    """One in eight differs, so that what is done for each set is not hidden by the search for causes."""
     rng = np.random.default_rng(seed)
-    a, b = ({f"t{number}": rng.standard_normal(64) for number in range(4000)} for _side in "ab")
+    a = {f"t{number}": rng.standard_normal(64) for number in range(4000)}
+    b = {name: rng.standard_normal(64) if number % 8 == 0 else a[name] for number, name in enumerate(a)}
     seconds = []
     for count in (500, 4000):
         start = time.process_time()
@@ -428,7 +430,7 @@ def test_many_small_tensors_cost_no_more_each_than_few(seed: int) -> None:
         assert len(eltwise.compare(*few).tensors) == count
         seconds.append((time.process_time() - start) / count)
     assert seconds[1] < 3 * seconds[0]
-    assert seconds[1] < 0.005
+    assert seconds[1] < 0.002
 
 
 @pytest.mark.slow

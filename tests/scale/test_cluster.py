@@ -61,6 +61,16 @@ def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
+@pytest.fixture
+def few_chunks(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Two stores of 25 chunks, of which the tests that end no process need no more."""
+    draw = np.random.default_rng(seed)
+    a, b = (draw.standard_normal((200, 200), np.float32) for _ in "ab")
+    for name, values in (("a", a), ("b", b)):
+        store(tmp_path / f"{name}.zarr", values, chunks=(40, 40))
+    return a, b
+
+
 def command(folder: Path, cluster: LocalCluster, output: str = "c.zarr") -> tuple[object, ...]:
     files = folder / "a.zarr", folder / "b.zarr"
     return "apply", "Subtract-1", *files, "--output", folder / output, "--scheduler", cluster.scheduler_address
@@ -72,22 +82,22 @@ def started(*arguments: object) -> subprocess.Popen[bytes]:
 
 
 def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluster(
-    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cli: Cli, cluster: LocalCluster, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     import dask.array as da
 
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
     lazily = eltwise.subtract(*map(da.from_zarr, map(str, files))).compute(scheduler="threads")
-    expected = eltwise.subtract(*operands)
+    expected = eltwise.subtract(*few_chunks)
     assert cli(*command(tmp_path, cluster)) == (0, "", "")
     assert cli(*command(tmp_path, cluster)[:-3], tmp_path / "c.npy") == (0, "", "")
-    found = [read(tmp_path / "c.zarr"), read(tmp_path / "c.npy"), lazily, operands[0] - operands[1]]
+    found = [read(tmp_path / "c.zarr"), read(tmp_path / "c.npy"), lazily, few_chunks[0] - few_chunks[1]]
     assert {each.tobytes() for each in found} == {expected.tobytes()}
     for options, axis in (((), None), (("--axis", "0"), 0)):
         arguments = ("reduce", "mean-squared-difference", *files, *options, "--json")
         found = cli(*arguments, "--scheduler", cluster.scheduler_address)  # type: ignore[assignment]
         assert found == cli(*arguments)
-        expected = np.asarray(eltwise.mean_squared_difference(*operands, axis=axis)).reshape(-1)  # type: ignore[unreachable]
+        expected = np.asarray(eltwise.mean_squared_difference(*few_chunks, axis=axis)).reshape(-1)  # type: ignore[unreachable]
         assert json.loads(found[1])["results"]["result"]["values"] == [str(each) for each in expected]
         lazy = eltwise.mean_squared_difference(*map(da.from_zarr, map(str, files)), axis=axis)
         assert np.asarray(lazy.compute(scheduler="threads")).tobytes() == expected.tobytes()
@@ -96,24 +106,24 @@ def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluste
 
 
 def test_a_model_on_a_cluster(
-    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cli: Cli, cluster: LocalCluster, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     nodes = [node("Sub", ["a", "b"], ["d"]), node("Mul", ["d", "d"], ["z"])]
     onnx.save(model(nodes, [value("a", None), value("b", None)], [value("z", None)]), tmp_path / "m.onnx")
     files = [text for name in "ab" for text in ("-i", f"{name}={tmp_path / name}.zarr")]
     scheduler = ("--scheduler", cluster.scheduler_address)
     assert cli("run", tmp_path / "m.onnx", *files, "-o", tmp_path / "z.zarr", *scheduler) == (0, "", "")
-    assert read(tmp_path / "z.zarr").tobytes() == np.square(operands[0] - operands[1]).tobytes()
+    assert read(tmp_path / "z.zarr").tobytes() == np.square(few_chunks[0] - few_chunks[1]).tobytes()
 
 
 def test_another_job_of_the_same_names_reads_the_files_again(
-    cli: Cli, cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cli: Cli, cluster: LocalCluster, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
-    a, target = operands[0], tmp_path / "c.zarr"
-    for chunks, other in (((10, 10), "b"), ((25, 50), "a")):
-        store(tmp_path / "b.zarr", operands["ab".index(other)], chunks=chunks, overwrite=True)
+    a, target = few_chunks[0], tmp_path / "c.zarr"
+    for chunks, other in (((40, 40), "b"), ((25, 50), "a")):
+        store(tmp_path / "b.zarr", few_chunks["ab".index(other)], chunks=chunks, overwrite=True)
         assert cli(*command(tmp_path, cluster)) == (0, "", "")
-        assert read(target).tobytes() == eltwise.subtract(a, operands["ab".index(other)]).tobytes()
+        assert read(target).tobytes() == eltwise.subtract(a, few_chunks["ab".index(other)]).tobytes()
         shutil.rmtree(target)
 
 
@@ -281,7 +291,7 @@ LACKS = "the cluster has no workers"
 
 
 def test_a_cluster_without_workers(
-    cli: Cli, processes: Processes, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cli: Cli, processes: Processes, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     """What is waited for is said, also in a pipe, and not for ever."""
     files, network = (tmp_path / "a.zarr", tmp_path / "b.zarr"), tmp_path / "m.onnx"
@@ -437,7 +447,7 @@ def ports(cluster: LocalCluster) -> Iterator[dict[str, int]]:
 def test_what_is_no_scheduler(
     cli: Cli,
     cluster: LocalCluster,
-    operands: tuple[np.ndarray, np.ndarray],
+    few_chunks: tuple[np.ndarray, np.ndarray],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -457,7 +467,7 @@ def test_what_is_no_scheduler(
 
 
 def test_a_process_ends_soon_where_there_is_no_scheduler(
-    cluster: LocalCluster, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cluster: LocalCluster, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     """With the times as they are, and with all that the end of a process writes to stderr."""
     files = tmp_path / "a.zarr", tmp_path / "b.zarr"
