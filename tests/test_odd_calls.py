@@ -18,6 +18,7 @@ import pytest
 import eltwise
 from eltwise.core.machine import processors
 from eltwise.errors import EltwiseError
+from support.local_hosts import use_local_hosts
 from support.odd import ODD
 
 ROOT = Path(eltwise.__file__).parent
@@ -134,6 +135,8 @@ def odd_calls(name: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for what is written; the runtimes of traces run in this process, since most calls start two."""
+    use_local_hosts(monkeypatch)
     inner = tmp_path / "inner"
     inner.mkdir()
     monkeypatch.chdir(inner)
