@@ -15,6 +15,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --editable .
+	$(BIN)/python -m compileall -q src # For the many short processes of the tests, also where Python may not write.
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
