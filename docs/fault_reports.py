@@ -37,6 +37,7 @@ class Report(NamedTuple):
         note: what else to know.
         thread: the address of a public thread about it.
         related: the address of a thread about something near it.
+        by_processor: whether only some processors show it.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Report(NamedTuple):
     note: str = ""
     thread: str = ""
     related: str = ""
+    by_processor: bool = False
 
     @property
     def is_installed(self) -> bool:
