@@ -44,12 +44,14 @@ def _needs_process(runtime: Runtime) -> bool:
 
 
 def _adapter_of(runtime: Runtime) -> Any:
-    return _adapter(runtime.adapter, runtime.name, runtime.settings)
+    return _adapter(runtime.adapter, runtime.name, runtime.settings, "onnxruntime" in runtime.packages)
 
 
 @cache
-def _adapter(adapter: str, name: str, settings: Settings) -> Any:
-    return make_adapter(adapter, name, **arguments(settings))
+def _adapter(adapter: str, name: str, settings: Settings, is_onnxruntime: bool) -> Any:
+    """A session without threads of its own: to start and join them takes longer than a model of a few nodes."""
+    defaults = {"threads": 1} if is_onnxruntime else {}
+    return make_adapter(adapter, name, **defaults | arguments(settings))
 
 
 def use_local_hosts(patch: pytest.MonkeyPatch, *modules: str) -> None:

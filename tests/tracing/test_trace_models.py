@@ -21,7 +21,6 @@ from eltwise.model import read
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
-from support.local_hosts import use_local_hosts
 from support.openvino_core import openvino_core
 from support.peak import PEAK_KIB
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
@@ -455,9 +454,8 @@ scaled (v) => (u) { n = Neg(v) u = Relu(n) }"""
 
 
 @pytest.mark.parametrize("against", ["Planted", "float64", "swapped"])
-def test_nodes_of_branches_and_functions_are_traced_one_by_one(monkeypatch: pytest.MonkeyPatch, against: str) -> None:
+def test_nodes_of_branches_and_functions_are_traced_one_by_one(against: str) -> None:
     """The planted Relu is in a branch of a branch, and in a function, of the file that is run as a whole too."""
-    use_local_hosts(monkeypatch)
     model = parse_model(BODIES)
     pair = ("Planted", "WrongInBodies") if against == "swapped" else ("WrongInBodies", against)
     for taken in (True, False):
@@ -478,9 +476,8 @@ LOOP = """g (float[4] x, int64 n) => (float[4] z, float[k, 4] rows) {
 }"""
 
 
-def test_nodes_of_loops_are_traced_round_by_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_of_loops_are_traced_round_by_round() -> None:
     """The state falls below 0 in the fourth round, where the planted Relu is wrong."""
-    use_local_hosts(monkeypatch)
     inputs = {"x": np.full(4, -3, np.float32), "n": np.array(5)}
     right = eltwise.trace(parsed(LOOP), runtime="Planted", against="float64", inputs=inputs)
     assert (right.verdict, len(right.nodes)) == ("agree", 1 + 5 * 6 + 2), str(right)
@@ -532,11 +529,8 @@ DECIDING = """g (float[4] x) => (float[4] z) {
     "pair", [("Planted", "WrongInBodies"), ("WrongInBodies", "Planted"), ("WrongInBodies", "float64")]
 )
 @pytest.mark.parametrize("text", [DECIDING, UNTIL])
-def test_what_decides_on_a_branch_or_a_round_is_compared(
-    monkeypatch: pytest.MonkeyPatch, text: str, pair: tuple[str, str]
-) -> None:
+def test_what_decides_on_a_branch_or_a_round_is_compared(text: str, pair: tuple[str, str]) -> None:
     """Float64 was asked for what the tested runtime had chosen, so that a wrong choice was right."""
-    use_local_hosts(monkeypatch)
     at_most = "y = Abs(x) a = Neg(y) n = Constant <value = int64 {7}> ()"
     model = parsed(text.replace("a = Abs(x)", at_most).replace('Loop ("",', "Loop (n,"))
     inputs = {"x": np.float32([-4, 1, 2, 3])}
