@@ -159,11 +159,11 @@ def test_values_of_two_types_are_the_same_where_types_are_not_checked() -> None:
 @pytest.mark.parametrize(
     ("actual", "expected", "text"),
     [
-        ({1: 2}, {"1": 2}, "keys 1 instead of '1'"),
-        ({"a.b": 1}, {"a": {"b": 1}}, "keys 'a.b' instead of 'a'"),
-        ({"x": [1]}, {"x": {"0": 1}}, "x: list instead of dict"),
+        ({1: 2}, {"1": 2}, "a mapping and a mapping with the keys 1"),
+        ({"a.b": 1}, {"a": {"b": 1}}, "a mapping and a mapping with the keys 'a.b'"),
+        ({"x": [1]}, {"x": {"0": 1}}, "a mapping and a mapping; 'x' is a list"),
         ({"x": 1, "y": {}}, {"x": 1}, "not in expected: y"),
-        ({"x": {}}, {"x": []}, "x: dict instead of list"),
+        ({"x": {}}, {"x": []}, "x: {} instead of []"),
     ],
 )
 def test_containers_of_the_same_names_differ_by_their_keys(actual: object, expected: object, text: str) -> None:
@@ -186,7 +186,7 @@ def test_only_values_are_counted_as_values(tmp_path: Path) -> None:
     nodes = message_of(assert_same, tmp_path / "0.onnx", tmp_path / "1.onnx")
     assert nodes.startswith("the nodes: ")
     assert message_of(assert_same, {1: W, 2: W}, {"1": W, "2": W}).startswith(
-        "2 values are equal; what differs:\nkeys "
+        "2 values are equal; what differs:\ncontainers: "
     )
     assert message_of(assert_same, {1: W, 2: W}, {"1": W, "2": W + 1}).startswith("1 of 2 values differs")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eltwise.core.containers import dotted, leaves
+from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
 from eltwise.engine.arrays import as_array
 from eltwise.engine.intake import array_of, kind_of
 from eltwise.formats.attributes import add_attributes
@@ -14,7 +14,7 @@ from eltwise.ir.values import Values, of_python, type_of_array
 
 
 def attributes_of(value: object, side: str) -> TensorSet:
-    """The attributes of xarray's arrays, as those of their files, in a set of nothing else.
+    """The attributes of xarray's arrays, as those of their files, and the form of containers, in a set of nothing else.
 
     Of a single array, which each side calls otherwise, they are those of ``array``.
     """
@@ -22,6 +22,8 @@ def attributes_of(value: object, side: str) -> TensorSet:
     attributes = TensorSet(side, format="xarray" if arrays else "")
     for name, array in arrays:
         add_attributes(attributes, name or "array", getattr(array, "attrs", {}))
+    if form := form_of(value):
+        attributes.parameters[CONTAINERS] = form
     return attributes
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from eltwise.comparison.labels import labels_of
 from eltwise.comparison.matching import Pairs
+from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_names, changed_nodes
 from eltwise.ir.tensor_sets import TensorSet
@@ -95,12 +96,14 @@ def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[Oth
 
 
 def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The names to compare; of two formats, of which one may have no place for it, those that both have.
+    """The names to compare; of two formats, or a single array beside a container, those that both have.
+
+    Containers that one format nests have dotted names in another one, so that their forms are no difference there.
 
     Attributes of an array that only one side has are left out, as the array is missing or extra.
     """
-    if a.format != b.format:
-        return [name for name in one if name in other]
+    if a.format != b.format or a.is_one != b.is_one:  # One may have no place for it.
+        return [name for name in one if name in other and name != CONTAINERS]
     arrays = {*a, *a.others, *a.unreadable} ^ {*b, *b.others, *b.unreadable}
     return [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
 

@@ -9,6 +9,9 @@ from eltwise.core.errors import AttributeValueError
 
 Keys = tuple[object, ...]
 
+CONTAINERS = "containers"
+"""What the form of containers is called among what decides on the meaning of tensors."""
+
 _DEEPEST = 64
 
 
@@ -30,6 +33,32 @@ def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, o
     items: Any = value.items() if isinstance(value, Mapping) else enumerate(value)  # type: ignore[arg-type]
     for key, item in items:
         yield from leaves(item, where, (*keys, key))
+
+
+def form_of(value: object) -> str:
+    """What the dotted names of leaves do not tell of containers; empty for what is none.
+
+    That is which are lists or tuples, which are no different, and which keys of mappings are no texts, or have dots.
+
+    >>> form_of({"a": 1}), form_of({"a": [1], "b": {1: 2}})
+    ('a mapping', "a mapping; 'a' is a list; 'b' is a mapping with the keys 1")
+    """
+    forms = list(_forms(value, ""))
+    return "; ".join([*forms[:1], *sorted(forms[1:])])  # The order of keys is no difference.
+
+
+def _forms(value: object, name: str) -> Iterator[str]:
+    """The form of a container and of those in it; that of a mapping in another one only if its keys need it."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    is_mapping = isinstance(value, Mapping)
+    keys = sorted(text_of(key) for key in value if not isinstance(key, str) or "." in key) if is_mapping else []
+    kind = "a mapping" if is_mapping else "a list"
+    if keys or not (name and is_mapping):
+        yield f"{f'{name!r} is ' if name else ''}{kind}{' with the keys ' if keys else ''}{', '.join(keys)}"
+    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value)
+    for key, item in items:
+        yield from _forms(item, dotted((name, key) if name else (key,)))
 
 
 def dotted(keys: Keys) -> str:

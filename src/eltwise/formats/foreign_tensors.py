@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.blocks import Box
-from eltwise.core.containers import dotted, leaves
+from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
 from eltwise.core.dtypes import BFLOAT16, by_name, native, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library
@@ -108,6 +108,8 @@ def open_torch(path: Path) -> TensorSet:
         name = dotted(keys) or "tensor"
         name = name if names[dotted(keys)] == 1 else "".join(f"[{key!r}]" for key in keys)  # Keys may hold dots.
         tensors.add(name, _of_torch, name, value, torch, where)
+    if form := form_of(content):
+        tensors.parameters[CONTAINERS] = form
     return tensors
 
 

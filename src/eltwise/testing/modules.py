@@ -125,6 +125,7 @@ def _arrays(values: object) -> dict[str, np.ndarray]:
     for name, leaf in leaves.items():
         tensors = as_tensors(leaf, leaf)
         if tensors is None:
-            raise UnsupportedError("a golden of a module holds tensors", operand=name, got=type(leaf).__name__)
+            got = str(getattr(leaf, "type", type(leaf).__name__))
+            raise UnsupportedError("a golden of a module holds tensors", operand=name, got=got)
         arrays[name or "output"] = tensors[0].array
     return arrays

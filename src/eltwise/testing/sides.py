@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from eltwise.comparison.intake import attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
-from eltwise.core.containers import dotted, text_of
-from eltwise.core.errors import EltwiseError, named
+from eltwise.core.containers import text_of
+from eltwise.core.errors import EltwiseError
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor
@@ -52,8 +51,6 @@ def check_sides(
     names = [name for name in sides[1] if name in sides[0]]
     check_patterns(tolerances, [*sides[1], *sides[0]])
     failures = _labels(*(labels or (actual, expected)), rule)
-    if sides[0].keys() == sides[1].keys():
-        failures += [Failure("", rule, text=text, is_value=False) for text in _other_structure(actual, expected, "")]
     for name in names:
         of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
@@ -90,26 +87,6 @@ def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
     except EltwiseError as error:
         return [Failure("", rule, text=error.problem, is_value=False)]
     return []
-
-
-def _other_structure(actual: object, expected: object, name: str) -> Iterator[str]:
-    """How containers differ whose values have the same names, such as by the key 1 instead of "1"."""
-    kinds = [isinstance(one, Mapping) or 2 * isinstance(one, list | tuple) for one in (actual, expected)]
-    if not all(kinds):
-        return
-    at = f"{name}: " if name else ""
-    if kinds[0] != kinds[1]:
-        yield f"{at}{type(actual).__name__} instead of {type(expected).__name__}"
-        return
-    one, other = (dict(side if isinstance(side, Mapping) else enumerate(side)) for side in (actual, expected))  # type: ignore[arg-type]
-    if one.keys() != other.keys():
-        keys, expected_keys = (
-            named([text_of(key) for key in a if key not in b]) for a, b in ((one, other), (other, one))
-        )
-        yield f"{at}keys {keys or 'none'} instead of {expected_keys or 'none'}"
-    for key in one:
-        if key in other:
-            yield from _other_structure(one[key], other[key], dotted((name, key) if name else (key,)))
 
 
 def _shown(leaf: Leaf) -> str:
