@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eltwise.comparison.intake import attributes_of
-from eltwise.core.containers import dotted, leaves
+from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
 from eltwise.core.errors import AttributeValueError, ElementTypeError
 from eltwise.formats.registry import FORMATS
 from eltwise.ir.tensor_sets import TensorSet
@@ -119,4 +119,6 @@ def _arrays(value: object, name: str) -> Arrays:
             raise ElementTypeError("a golden of a folder holds no models", operand=name, got=side.where, hint=hint)
         return Arrays(arrays, metadata_of(side, {}))
     objects = {dotted(keys) or name: leaf for keys, leaf in leaves(side, "actual")}
-    return Arrays(arrays, metadata_of(attributes_of(objects, "actual"), objects))
+    attributes = attributes_of(objects, "actual")
+    attributes.parameters[CONTAINERS] = form_of(side)  # The objects are those of a flat mapping.
+    return Arrays(arrays, metadata_of(attributes, objects))
