@@ -13,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eltwise.conformance.cases import Case
+from eltwise.conformance.compare import References, compare
+from eltwise.conformance.models import build
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import (
     Failing,
     Results,
@@ -23,12 +26,15 @@ from eltwise.conformance.results import (
     results_text,
     shown,
 )
-from eltwise.conformance.suite import layout_cases
+from eltwise.conformance.suite import cases_of, layout_cases
+from eltwise.conformance.summary import smaller_cases
 from eltwise.conformance.variants import variants
 from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import hard_values
+from eltwise.runtimes import Answer
 from support import conformance_results
 
 KEY = "saturating/Sub-14/uint8/numpy/static"
@@ -159,3 +165,19 @@ def test_a_cell_is_found_by_its_key_and_a_wrong_key_gets_the_nearest(results: Re
     with pytest.raises(NameUnknownError, match=f"did you mean '{KEY}'") as caught:
         results.find(KEY.replace("static", "statik"))
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("schema", TESTED, ids=str)
+def test_the_smaller_cases_of_a_wrong_result_can_be_built(schema: ElementwiseSchema) -> None:
+    """Of every operator version; on an axis some of them have sizes that must be refused, and show nothing."""
+    variant = next(each for each in variants() if each.schema is schema)
+    references, results = References(), []
+    for case in cases_of(variant, "static", "quick", 0, False, is_thin=True)[:4]:
+        expected = references.of(case)
+        if expected is not None and expected.size:
+            got = expected.copy()
+            got.reshape(-1)[:1].view(np.uint8)[:1] ^= 1
+            results.append(compare(case, expected, Answer("result", (got,))))
+    for case in smaller_cases(results):
+        assert build([case]).data
+        assert len(case.operands) == len(results[0].case.operands)

@@ -96,7 +96,8 @@ def _smallest_seen(items: Sequence[CaseResult]) -> CaseResult:
 
 def _of_elements(case: Case, operands: Sequence[np.ndarray]) -> Case:
     attributes = tuple((name, value) for name, value in case.attributes if name != "axis")
-    return replace(case, attributes=attributes, operands=tuple(operands))
+    only_typed = case.operands[len(operands) :]  # Whose elements are not read.
+    return replace(case, attributes=attributes, operands=(*operands, *only_typed))
 
 
 def _size(item: CaseResult) -> tuple[bool, int]:
