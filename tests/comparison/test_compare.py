@@ -107,6 +107,7 @@ def test_containers_of_other_forms_differ_where_their_tensors_have_the_same_name
         assert "containers: different" in str(report)
         assert eltwise.compare(a, a).is_good
     assert eltwise.compare({"a": [W, (W, W)]}, {"a": (W, [W, W])}).is_good
+    assert eltwise.compare({"a.b": W, "c": [W + 1]}, {"x.b": W, "z": [W + 1]}).is_good  # They are renamed.
     assert eltwise.compare({0: W, 1: [V], "b": (V,)}, {"b": [V], 1: (V,), 0: W}).is_good
 
 

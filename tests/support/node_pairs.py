@@ -47,8 +47,8 @@ def _pair(
         assert move is not None
         bound = move.bind({} if domain == "ai.onnx" else {"special_zero": False})
         nodes.append(Node("moved", bound, ("made", "sizes"), ("moved",)))
-    attributes = {} if isinstance(reader, ElementwiseSchema) else {_CASTS[domain][1]: FLOAT32}
-    operands = _operands(reader, result, "c") if isinstance(reader, ElementwiseSchema) else (result,)
+    attributes = {_CASTS[domain][1]: FLOAT32} if reader.name == _CASTS[domain][0] else {}
+    operands = (result,) if attributes else _operands(reader, result, "c")
     nodes.append(Node("read", reader.bind(attributes), operands, ("read",)))
     names = [name for name in "abc" if any(name in node.inputs for node in nodes)]
     kind = TensorType(element_type, of_sizes((_COUNT,)))

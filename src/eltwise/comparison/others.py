@@ -98,14 +98,15 @@ def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[Oth
 def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """The names to compare; of two formats, or a single array beside a container, those that both have.
 
-    Containers that one format nests have dotted names in another one, so that their forms are no difference there.
+    The forms of containers say nothing but of the same names: what one nests has dotted names in another format.
 
     Attributes of an array that only one side has are left out, as the array is missing or extra.
     """
     if a.format != b.format or a.is_one != b.is_one:  # One may have no place for it.
         return [name for name in one if name in other and name != CONTAINERS]
     arrays = {*a, *a.others, *a.unreadable} ^ {*b, *b.others, *b.unreadable}
-    return [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
+    names = [name for name in {**one, **other} if name.rpartition("@")[0] not in arrays]
+    return [name for name in names if not arrays or name != CONTAINERS]
 
 
 def _nodes(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:

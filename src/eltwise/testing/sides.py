@@ -8,7 +8,7 @@ from eltwise.comparison.intake import attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
-from eltwise.core.containers import text_of
+from eltwise.core.containers import CONTAINERS, text_of
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
@@ -56,6 +56,9 @@ def check_sides(
         failure = _compared(name, sides[0][name], sides[1][name], of_name)
         failures += [failure] if failure is not None else []
     one, other = (each if isinstance(each, TensorSet) else attributes_of(each, "A") for each in sets[::-1])
+    if sides[0].keys() != sides[1].keys():  # Other names have other containers.
+        for each in (one, other):
+            each.parameters.pop(CONTAINERS, None)
     pairs = tuple((tensor, other[name]) for name, tensor in one.items() if name in other)
     others = compare_parameters(one, other, pairs)  # A is the expected side, as in all messages.
     different = [each for each in others if each.status == "differs"]
