@@ -51,24 +51,24 @@ def cluster() -> Iterator[LocalCluster]:
         yield made
 
 
-@pytest.fixture
-def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Two stores of 400 chunks."""
+def _stores(seed: int, folder: Path, chunk: int) -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(seed)
     a, b = (draw.standard_normal((200, 200), np.float32) for _ in "ab")
     for name, values in (("a", a), ("b", b)):
-        store(tmp_path / f"{name}.zarr", values, chunks=(10, 10))
+        store(folder / f"{name}.zarr", values, chunks=(chunk, chunk))
     return a, b
+
+
+@pytest.fixture
+def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Two stores of 400 chunks."""
+    return _stores(seed, tmp_path, 10)
 
 
 @pytest.fixture
 def few_chunks(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Two stores of 25 chunks, of which the tests that end no process need no more."""
-    draw = np.random.default_rng(seed)
-    a, b = (draw.standard_normal((200, 200), np.float32) for _ in "ab")
-    for name, values in (("a", a), ("b", b)):
-        store(tmp_path / f"{name}.zarr", values, chunks=(40, 40))
-    return a, b
+    return _stores(seed, tmp_path, 40)
 
 
 def command(folder: Path, cluster: LocalCluster, output: str = "c.zarr") -> tuple[object, ...]:
