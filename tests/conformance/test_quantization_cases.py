@@ -11,7 +11,7 @@ import pytest
 
 from eltwise.conformance.compare import References, compare
 from eltwise.conformance.explain import Explainer
-from eltwise.conformance.operators import TESTED, is_cast
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import Selection, select
 from eltwise.conformance.suite import cases_of
@@ -19,6 +19,7 @@ from eltwise.conformance.variants import variants
 from eltwise.core.dtypes import INT4, UINT4
 from eltwise.core.errors import UnsupportedError
 from eltwise.faults.quantization import half_away
+from eltwise.ops.casts import is_cast
 from eltwise.ops.schema import is_arithmetic
 from eltwise.runtimes import Answer, find
 from support import planted

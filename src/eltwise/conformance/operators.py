@@ -29,11 +29,6 @@ def find_tested(name: str) -> ElementwiseSchema:
     return schema
 
 
-def is_cast(schema: ElementwiseSchema) -> bool:
-    """Whether an operator version is a cast, which libraries of functions do not have."""
-    return schema.function == "cast"
-
-
 @cache
 def newer_version(schema: ElementwiseSchema) -> ElementwiseSchema | None:
     """The newest version of an operator after this one if it computes the same under the same rule, else None.

@@ -12,12 +12,13 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 from eltwise.conformance.cases import SOURCES, STATIC, Attributes, Case, Sizes
-from eltwise.conformance.operators import TESTED, is_cast
+from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import Extent
 from eltwise.conformance.shape_pairs import FEW_ONTO, FEW_PAIRS, HARD_PAIRS, NUMPY_PAIRS, one_directional
 from eltwise.conformance.value_cases import value_cases as of_values
 from eltwise.conformance.variants import QUICK_SHARE, WHOLE_SOURCES, Variant
 from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.ops.casts import is_cast
 from eltwise.ops.schema import is_arithmetic
 from eltwise.oracle import OracleRefusal, array_of, hard_values, place
 from eltwise.oracle.domain import is_defined

@@ -12,10 +12,10 @@ from itertools import islice, product
 import numpy as np
 
 from eltwise.conformance.cases import Attributes, Case, Context
-from eltwise.conformance.operators import is_cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ops.attribute import Attribute
+from eltwise.ops.casts import is_cast
 from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.oracle import array_of, hard_values
 from eltwise.oracle.domain import is_defined

@@ -10,9 +10,10 @@ import numpy as np
 
 from eltwise.conformance.cases import CALL, SOURCE_NAMES, SOURCES, STATIC, Attributes, Case
 from eltwise.conformance.models import NEUTRAL_OPS
-from eltwise.conformance.operators import TESTED, is_cast, newer_version
+from eltwise.conformance.operators import TESTED, newer_version
 from eltwise.core.dtypes import ElementType
 from eltwise.ops import registry
+from eltwise.ops.casts import is_cast
 from eltwise.ops.schema import ElementwiseSchema, is_arithmetic, stated_types
 from eltwise.oracle import RuleName
 

@@ -6,7 +6,7 @@ operation sets 1 to 16; what they leave open is decided in docs/semantics.md.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.attribute import Attribute
@@ -90,3 +90,8 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = tuple(
     for domain, name, versions, like, attribute in _OPERATORS
     for version, last in zip(versions, lasts([each.since for each in versions]), strict=True)
 )
+
+
+def is_cast(schema: object) -> TypeGuard[ElementwiseSchema]:
+    """Whether an operator version is a cast, which libraries of functions do not have."""
+    return isinstance(schema, ElementwiseSchema) and schema.function == "cast"

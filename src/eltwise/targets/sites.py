@@ -19,6 +19,7 @@ from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Graph, Node, computed_once
 from eltwise.ir.scopes import Scope
 from eltwise.ir.verify import topological_order
+from eltwise.ops.casts import is_cast
 from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import all_scopes
@@ -287,8 +288,8 @@ class _Values:
         while pending:
             value = pending.pop()
             if value in outputs:
-                is_cast = value in self._converted
-                readers.add("other" if self.scope.parent is not None else "cast" if is_cast else "output")
+                is_converted = value in self._converted
+                readers.add("other" if self.scope.parent is not None else "cast" if is_converted else "output")
             for node in self.scope.consumers.get(value, ()):
                 if node.schema.name in _MOVING and not node.graphs:
                     pending += [output for output in node.outputs if output and output not in moved]
@@ -296,7 +297,7 @@ class _Values:
                 elif is_arithmetic(node.schema):
                     readers |= {"elementwise", node.schema.function}
                 else:
-                    readers.add(_name_of_other(node))
+                    readers.add("cast" if is_cast(node.schema) else "other")
         return frozenset(readers)
 
     def _producers(self, value: str) -> frozenset[str]:
@@ -309,7 +310,7 @@ class _Values:
             owner = self.scope.owner(value)
             return frozenset({"input" if owner is not None and owner.parent is None else "other"})
         if not is_arithmetic(node.schema):
-            return frozenset({_name_of_other(node)})
+            return frozenset({"cast" if is_cast(node.schema) else "other"})
         has_constant = not self._made_of_constants.isdisjoint(node.inputs)
         return frozenset({"elementwise", node.schema.function, *(["with-constant"] if has_constant else [])})
 
@@ -324,11 +325,6 @@ class _Values:
         if known.shape.is_known:
             return _ONE_NUMBER if prod(known.shape.sizes()) == 1 else _SEVERAL_NUMBERS
         return _ONE_NUMBER | _SEVERAL_NUMBERS
-
-
-def _name_of_other(node: Node) -> str:
-    """What rules call a node that is not arithmetic."""
-    return "cast" if isinstance(node.schema, ElementwiseSchema) and node.schema.function == "cast" else "other"
 
 
 def _sources(constants: set[int], count: int, is_static: bool) -> set[str]:
