@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
 from eltwise.engine.arrays import as_array
-from eltwise.engine.intake import array_of, kind_of
+from eltwise.engine.intake import kind_of, readable_array
 from eltwise.formats.attributes import add_attributes
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Tensor, of_array
@@ -41,7 +41,7 @@ def in_memory(name: str, value: object, where: str, operand: str) -> Tensor | Va
     """
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | Mapping | list | tuple):
         return of_python(name, value, where)
-    array = array_of(value, operand)
+    array = readable_array(value, operand)
     values = type_of_array(array.dtype)
     if values:
         return Values(InMemory(array), name, where, values, 0 if array.dtype.hasobject else array.dtype.itemsize)

@@ -204,15 +204,36 @@ def _of_torch(value: Any) -> np.ndarray:
     return _by_protocol(value, _PROTOCOLS[:1])
 
 
-def _check_jax(value: Any) -> None:
+def _is_jax_tracer(value: Any) -> bool:
     tracer = getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", None)
-    if tracer is not None and isinstance(value, tracer):
+    return tracer is not None and isinstance(value, tracer)
+
+
+def _check_jax(value: Any) -> None:
+    if _is_jax_tracer(value):
         raise ElementTypeError(
             f"this {type(value).__name__} of JAX has no values while jit, grad or vmap traces",
             hint="call it as jax.pure_callback(eltwise.subtract, jax.ShapeDtypeStruct(a.shape, a.dtype), a, b, "
             'vmap_method="sequential")',
         )
     _check_device(value)
+
+
+def _readable_torch(value: Any) -> Any:
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    if tensor is None or not isinstance(value, tensor) or value.is_meta:
+        return value
+    return value.detach().cpu().resolve_conj().resolve_neg()
+
+
+def _readable_jax(value: Any) -> Any:
+    copied = getattr(sys.modules.get("jax"), "device_get", None)
+    return value if copied is None or _is_jax_tracer(value) else copied(value)
+
+
+def _readable_cupy(value: Any) -> Any:
+    copied = getattr(sys.modules.get("cupy"), "asnumpy", None)
+    return value if copied is None else copied(value)
 
 
 class Library(NamedTuple):
@@ -227,6 +248,7 @@ class Library(NamedTuple):
         has_labels: whether its arrays name their axes or what lies on them.
         takes_results: whether results can be written into its arrays.
         to_host: the Python text that copies an array to the host.
+        readable: an array on the host with the same elements, whose gradient is lost; what has no data is left alone.
     """
 
     kind: Kind
@@ -237,6 +259,7 @@ class Library(NamedTuple):
     has_labels: bool = False
     takes_results: bool = False
     to_host: str = ""
+    readable: Callable[[Any], Any] = lambda value: value
 
 
 LIBRARIES: dict[Kind, Library] = {
@@ -246,9 +269,23 @@ LIBRARIES: dict[Kind, Library] = {
         Library("dask", ("dask",), _check_dask, is_lazy=True),
         Library("xarray", ("xarray",), _check_xarray, is_lazy=True, has_labels=True),
         Library("pandas", ("pandas",), array=_of_pandas, has_labels=True),
-        Library("torch", ("torch",), _check_torch, _of_torch, takes_results=True, to_host="tensor.cpu()"),
-        Library("jax", ("jax", "jaxlib"), _check_jax, to_host="jax.device_get(array)"),
-        Library("cupy", ("cupy",), _check_device, to_host="cupy.asnumpy(array)"),
+        Library(
+            "torch",
+            ("torch",),
+            _check_torch,
+            _of_torch,
+            takes_results=True,
+            to_host="tensor.cpu()",
+            readable=_readable_torch,
+        ),
+        Library("jax", ("jax", "jaxlib"), _check_jax, to_host="jax.device_get(array)", readable=_readable_jax),
+        Library(
+            "cupy",
+            ("cupy",),
+            _check_device,
+            to_host="cupy.asnumpy(array)",
+            readable=_readable_cupy,
+        ),
     )
 }
 """The libraries by what errors call them; without a name everything else, such as NumPy's arrays."""
@@ -305,3 +342,19 @@ def array_of(value: object, operand: str = "") -> np.ndarray:
         return library.array(value)
     except EltwiseError as error:
         raise error.located(operand=operand) from None
+
+
+def readable_array(value: object, operand: str = "") -> np.ndarray:
+    """The NumPy array of what is only compared: also of a tensor that requires grad, and of a copy from a device.
+
+    Raises:
+        EltwiseError: for what is no array, or does not give its data.
+    """
+    readable = LIBRARIES[kind_of(value)].readable
+    try:
+        return array_of(readable(value), operand)
+    except EltwiseError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what gives its data is foreign code
+        problem = f"this {type(value).__name__} does not give its data: {reason_of(error)}"
+        raise ElementTypeError(problem, operand=operand) from None

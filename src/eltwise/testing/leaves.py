@@ -70,9 +70,6 @@ def _leaf(value: object, operand: str) -> Leaf:
         return value  # type: ignore[return-value]
     if isinstance(value, Path):
         raise AttributeValueError("a path is a whole side", operand=operand, hint="compare the two files by themselves")
-    if getattr(value, "requires_grad", False) and kind_of(value) == "torch":
-        tensor: Any = value
-        value = tensor.detach()
     return intake.in_memory("", value, operand, operand)
 
 
