@@ -50,10 +50,11 @@ _TORCH = {
     "Softsign": "nn.functional.softsign",
     "Swish": "nn.functional.silu",
 }
-_NAMES = {"numpy": _NUMPY, "jax": _NUMPY, "torch": _TORCH}
-"""The functions of libraries that are those of ONNX with its defaults; those without a name have ONNX's in lower case.
+_NAMES = {"numpy": _NUMPY, "jax": _NUMPY, "cupy": _NUMPY, "torch": _TORCH}
+"""By the packages of libraries their functions that are those of ONNX with its defaults.
 
-PyTorch's softplus is left out, which is the identity beyond 20, and its hard sigmoid, which has another slope.
+Those without a name have ONNX's in lower case. PyTorch's softplus is left out, which is the identity beyond 20, and its
+hard sigmoid, which has another slope.
 """
 
 
@@ -62,8 +63,8 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
     domain = "openvino" if function in _OPENVINO else "ai.onnx"
     if runtime.loads_models and domain in runtime.domains:
         return Model(*_model(function, element_type, count))
-    names = _NAMES.get(runtime.name, {})
-    if function not in names:
+    names = next((_NAMES[package] for package in runtime.packages if package in _NAMES), {})
+    if runtime.loads_models or function not in names:
         return None
     return Call(function, ((names[function] or function.lower(), (0,)),))
 

@@ -1,4 +1,4 @@
-"""Libraries of array functions on the CPU: NumPy, PyTorch, JAX and numexpr. Each is imported where it is used."""
+"""Libraries of array functions: NumPy, PyTorch, JAX, CuPy and numexpr. Each is imported where it is used."""
 
 from __future__ import annotations
 
@@ -49,14 +49,23 @@ class Numpy:
 
 
 class Torch(Numpy):
-    """PyTorch: a function a step."""
+    """PyTorch: a function a step, on the CPU or another of its devices, which operands are copied to."""
 
     name = module = "torch"
 
-    def __init__(self, threads: int = 0) -> None:
+    def __init__(self, threads: int = 0, device: str = "cpu") -> None:
         super().__init__(threads)
         if threads:
             self.library.set_num_threads(threads)
+        self.device = self.library.empty(0, device=device).device  # Refused here where there is none.
+        self.writes = self.device.type == "cpu"
+
+    def version(self) -> str:
+        """The version, and the device where it is not the CPU."""
+        if self.writes:
+            return super().version()
+        named = getattr(getattr(self.library, self.device.type, None), "get_device_name", str)
+        return f"{super().version()} ({named(self.device)})"
 
     def given(self, array: np.ndarray) -> Any:
         """A type that NumPy itself does not have travels as bits."""
@@ -65,27 +74,33 @@ class Torch(Numpy):
             raise TypeError(f"torch has no type {array.dtype.name}")
         writable = array if array.flags.writeable else array.copy()
         if array.dtype.isbuiltin == 1:
-            return self.library.from_numpy(writable)
-        return self.library.from_numpy(writable.view(f"u{array.dtype.itemsize}")).view(kind)
+            return self.library.from_numpy(writable).to(self.device)
+        return self.library.from_numpy(writable.view(f"u{array.dtype.itemsize}")).view(kind).to(self.device)
 
     def array(self, result: Any) -> np.ndarray:
         """The bits of a tensor, with its type."""
         name = str(result.dtype).removeprefix("torch.")
-        bits = result.contiguous().reshape(-1).view(self.library.uint8).numpy()
+        bits = result.contiguous().reshape(-1).view(self.library.uint8).cpu().numpy()
         return np.array(bits.view(getattr(ml_dtypes, name, None) or name).reshape(tuple(result.shape)))
 
 
 class Jax(Numpy):
-    """JAX with its 64-bit types switched on: the functions are compiled together; it uses threads as it likes."""
+    """JAX with its 64-bit types switched on: the functions are compiled together, for the CPU or another platform."""
 
     name, module = "jax", "jax.numpy"
     writes = False
 
-    def __init__(self, threads: int = 0) -> None:
+    def __init__(self, threads: int = 0, device: str = "cpu") -> None:
         self.jax = import_module("jax")
-        self.jax.config.update("jax_platforms", "cpu")
+        self.jax.config.update("jax_platforms", device)
         self.jax.config.update("jax_enable_x64", True)
         super().__init__(threads)
+        self.device = self.jax.devices()[0]
+
+    def version(self) -> str:
+        """The version, and the device where it is not the CPU."""
+        text = super().version()
+        return text if self.device.platform == "cpu" else f"{text} ({self.device.device_kind})"
 
     def prepared(self, run: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
         """Compile the functions together."""
@@ -95,6 +110,27 @@ class Jax(Numpy):
     def given(self, array: np.ndarray) -> Any:
         """A copy."""
         return self.library.asarray(array)
+
+
+class Cupy(Numpy):
+    """CuPy: a function a step, on its current device."""
+
+    name = module = "cupy"
+    writes = False
+
+    def version(self) -> str:
+        """The version, and the device."""
+        cuda = self.library.cuda
+        name = cuda.runtime.getDeviceProperties(cuda.Device().id)["name"].decode()
+        return f"{self.library.__version__} ({name})"
+
+    def given(self, array: np.ndarray) -> Any:
+        """A copy, of an array with dimensions: of a -0 without any the results were those of 0."""
+        return self.library.asarray(array.reshape(-1)).reshape(array.shape)
+
+    def array(self, result: Any) -> np.ndarray:
+        """A copy."""
+        return np.asarray(self.library.asnumpy(result))
 
 
 class Steps:

@@ -13,7 +13,7 @@ from pathlib import Path
 from eltwise.core.errors import FileMissingError, UnsupportedError, unknown_name
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import specification
-from eltwise.runtimes.specification import ONNXRUNTIME, OPENVINO, Option, Settings
+from eltwise.runtimes.specification import DEVICE, ONNXRUNTIME, OPENVINO, Option, Settings
 
 BOTH: tuple[Domain, ...] = ("ai.onnx", "openvino")
 RULES = ("legacy", "numpy", "none", "pdpd", "axis", "channel")
@@ -52,11 +52,18 @@ def _is_installed(package: str) -> bool:
     return package in sys.modules or find_spec(package) is not None
 
 
-def _library(name: str, kind: str, names: str = "") -> Runtime:
+def _library(name: str, names: str = "", options: tuple[Option, ...] = ()) -> Runtime:
     """A library of array functions: it broadcasts as NumPy does, and takes whatever it is given."""
-    adapter, library = f"{_HERE}.libraries:{kind}", names or name
     return Runtime(
-        name, adapter, (name,), loads_models=False, calls=True, rules=("numpy",), checks=False, library=library
+        name,
+        f"{_HERE}.libraries:{name.title()}",
+        (name,),
+        loads_models=False,
+        calls=True,
+        rules=("numpy",),
+        checks=False,
+        options=options,
+        library=names or name,
     )
 
 
@@ -80,10 +87,11 @@ RUNTIMES: tuple[Runtime, ...] = (
         ("openvino",),
         only=("static", "dynamic", "a-constant", "b-constant"),
     ),
-    _library("numpy", "Numpy"),
-    _library("torch", "Torch"),
-    _library("jax", "Jax"),
-    _library("numexpr", "Numexpr", names="numpy"),
+    _library("numpy"),
+    _library("torch", options=(DEVICE,)),
+    _library("jax", options=(DEVICE,)),
+    _library("cupy", names="numpy"),
+    _library("numexpr", names="numpy"),
 )
 _ADAPTERS: Mapping[tuple[str, Domain | None], str] = {("openvino", "ai.onnx"): "openvino-onnx"}
 """The adapters of runtimes that have one for each format."""

@@ -44,6 +44,8 @@ class Option:
 
 _THREADS = Option("threads", most=1024)
 
+DEVICE = Option("device")
+
 _YES_OR_NO = ("true", "false")
 
 ONNXRUNTIME = (
@@ -59,7 +61,7 @@ configuration. onnxruntime does not check the names."""
 
 OPENVINO = (
     Option("precision", ("f32", "bf16", "f16")),
-    Option("device"),
+    DEVICE,
     Option("hint", ("latency", "throughput", "cumulative_throughput")),
     _THREADS,
     Option("config."),
