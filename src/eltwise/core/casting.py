@@ -8,6 +8,8 @@ an integer's range is undefined: here it saturates, and NaN gives 0), OpenVINO C
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT32, FLOAT64, ElementType
@@ -36,7 +38,8 @@ def cast(array: np.ndarray, source: ElementType, target: ElementType, saturate: 
         if target.kind == "boolean":
             return np.asarray(_plain(array, source) != 0)
         if target.is_integer:
-            whole = _truncated(array, target) if source.kind == "float" else _plain(array, source)
+            plain = _plain(array, source)
+            whole = _truncated(plain, target) if source.kind == "float" else plain
             return _wrapped(whole, target)
         if target in _ROUNDED_FROM_FLOAT32:
             return _narrowed(array, source, target, saturate)
@@ -63,8 +66,9 @@ def _plain(array: np.ndarray, source: ElementType) -> np.ndarray:
 
 def _truncated(array: np.ndarray, target: ElementType) -> np.ndarray:
     low, high = target.limits
-    values = array.astype(np.float64)
-    values = np.where(np.isnan(values), 0.0, values)
+    if target.bits <= 16:  # The limits are floats of every type.
+        return np.asarray(np.nan_to_num(np.clip(array, low, high), nan=0).astype(np.int32))
+    values = np.nan_to_num(array.astype(np.float64), nan=0)
     whole = np.clip(values, float(low), np.nextafter(float(high + 1), 0)).astype(
         np.uint64 if target.kind == "unsigned" else np.int64
     )
@@ -83,9 +87,19 @@ def _wrapped(whole: np.ndarray, target: ElementType) -> np.ndarray:
 def _narrowed(array: np.ndarray, source: ElementType, target: ElementType, saturate: bool) -> np.ndarray:
     wide = _float64_to_odd(array) if source.is_integer and source.bits > 24 else _plain(array, source)
     values = _float32_to_odd(wide) if wide.dtype == np.float64 else wide.astype(np.float32)
-    rounded = np.asarray(values.astype(target.storage))
-    largest = _LARGEST_FLOAT8.get(target)
-    if saturate and largest is not None:
+    if target is BFLOAT16:
+        return np.asarray(values.astype(target.storage))
+    bits = values.reshape(-1).view(np.uint32)
+    odd = (bits >> np.uint32(16)).astype(np.uint16) | (bits.astype(np.uint16) != 0)
+    return np.asarray(_float8_of_bfloat16(target, saturate)[odd].reshape(values.shape))
+
+
+@cache
+def _float8_of_bfloat16(target: ElementType, saturate: bool) -> np.ndarray:
+    """What each bfloat16 becomes, by its bits; one that was rounded to odd becomes what the longer number does."""
+    values = (np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)).view(np.float32)
+    rounded, largest = np.asarray(values.astype(target.storage)), _LARGEST_FLOAT8[target]
+    if saturate:
         beyond = (np.abs(rounded.astype(np.float32)) > largest) | (np.isnan(rounded) & ~np.isnan(values))
         limit = np.copysign(np.float32(largest), values).astype(target.storage)
         rounded = np.where(beyond, limit, rounded)
