@@ -129,7 +129,7 @@ def _measured(report: TensorReport, pair: Pair, settings: ComparisonSettings) ->
         max_rel=figures.max_rel if has_numbers else None,
         mean_rel=figures.mean_rel,
         max_ulp=figures.max_ulp if has_numbers else None,
-        norms=tuple(np.sqrt(figures.squares).tolist()) if is_finite else None,
+        norms=tuple(figures.norms.tolist()) if is_finite else None,
         ulp_histogram=_without_end(figures),
         nan_mismatches=counts["nan"],
         infinity_mismatches=counts["infinity"],

@@ -46,7 +46,7 @@ def low_rank(problem: Problem) -> Cause | None:
     if not is_float(pair.element_type) or not most or columns > _MOST_COLUMNS or figures.counts["nan"]:
         return None
     epsilon = 2.0 ** (1 - min(one.element_type.digits for one in (pair.a, pair.b) if is_float(one.element_type)))
-    size, change = (math.sqrt(one / pair.size) for one in (max(figures.squares[:2]), figures.squares[2]))
+    size, change = (float(one) / math.sqrt(pair.size) for one in (max(figures.norms[:2]), figures.norms[2]))
     rounding = _ROUNDING * epsilon * size + _ARITHMETIC * change
     if not _SIGNAL * rounding <= change < math.inf:
         return None

@@ -137,12 +137,15 @@ def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
 
 
 def percent(share: float) -> str:
-    """A share that is not all, and is not said to be by rounding.
+    """A share, which is not said to be all or none by rounding.
 
-    >>> percent(0.5), percent(0.99999)
-    ('50 %', '99.99 %')
+    >>> percent(0.5), percent(0.0029), percent(0.99999), percent(0.00001)
+    ('50 %', '0.29 %', '99.99 %', 'less than 0.01 %')
     """
-    return f"{int(share * 10000) / 100:g} %"
+    hundredths = math.floor(round(share * 10000, 6))
+    if share < 1:
+        hundredths = min(hundredths, 9999)
+    return f"{hundredths / 100:g} %" if hundredths or not share else "less than 0.01 %"
 
 
 def ordinal(number: int) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 from eltwise.comparison import page
 from eltwise.comparison.naming import pattern_of
 from eltwise.comparison.others import OtherReport
-from eltwise.comparison.roll_up import COLUMNS, PatternReport, roll_up, shown_cosine
+from eltwise.comparison.roll_up import COLUMNS, PatternReport, largest_step, roll_up, shown_cosine
 from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.border import public
@@ -96,8 +96,10 @@ class ComparisonReport(Written[TensorReport]):
         floats = [each for each in self.tensors if "float" in each.dtype]  # Counters and shapes move by other steps.
         whole = PatternReport("*", floats or self.tensors)
         if len(whole.members) - whole.equal > 1 and whole.largest_step is not None:
+            kind = "elements" if len(whole.members) == len(self.tensors) else "floats"
+            without = f"; without {counted(whole.rearranged, 'rearranged tensor')}" if whole.rearranged else ","
             lines.append(
-                f"moved: {whole.cells[2]} of the elements, no step larger than {number(whole.largest_step)}, "
+                f"moved: {whole.cells[2]} of the {kind}{without} no step larger than {number(whole.largest_step)}, "
                 f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine)}"
             )
         causes = Counter(each.cause for each in self.tensors if each.cause)
@@ -120,7 +122,7 @@ class ComparisonReport(Written[TensorReport]):
         is_short = detail == "worst"
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
-            largest = number(PatternReport("*", self.tensors).largest_step)
+            largest = number(largest_step(self.tensors))
             lines = [f"{self.summary}: {'; '.join(map(str, self.tolerances))}, no step larger than {largest}"]
             cards = []
         lines += _listed("renamed", self._renamings_shown())

@@ -14,7 +14,7 @@ from eltwise.comparison.tensor_report import TensorReport, cosine, number, relat
 
 _MOST_CAUSES = 3
 _REARRANGED = ("transposed", "flipped", "shifted", "reordered", "byte_order")
-"""Causes that move elements, so that the difference of two at one index is no step."""
+"""Causes that move elements, so that the difference of two at one index is no step, where they explain all of them."""
 
 COLUMNS = ("tensors", "differ", "moved", "relative norm", "cosine", "largest step", "moved most", "cause")
 
@@ -49,18 +49,21 @@ class PatternReport:
     @cached_property
     def _moved(self) -> list[TensorReport]:
         """The tensors whose elements moved, but those that are rearranged."""
-        return [each for each in self.members if each.norms and each.cause not in _REARRANGED]
+        return [each for each in self.members if each.norms and not _is_rearranged(each)]
 
     @cached_property
-    def _squares(self) -> tuple[float, ...]:
-        return tuple(
-            sum(norm * norm for norm in side) for side in zip(*(each.norms or () for each in self._moved), strict=True)
-        )
+    def rearranged(self) -> int:
+        """How many tensors are rearranged: they count as moved, and have no steps."""
+        return sum(map(_is_rearranged, self.members))
+
+    @cached_property
+    def _norms(self) -> tuple[float, ...]:
+        return tuple(math.hypot(*side) for side in zip(*(each.norms or () for each in self._moved), strict=True))
 
     @cached_property
     def largest_step(self) -> float | None:
-        """The largest absolute difference; None where none was measured."""
-        return max((float(each.max_abs or 0) for each in self._moved), default=None)
+        """The largest absolute difference, but of rearranged tensors; None where none was measured."""
+        return largest_step(each for each in self.members if not _is_rearranged(each))
 
     @cached_property
     def moved_most(self) -> str:
@@ -83,12 +86,12 @@ class PatternReport:
     @property
     def relative_norm(self) -> float | None:
         """The norm of B - A over that of A, of the tensors that moved; None where none did."""
-        return relative_norm(self._squares) if self._moved else None
+        return relative_norm(self._norms) if self._moved else None
 
     @property
     def cosine(self) -> float | None:
         """The cosine of the angle between A and B, of the tensors that moved; None where none did."""
-        return cosine(self._squares) if self._moved else None
+        return cosine(self._norms) if self._moved else None
 
     @property
     def cause(self) -> str:
@@ -114,6 +117,16 @@ class PatternReport:
         fields = {name: getattr(self, name) or None for name in ("cause", "moved_most")}
         names = ("pattern", "equal", "total", "moved", "relative_norm", "cosine", "largest_step", "causes")
         return {"tensors": len(self.members)} | {name: getattr(self, name) for name in names} | fields
+
+
+def _is_rearranged(tensor: TensorReport) -> bool:
+    return tensor.cause in _REARRANGED and tensor.cause_share == 1.0
+
+
+def largest_step(tensors: Iterable[TensorReport]) -> float | None:
+    """The largest absolute difference of tensors that differ; infinite where an infinity is not matched."""
+    steps = (each.max_abs for each in tensors if each.differing)
+    return max((float(step) for step in steps if step is not None), default=None)
 
 
 def roll_up(tensors: Iterable[TensorReport]) -> list[PatternReport]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,9 @@ MOST_SAMPLED = 1 << 16
 _BLOCKS_SAMPLED = 512
 _LEAST_OF_CHUNK = 4
 _WHOLE_DIGITS = 53
+_LEAST_SQUARE = 2.0**-900
+"""Of smaller sums of squares, some squares are no longer normal numbers."""
+
 _TILE = 1 << 13
 """So many elements are squared at a time: they stay in the cache, and BLAS starts no threads for so few."""
 
@@ -37,7 +41,7 @@ class Figures:
         sum_abs: the sum of the finite absolute differences.
         sum_rel: the sum of the finite relative differences.
         histogram: how many distances have so many binary digits.
-        squares: the sums of the squares of A, of B and of B - A, over all pairs of finite values.
+        norms: the Euclidean norms of A, of B and of B - A, over all pairs of finite values.
         largest: the largest absolute value among these.
         first: the flat index of the first that differs; -1 for none.
         last: that of the last one.
@@ -56,7 +60,7 @@ class Figures:
     sum_abs: float = 0.0
     sum_rel: float = 0.0
     histogram: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS - 1, np.uint64))
-    squares: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    norms: np.ndarray = field(default_factory=lambda: np.zeros(3))
     largest: float = 0.0
     first: int = -1
     last: int = -1
@@ -81,31 +85,38 @@ class Figures:
         """The mean of the finite relative differences, those of equal elements among them."""
         return self._mean(self.sum_rel, "rel_infinite")
 
-    def add_squares(self, a: np.ndarray, b: np.ndarray, element_type: ElementType) -> None:
-        """Add the squares and the largest value of some elements, which are all of those that are equal, too."""
+    def add_norms(self, a: np.ndarray, b: np.ndarray, element_type: ElementType) -> None:
+        """Add the norms and the largest value of some elements, which are all of those that are equal, too."""
         for start in range(0, a.size, _TILE):
             x, y = (values_of(one[start : start + _TILE], element_type).astype(np.float64) for one in (a, b))
             step = y - x
             if element_type.is_integer and element_type.bits > _WHOLE_DIGITS:  # Those that float64 rounds.
                 step = distances(a[start : start + _TILE], b[start : start + _TILE], element_type).astype(np.float64)
-            squares = _squares(x, y, step)
+            squares = [float(one @ one) for one in (x, y, step)]
             if not np.isfinite(squares).all():
                 is_finite = np.isfinite(x) & np.isfinite(y)
                 x, y, step = x[is_finite], y[is_finite], step[is_finite]
-                squares = _squares(x, y, step)
-            self.squares += squares
+                squares = [float(one @ one) for one in (x, y, step)]
+            self.norms = np.hypot(self.norms, list(map(_norm, (x, y, step), squares)))
             self.largest = max(self.largest, *(float(np.abs(one).max(initial=0.0)) for one in (x, y)))
 
     def _mean(self, total: float, infinite: str) -> float | None:
-        """None where a zero would only say that no difference is finite."""
+        """None where a zero would only say that no difference is finite, and where the sum of these is not."""
         left_out = self.counts["nan"] + self.counts[infinite]
-        if left_out and left_out == self.differing:
+        if (left_out and left_out == self.differing) or not math.isfinite(total):
             return None
         return total / max(self.total - left_out, 1)
 
 
-def _squares(x: np.ndarray, y: np.ndarray, step: np.ndarray) -> np.ndarray:
-    return np.array([x @ x, y @ y, step @ step])
+def _norm(values: np.ndarray, square: float) -> float:
+    """The norm of values, from the sum of their squares where that neither overflows nor underflows."""
+    if _LEAST_SQUARE <= square < math.inf:
+        return math.sqrt(square)
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    scaled = values / largest
+    return largest * math.sqrt(scaled @ scaled)
 
 
 def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figures:
@@ -127,12 +138,12 @@ def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figure
             equal.append((start, stop))
         else:
             _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
-            figures.add_squares(a, b, pair.element_type)
+            figures.add_norms(a, b, pair.element_type)
         if meter is not None:
             meter.add((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
     for start, stop in equal if figures.differing else ():  # Of equal tensors, which are many, no norm is computed.
         a = pair.read_a(start, stop)
-        figures.add_squares(a, a, pair.element_type)
+        figures.add_norms(a, a, pair.element_type)
     return figures
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -63,7 +63,7 @@ class TensorReport:
         beyond_tolerance: how many are beyond the tolerance; without one, all that differ.
         tolerance: the tolerance as text; empty for none.
         max_abs: the largest absolute difference.
-        mean_abs: the mean of the finite ones; None if no element that differs has a finite one.
+        mean_abs: the mean of the finite ones; None if no element that differs has one, and for an infinite sum.
         max_rel: the largest difference relative to A; infinite where A is 0.
         mean_rel: the same of those relative to A.
         max_ulp: the largest distance in units of the last place; of integers, the largest difference.
@@ -122,7 +122,7 @@ class TensorReport:
     @property
     def relative_norm(self) -> float | None:
         """The norm of B - A over that of A."""
-        return None if self.norms is None else relative_norm(one * one for one in self.norms)
+        return None if self.norms is None else relative_norm(self.norms)
 
     @property
     def badness(self) -> tuple[float, ...]:
@@ -199,15 +199,21 @@ def number(value: float | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.{_DIGITS}g}"
 
 
-def relative_norm(squares: Iterable[float]) -> float:
-    """The norm of B - A over that of A, from sums of squares; infinite where A is 0."""
-    a, _b, step = squares
-    return math.sqrt(step / a) if a else math.inf if step else 0.0
+def relative_norm(norms: Sequence[float]) -> float | None:
+    """The norm of B - A over that of A, from the norms of A, B and B - A.
 
-
-def cosine(squares: Iterable[float]) -> float | None:
-    """The cosine of the angle between A and B, from the sums of the squares of A, B and B - A; None where one is 0."""
-    a, b, step = map(math.sqrt, squares)
-    if not (0 < a < math.inf and 0 < b < math.inf):
+    It is infinite where A is 0, and None where the norm of A is infinite.
+    """
+    a, _b, step = norms
+    if a == math.inf:
         return None
-    return max(1 - max(step - abs(a - b), 0.0) * (step + abs(a - b)) / (2 * a * b), -1.0)
+    return step / a if a else math.inf if step else 0.0
+
+
+def cosine(norms: Sequence[float]) -> float | None:
+    """The cosine of the angle between A and B, from the norms of A, B and B - A; None where one is 0 or infinite."""
+    a, b, step = norms
+    if not (0 < a < math.inf and 0 < b < math.inf and step < math.inf):
+        return None
+    gap = abs(a - b)
+    return max(1 - max(step - gap, 0.0) / a * (step / b + gap / b) / 2, -1.0)
