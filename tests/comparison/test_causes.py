@@ -118,6 +118,48 @@ def test_unrelated_sparse_or_few_valued_tensors_have_no_cause(kind: type, seed: 
         assert found.cause in CHANCE, (number, found.explanation)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_zeros_beside_fractions_are_no_integers(kind: type, seed: int) -> None:
+    rng = rng_of(seed, kind.__name__)
+    sparse = np.where(rng.random(2000) < 0.9, 0, rng.standard_normal(2000)).astype(kind)
+    other = rng.random(2000).astype(kind)
+    for a, b in ((sparse, other), (other, sparse)):
+        assert compare_arrays(a, b).cause != "quantized"
+
+
+TAILS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
+    "relu": lambda rng, a: np.maximum(rng.standard_normal(a.size), 0),
+    "dropout": lambda rng, a: np.where(rng.random(a.size) < 0.4, 0, rng.standard_normal(a.size)),
+    "mask": lambda rng, a: np.where(rng.random(a.size) < 0.4, -np.inf, rng.standard_normal(a.size)),
+    "failed": lambda rng, a: np.where(rng.random(a.size) < 0.4, np.nan, rng.standard_normal(a.size)),
+    "many sizes": lambda rng, a: 2.0 ** rng.uniform(-60, 60, a.size),
+}
+"""What a tail may hold that was written; the last one where A has numbers of many sizes, too."""
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_tail_of_other_values_was_written(kind: type, tail: str, seed: int) -> None:
+    rng = rng_of(seed, tail)
+    a = (TAILS[tail] if tail == "many sizes" else lambda rng, a: rng.standard_normal(a.size))(rng, np.zeros(4000))
+    a = a.astype(kind)
+    b = a.copy()
+    b[1000:] = TAILS[tail](rng, a[1000:]).astype(kind)
+    assert compare_arrays(a, b).cause != "uninitialized"
+
+
+def test_every_limit_that_is_reached_is_named(seed: int) -> None:
+    """One element of many thousands is at the other limit: it is in no sample."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(1, 255, 400_000).astype(np.uint8)
+    b = a.copy()
+    b[::2] = 0
+    b[int(rng.integers(200_000)) * 2 + 1] = 255
+    found = compare_arrays(a, b)
+    assert found.cause == "saturation"
+    assert found.explanation.startswith("B is 0, 255 wherever it differs")
+
+
 @pytest.mark.parametrize("factor", [2, 3, -2, -8, 1024, 0.25, 0.1, -0.5, 3.7, 2.0**-20, 1 / 255])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int16, np.int64])
 def test_the_sentence_says_the_factor_of_the_details(kind: type, factor: float, seed: int) -> None:

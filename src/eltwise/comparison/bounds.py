@@ -10,7 +10,7 @@ import numpy as np
 from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS, Cause, Problem
 from eltwise.comparison.low_rank import low_rank
 from eltwise.comparison.numbers import is_float, values_of
-from eltwise.comparison.pairs import converted, same_bits
+from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.places import percent
 
 PIECE = 1 << 20
@@ -30,6 +30,9 @@ of so many elements differs."""
 _LEAST_RANDOM, _SAMPLED = 16, 512
 _FAR, _LEAST_SHARE_OF_FAR = 24, 0.25
 """So many binary digits lie between numbers of one tensor and a quarter of random bits, at least."""
+
+_USUAL = (0.01, 0.99)
+"""Between these shares of the numbers of A, from the smallest on, lie those of usual size."""
 
 
 def _last_bit(problem: Problem) -> Cause | None:
@@ -67,18 +70,32 @@ def _at_limits(problem: Problem) -> Cause | None:
         common = (int(equal.sum()) + 1) / (equal.size + 2)
         if problem.figures.differing * -math.log2(common) < LEAST_BITS_OF_INTEGERS:
             continue
-        pieces = (pair.read(start, stop) for start, stop in pair.ranges(PIECE))
-        if all(np.isin(values_of(b[~same_bits(a, b)], element_type), allowed).all() for a, b in pieces):
-            values = ", ".join(f"{one:g}" for one in np.unique(wide.y[: wide.count]))
-            text = f"B is {values} wherever it differs"
+        values = _values_that_differ(pair, allowed)
+        if values:
+            text = f"B is {', '.join(f'{one:g}' for one in sorted(values))} wherever it differs"
             if cause == "saturation":
                 text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
             return Cause(cause, 1.0, text)
     return None
 
 
+def _values_that_differ(pair: Pair, allowed: tuple[int, ...]) -> set[float]:
+    """The values of B wherever it differs, over all elements; none where one of them is not allowed."""
+    values = set[float]()
+    for start, stop in pair.ranges(PIECE):
+        a, b = pair.read(start, stop)
+        different = values_of(b[~same_bits(a, b)], pair.element_type)
+        if not np.isin(different, allowed).all():
+            return set()
+        values.update(np.unique(different).tolist())
+    return values
+
+
 def _random_tail(problem: Problem) -> Cause | None:
-    """Whether from some element on nearly all differ, with exponents that only random bits have."""
+    """Whether from some element on nearly all differ, with exponents that only random bits have.
+
+    Zeros, infinities and NaN are no evidence: activations, masks and failed operations leave them, too.
+    """
     element_type, figures = problem.element_type, problem.figures
     first, count = figures.first, figures.total - figures.first
     if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_RANDOM or not is_float(element_type):
@@ -87,8 +104,10 @@ def _random_tail(problem: Problem) -> Cause | None:
     values = np.abs(values_of(converted(problem.pair.b.at(tail), element_type), element_type).astype(np.float64))
     usual = np.abs(problem.sample.x)
     usual = usual[np.isfinite(usual) & (usual > 0)]
-    far = ~np.isfinite(values) | (np.abs(np.log2(values / (np.median(usual) if usual.size else 1.0))) > _FAR)
-    if far.mean() <= _LEAST_SHARE_OF_FAR:
+    least, most = np.quantile(usual, _USUAL) if usual.size else (1.0, 1.0)
+    small, large = np.ldexp(least, -_FAR), np.ldexp(most, _FAR)
+    is_far = np.isfinite(values) & (values > 0) & ((values < small) | (values > large))
+    if is_far.mean() <= _LEAST_SHARE_OF_FAR:
         return None
     text = f"from element {first} on, B holds numbers of random size: the tail was not written"
     return Cause("uninitialized", 1.0, text, {"from": first, "elements": count})

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds, shown
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, agrees, computed
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
 from eltwise.comparison.numbers import values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
@@ -78,7 +78,7 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
     if plain is None:
         return
     parts = [(problem.sample.a, problem.sample.b)]
-    if problem.sample.has_most(problem.sample.y == np.rint(problem.sample.y)):
+    if _is_whole(problem.sample):
         fitted = _fitted(parts, [(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
         if fitted is not None:
             kind = "integers" if plain.limits[1] == math.inf else problem.pair.b.element_type.name
@@ -93,6 +93,15 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
         if fitted is not None:
             yield _named(problem, *fitted)
             return
+
+
+def _is_whole(sample: Sample) -> bool:
+    """Whether most elements of B that differ are integers, also without the most common one, such as 0 of a ReLU."""
+    y = sample.y[: sample.count]
+    values, counts = np.unique(y, return_counts=True)
+    is_other = y != values[np.argmax(counts)] if values.size else np.zeros(0, bool)
+    is_whole = y == np.rint(y)
+    return bool(is_other.any() and is_whole.mean() >= MOST_OF and is_whole[is_other].mean() >= MOST_OF)
 
 
 def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
