@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
@@ -34,8 +37,36 @@ def test_a_text_is_read(text: str, expected: Tolerance) -> None:
 
 BAD = (
     *("", "ulp", "ulp<1", "ulp<=-1", "ulp<=1.5", "ulp<=1, ulp<=2", "ulp<=99999999999999999999", ": ulp<=1"),
-    *("rtol=x", "rtol=-1", "atol=nan", "atol=inf", "1e-3", "rtol 1e-3"),
+    *("rtol=x", "rtol=-1", "atol=nan", "atol=inf", "1e-3", "rtol 1e-3", "atol=1_000", "atol=\u0661"),
 )
+
+
+@given(limits=st.tuples(*[st.none() | st.floats(0, sys.float_info.max)] * 2), ulp=st.none() | st.integers(0, 2**62))
+def test_the_text_of_a_tolerance_has_all_of_it(limits: tuple[float | None, float | None], ulp: int | None) -> None:
+    tolerance = Tolerance(ulp, *limits)
+    if tolerance != Tolerance():
+        assert parse_tolerances(str(tolerance)) == (tolerance,)
+
+
+NAMES = st.text("a[]!0*?.-^\\n", max_size=6)
+
+
+@given(name=NAMES, pattern=NAMES.filter(bool))
+@example(name="a0", pattern="a[0]")
+@example(name="a[0]", pattern="a[0]*")
+@example(name="a", pattern="[!0]")
+def test_a_pattern_has_two_wildcards(name: str, pattern: str) -> None:
+    """By another rule: what stands before the first wildcard, and the rest by what it may stand for."""
+
+    def is_match(name: str, pattern: str) -> bool:
+        if not pattern:
+            return not name
+        rest = pattern[1:]
+        if pattern[0] == "*":
+            return any(is_match(name[skipped:], rest) for skipped in range(len(name) + 1))
+        return bool(name) and pattern[0] in ("?", name[0]) and is_match(name[1:], rest)
+
+    assert Tolerance(ulp=1, pattern=pattern).is_for(name) == (name == pattern or is_match(name, pattern))
 
 
 @pytest.mark.parametrize("text", BAD)

@@ -7,13 +7,13 @@ each other; a NaN and a number, and an infinity and anything else, never are.
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from numbers import Real
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class Tolerance:
     def __str__(self) -> str:
         parts = [f"ulp<={self.ulp}"] if self.ulp is not None else []
         parts += [
-            f"{name}={value:g}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
+            f"{name}={_shown(value)}" for name, value in (("rtol", self.rtol), ("atol", self.atol)) if value is not None
         ]
         return (f"{self.pattern}: " if self.pattern else "") + ", ".join(parts)
 
@@ -65,9 +65,7 @@ class Tolerance:
 
     def is_for(self, *names: str) -> bool:
         """Whether it is for a tensor of one of these names."""
-        return not self.pattern or any(
-            name == self.pattern or fnmatch.fnmatchcase(name, self.pattern) for name in names
-        )
+        return not self.pattern or any(name == self.pattern or _matches(name, self.pattern) for name in names)
 
 
 Tolerances = tuple[Tolerance, ...]
@@ -157,10 +155,27 @@ def parse_tolerance(text: str) -> Tolerance:
 
 def _number(text: str, whole: str) -> float:
     with suppress(ValueError):
-        value = float(text)
+        value = float(text) if text.isascii() and "_" not in text else -1.0
         if math.isfinite(value) and value >= 0:
             return value
     raise _refused("rtol and atol are numbers from 0", repr(whole))
+
+
+def _shown(value: float) -> str:
+    """A number in few digits, but all that it has: goldens keep tolerances as text."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """A pattern as a regular expression; all but ``*`` and ``?`` stand for themselves, as brackets in names do."""
+    parts = (".*" if one == "*" else "." if one == "?" else re.escape(one) for one in pattern)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return _expression(pattern).fullmatch(name) is not None
 
 
 def _refused(problem: str, got: str) -> AttributeValueError:
