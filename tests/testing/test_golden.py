@@ -22,7 +22,7 @@ import eltwise
 from eltwise.comparison.tolerance import parse_tolerances
 from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
-from eltwise.testing import assert_same
+from eltwise.testing import assert_close, assert_same
 from eltwise.testing.golden import Golden
 from eltwise.tracing.recording import Recording, read_recording
 from support.goldens import updated
@@ -139,11 +139,14 @@ def test_a_golden_of_another_version_is_refused(golden: Golden, version: str | N
 def test_a_damaged_golden_is_refused(golden: Golden) -> None:
     updated(golden).check("logits", X)
     path = golden.folder / "logits.safetensors"
+    whole = read_recording(path)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(EltwiseError, match=r"logits\.safetensors"):
+    for _damage in range(2):
+        with pytest.raises(EltwiseError, match=r"logits\.safetensors"):
+            golden.check("logits", X)
+        updated(golden).check("logits", X)
         golden.check("logits", X)
-    updated(golden).check("logits", X)
-    golden.check("logits", X)
+        Recording({}, whole.values, {**whole.metadata, "tolerance": "much"}).save(path)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +198,50 @@ def test_a_difference_is_reported_as_a_page_and_as_what_would_be_golden(golden: 
     assert json.loads((written / "logits.json").read_text())["tensors"][0]["status"] == "differs"
     (written / "logits.safetensors").replace(golden.folder / "logits.safetensors")
     golden.check("logits", X + 1)
+
+
+def _changed(rng: np.random.Generator, value: np.ndarray) -> tuple[str, np.ndarray]:
+    """A value that another run may give, and under which name."""
+    kind = rng.choice(["same", "near", "far", "wider", "shape", "renamed", "zero", "nan"])
+    changed: dict[str, np.ndarray] = {
+        "near": value * np.float32(1.0001),
+        "far": value * np.float32(1.1),
+        "wider": value.astype(np.float64),
+        "shape": value.reshape(2, -1),
+        "zero": -value,
+        "nan": np.where(np.isnan(value), np.float32(-np.nan), value),
+    }
+    return f"{kind}_" if kind == "renamed" else "", changed.get(str(kind), value)
+
+
+@pytest.mark.parametrize("tolerance", [{}, {"rtol": 0.095}, {"atol": 1e-3}, {"ulp": 2000}])
+def test_a_report_has_the_verdicts_of_the_assertion(
+    golden: Golden, tolerance: dict[str, Any], tmp_path: Path, seed: int
+) -> None:
+    """Value by value: other types and names fail in both, and what is forgiven is forgiven in both."""
+    for number in range(12):
+        rng = np.random.default_rng([seed, number])
+        expected = {f"v{index}": rng.choice(np.float32([0, np.nan, 1, 2, 3]), 4) for index in range(4)}
+        changed = {name: _changed(rng, value) for name, value in expected.items()}
+        actual = {prefix + name: value for name, (prefix, value) in changed.items()}
+        reporting = replace(golden, reports=tmp_path / "reports")
+        updated(golden).check("values", expected, **tolerance)
+        fails = {}
+        for name in expected.keys() & actual.keys():
+            try:
+                assert_close(actual[name], expected[name], **(tolerance or {"ulp": 0}))
+                fails[name] = not tolerance and bool(np.any(np.signbit(actual[name]) & (actual[name] == 0)))
+            except AssertionError:
+                fails[name] = True
+        if not any(fails.values()) and expected.keys() == actual.keys():
+            reporting.check("values", actual)
+            continue
+        with pytest.raises(AssertionError):
+            reporting.check("values", actual)
+        report = json.loads((tmp_path / "reports" / "test_net" / "values.json").read_text())
+        assert {each["name"]: each["status"] == "differs" for each in report["tensors"]} == fails
+        assert set(report["missing"]) == expected.keys() - actual.keys()
+        assert set(report["extra"]) == actual.keys() - expected.keys()
 
 
 def session(folder: Path, *options: str) -> str:

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eltwise.comparison.compare import compare
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tolerances, parse_tolerances
 from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.testing.golden_report import report_of
 from eltwise.testing.meaning import NAMES as MEANING
-from eltwise.testing.meaning import check_values, report_sides
+from eltwise.testing.meaning import check_values
 from eltwise.testing.sides import check_sides
 from eltwise.testing.subjects import Subject, subject_of
 from eltwise.tracing.recording import ENDING, Recording, RecordingError, read_recording
@@ -135,13 +135,14 @@ class Golden:
         """Read a golden.
 
         Raises:
-            EltwiseError: for a file that is none, and for a golden of another version.
+            EltwiseError: for a file that is none, for a golden of another version, and for a damaged tolerance.
         """
         golden = read_recording(path)
         version = golden.metadata.get("golden", "none")
         if version != FORMAT:
             problem, hint = "a golden of another version", f"write it anew with: {self._command()}"
             raise RecordingError(problem, where=self._relative(path), got=version, allowed=FORMAT, hint=hint)
+        _stored(golden)
         return golden
 
     def _head(self, path: Path, actual: object, golden: Recording) -> str:
@@ -154,15 +155,12 @@ class Golden:
         return "\n".join(lines)
 
     def _write_report(self, path: Path, golden: Recording, result: Recording, tolerances: Tolerances) -> None:
-        """Write the comparison as a page and as JSON, and the result as the golden that it would be.
-
-        The names of inputs begin with ``input/``, as in the file.
-        """
+        """Write the comparison as a page and as JSON, and the result as the golden that it would be."""
         if self.reports is None:
             return
         target = self.reports / self.folder.name / path.stem
         target.parent.mkdir(parents=True, exist_ok=True)
-        report = compare(*report_sides(golden, result), tolerance=tolerances)
+        report = report_of(golden, result, tolerances)
         report.to_html(target.with_name(f"{path.stem}.html"))
         report.to_json(target.with_name(f"{path.stem}.json"))
         metadata = {name: text for name, text in golden.metadata.items() if name not in MEANING}
@@ -190,7 +188,16 @@ def _recording(subject: Subject, recorded: Values) -> Recording:
 
 
 def _stored(golden: Recording) -> Tolerances:
-    return parse_tolerances(golden.metadata.get("tolerance", "").splitlines())
+    """The tolerances of a golden.
+
+    Raises:
+        RecordingError: for a text that is none.
+    """
+    try:
+        return parse_tolerances(golden.metadata.get("tolerance", "").splitlines())
+    except AttributeValueError as error:
+        hint = "write the golden anew"
+        raise RecordingError(f"its tolerance cannot be read: {error.problem}", where=golden.where, hint=hint) from None
 
 
 def _is_same(golden: Recording, recording: Recording) -> bool:
