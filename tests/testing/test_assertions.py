@@ -284,6 +284,31 @@ def test_models_are_the_same_where_their_outputs_are(tmp_path: Path) -> None:
         assert_same_model(three, _model(tmp_path / "z.onnx", 3.0, name="z"))
 
 
+def _binary(op: str, ir_version: int = 9) -> onnx.ModelProto:
+    """A model of two inputs, of which the second one has a value."""
+    node = helper.make_node(op, ["x", "w"], ["y"])
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "w", "y")]
+    weights = [helper.make_tensor("w", TensorProto.FLOAT, [3], [1, 1, 1])]
+    graph = helper.make_graph([node], "g", ports[:2], ports[2:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=ir_version)
+
+
+@pytest.mark.parametrize("runtime", ["", "onnxruntime"])
+def test_models_that_differ_in_an_optional_input_only_are_not_the_same(runtime: str) -> None:
+    """Times 1 is divided by 1, and no other number."""
+    assert message_of(assert_same_model, _binary("Mul"), _binary("Mul"), runtime=runtime) == ""
+    assert message_of(assert_same_model, _binary("Mul"), _binary("Div"), runtime=runtime)
+    given = {"x": np.float32([1, 2, 3])}
+    assert message_of(assert_same_model, _binary("Mul"), _binary("Div"), runtime=runtime, inputs=given) == ""
+    assert message_of(assert_same_model, _binary("Mul", 3), _binary("Div", 3), runtime=runtime) == ""
+
+
+def test_a_random_model_is_refused_and_no_difference(tmp_path: Path) -> None:
+    random = _model(tmp_path / "random.onnx", 1.0, "RandomNormalLike")
+    with pytest.raises(EltwiseError, match="two runs of the model on the same inputs differ"):
+        assert_same_model(random, random)
+
+
 def test_a_runtime_runs_the_models_that_eltwise_does_not(tmp_path: Path) -> None:
     sines, cosines = (_model(tmp_path / f"{name}.onnx", 1.0, name) for name in ("Sin", "Cos"))
     assert message_of(assert_same_model, sines, sines, inputs={"x": W[0]}) == ""
