@@ -13,28 +13,10 @@ from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, INTEGERS, UINT8, ElementType
 from eltwise.kernels import jit
 from eltwise.kernels.differences import FIELDS
+from support.difference_cases import random_bits
 
 TOLERANCE = Tolerance(ulp=3, rtol=1e-3, atol=0.5)
 COMPILED = (FLOAT32, FLOAT64, FLOAT16, BFLOAT16, *INTEGERS, BOOL)
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 6e-8, 1e-40]
-
-
-def arrays(element_type: ElementType, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random bits: equal ones, neighbours, special values and unrelated ones."""
-    rng = np.random.default_rng([seed, size, element_type.bits])
-    bits = np.dtype(f"u{element_type.storage.itemsize}")
-    most = 1 if element_type is BOOL else np.iinfo(bits).max
-    a, b = rng.integers(0, most, (2, size), bits, endpoint=True)
-    b = np.where(rng.random(size) < 0.6, a, b)
-    x, y = a.view(element_type.storage), b.view(element_type.storage)
-    if element_type.kind == "float":
-        near = rng.random(size) < 0.2
-        b[near] = a[near] + bits.type(1)
-        with np.errstate(all="ignore"):
-            special = np.array(SPECIAL).astype(element_type.storage)
-        where = rng.integers(0, size, size // 8)
-        x[where], y[where] = rng.choice(special, (2, size // 8))
-    return x, y
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 1000, 70_001])
@@ -43,7 +25,7 @@ def test_the_kernel_and_numpy_give_the_same_figures(element_type: ElementType, s
     kind = UINT8 if element_type is BOOL else element_type
     if not jit.target().compiles(kind):
         pytest.skip("this processor does not convert the type")
-    a, b = arrays(element_type, size, seed)
+    a, b = random_bits(element_type, size, seed)
     compiled, histogram = records._compiled_records(a, b, kind, TOLERANCE)
     expected, expected_histogram = records.numpy_records(a, b, element_type, TOLERANCE)
     assert histogram.tolist() == expected_histogram.tolist()
@@ -76,7 +58,7 @@ def test_the_figures_are_those_of_plain_expressions(seed: int) -> None:
 
 
 def test_what_has_no_kernel_is_measured(seed: int) -> None:
-    a, b = arrays(FLOAT8E5M2, 5000, seed)
+    a, b = random_bits(FLOAT8E5M2, 5000, seed)
     found, _histogram = records.measure(a, b, FLOAT8E5M2, TOLERANCE)
     x, y = a.astype(np.float32), b.astype(np.float32)
     assert found["nan"].sum() == (np.isnan(x) ^ np.isnan(y)).sum() > 0

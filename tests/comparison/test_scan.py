@@ -1,111 +1,196 @@
-"""The figures of a pair and of a pattern are those of exact arithmetic, for numbers of every size."""
+"""Every figure of a report is that of plain expressions over all elements, in any number of blocks and chunks."""
 
 from __future__ import annotations
 
-import math
-import re
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pytest
 
-import eltwise
-from eltwise.comparison.places import percent
+from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.tensor_report import Element, TensorReport
+from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.kernels.differences import block_elements
+from support.difference_cases import random_bits
 
-LEAST_DIGITS = 200
-SCALES = (1e-310, 1e-300, 1e-160, 1.0, 1e155, 1e300)
-
-
-def root(square: Fraction) -> float:
-    """The square root of any fraction that a float holds."""
-    digits = max(2 * LEAST_DIGITS + square.denominator.bit_length() - square.numerator.bit_length(), 0) // 2
-    return float(Fraction(math.isqrt((square.numerator << (2 * digits)) // square.denominator), 1 << digits))
+LIMITS = Tolerance(ulp=3, rtol=1e-3, atol=0.5)
+COLUMNS = 7
 
 
-def fractions(array: np.ndarray) -> list[Fraction]:
-    return list(map(Fraction, array.astype(np.float64).reshape(-1).tolist()))
+@dataclass(frozen=True)
+class Plain:
+    """Two arrays, whose differences are computed for all elements at once; integers are those of Python."""
+
+    a: np.ndarray
+    b: np.ndarray
+    element_type: ElementType
+
+    @property
+    def is_float(self) -> bool:
+        return self.element_type.kind == "float"
+
+    def values(self, array: np.ndarray) -> np.ndarray:
+        if self.is_float:
+            return array.astype(np.float64 if self.element_type.bits == 64 else np.float32)
+        return np.array(list(map(int, array.astype(array.dtype if array.dtype.kind in "iu" else np.int8))), object)
+
+    def bits(self, array: np.ndarray) -> np.ndarray:
+        return array.view(f"u{array.dtype.itemsize}")
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        return self.values(self.a)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        return self.values(self.b)
+
+    @cached_property
+    def differs(self) -> np.ndarray:
+        return np.asarray(self.bits(self.a) != self.bits(self.b))
+
+    @cached_property
+    def is_nan(self) -> tuple[np.ndarray, np.ndarray]:
+        x, y = ((np.isnan(one) if self.is_float else np.zeros(one.shape, bool)) for one in (self.x, self.y))
+        return x, y
+
+    @cached_property
+    def is_measured(self) -> np.ndarray:
+        return np.asarray(self.differs & ~self.is_nan[0] & ~self.is_nan[1])
+
+    @cached_property
+    def gaps(self) -> np.ndarray:
+        return np.abs(self.x - self.y)
+
+    @cached_property
+    def ratios(self) -> np.ndarray:
+        gaps, sizes = (np.abs(one).astype(self.x.dtype if self.is_float else np.float64) for one in (self.gaps, self.x))
+        ratios = gaps / sizes
+        return np.where(np.isnan(ratios), gaps, ratios)
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """How many numbers of the type lie between two; those of NaN are none."""
+        if not self.is_float:
+            return self.gaps
+        sign = 1 << (self.element_type.bits - 1)
+        sides = (self.bits(side).astype(object) for side in (self.a, self.b))
+        x, y = (np.where(bits >= sign, sign - bits, bits) for bits in sides)
+        return np.abs(x - y)
+
+    @property
+    def steps(self) -> list[int]:
+        return list(map(int, self.distances[self.is_measured]))
+
+    def count(self, mask: np.ndarray) -> int:
+        return int(np.count_nonzero(mask))
+
+    def is_infinite(self, values: np.ndarray) -> np.ndarray:
+        return self.is_measured & np.isinf(values.astype(values.dtype if self.is_float else np.float64))
+
+    def mean(self, values: np.ndarray) -> float | None:
+        finite = self.is_measured & ~self.is_infinite(values)
+        both_nan = self.differs & self.is_nan[0] & self.is_nan[1]
+        if not (finite | both_nan).any():
+            return None
+        left_out = self.count(self.is_nan[0] ^ self.is_nan[1]) + self.count(self.is_infinite(values))
+        return float(values[finite].astype(np.float64).sum()) / max(self.a.size - left_out, 1)
+
+    @property
+    def norms(self) -> list[float] | None:
+        if not (self.is_measured & ~self.is_infinite(self.x) & ~self.is_infinite(self.y)).any():
+            return None
+        x, y = (one.astype(np.longdouble) for one in (self.x, self.y))
+        finite = np.isfinite(x) & np.isfinite(y)
+        steps = (self.y - self.x).astype(np.float64) if not self.is_float else y - x
+        return [float(np.sqrt(np.square(one[finite].astype(np.longdouble)).sum())) for one in (x, y, steps)]
+
+    @property
+    def histogram(self) -> list[int]:
+        return np.bincount([step.bit_length() for step in self.steps]).tolist() if self.steps else []
+
+    @property
+    def beyond(self) -> int:
+        gaps = np.abs(self.x.astype(np.float64) - self.y.astype(np.float64)) if self.is_float else self.gaps
+        allowed = (LIMITS.atol or 0) + (LIMITS.rtol or 0) * np.abs(self.x.astype(np.float64))
+        is_near = gaps.astype(np.float64) <= allowed
+        is_near[self.is_measured] |= np.array(self.steps, object) <= (LIMITS.ulp or 0)
+        is_near &= gaps.astype(np.float64) < np.inf
+        return self.count(self.is_measured & ~is_near) + self.count(self.is_nan[0] ^ self.is_nan[1])
+
+    @property
+    def worst(self) -> int:
+        """The first NaN on one side only, else the largest difference; of several the first."""
+        alone = self.is_nan[0] ^ self.is_nan[1]
+        if alone.any():
+            return int(np.argmax(alone))
+        each = zip(self.gaps.tolist(), self.is_measured.tolist(), self.differs.tolist(), strict=True)
+        sizes = [gap if is_measured else differs - 1 for gap, is_measured, differs in each]
+        return sizes.index(max(sizes))
 
 
-def norms(a: np.ndarray, b: np.ndarray) -> list[float]:
-    x, y = fractions(a), fractions(b)
-    steps = [two - one for one, two in zip(x, y, strict=True)]
-    return [root(Fraction(sum(value * value for value in side))) for side in (x, y, steps)]
+def check_element(found: Element | None, plain: Plain, index: int, shape: tuple[int, ...]) -> None:
+    assert found is not None
+    assert found.index == tuple(map(int, np.unravel_index(index, shape)))
+    mask = (1 << plain.element_type.bits) - 1
+    for bits, array in ((found.a_bits, plain.a), (found.b_bits, plain.b)):
+        assert int(bits, 16) == int(plain.bits(array)[index]) & mask
+        assert len(bits) == 2 + -(-plain.element_type.bits // 4)
+    for value, values in ((found.a, plain.x), (found.b, plain.y)):
+        assert value == values[index] or np.isnan(values[index])
 
 
-def pair(rng: np.random.Generator, scale: float, size: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    a = rng.standard_normal(size) * scale
-    return a, np.where(rng.random(size) < 0.5, a, a * rng.uniform(0.5, 1.5, size))
+def check_report(found: TensorReport, plain: Plain) -> None:
+    measured = plain.is_measured
+    has_numbers = bool(measured.any())
+    assert found.differing == plain.count(plain.differs)
+    assert found.beyond_tolerance == plain.beyond
+    assert found.status == ("differs" if plain.beyond else "within_tolerance")
+    assert found.forgiven == found.differing - plain.beyond
+    assert found.nan_mismatches == plain.count(plain.is_nan[0] ^ plain.is_nan[1])
+    assert found.infinity_mismatches == plain.count(plain.is_infinite(plain.x) | plain.is_infinite(plain.y))
+    assert found.zero_sign_mismatches == plain.count(measured & (plain.x == plain.y))
+    assert found.max_abs == (plain.gaps[measured].max() if has_numbers else None)
+    assert found.max_rel == (plain.ratios[measured].max() if has_numbers else None)
+    assert found.max_ulp == (max(plain.steps) if has_numbers else None)
+    assert found.mean_abs == (None if (mean := plain.mean(plain.gaps)) is None else pytest.approx(mean, rel=1e-6))
+    assert found.mean_rel == (None if (mean := plain.mean(plain.ratios)) is None else pytest.approx(mean, rel=1e-6))
+    assert list(found.ulp_histogram) == plain.histogram
+    norms = plain.norms
+    assert (found.norms is None) == (norms is None)
+    if found.norms is not None and norms is not None and np.isfinite(found.norms).all():
+        assert found.norms == pytest.approx(norms, rel=1e-6)
+    check_element(found.first, plain, int(np.argmax(plain.differs)), found.shape)
+    check_element(found.worst, plain, plain.worst, found.shape)
 
 
-@pytest.mark.parametrize("other", SCALES)
-@pytest.mark.parametrize("scale", SCALES)
-def test_norms_are_exact_at_every_size(scale: float, other: float, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    (a, b), (c, d) = pair(rng, scale), pair(rng, other)
-    for x, y in ((a, b), (a, d), (np.concatenate([a, c]), np.concatenate([b, d]))):
-        found, (norm_a, norm_b, step) = eltwise.compare(x, y, causes=False)[0], norms(x, y)
-        assert found.norms == pytest.approx((norm_a, norm_b, step), rel=1e-12)
-        assert found.relative_norm == pytest.approx(step / norm_a, rel=1e-12)
-    (pattern,) = eltwise.compare({"x.0": a, "x.1": c}, {"x.0": b, "x.1": d}, causes=False).patterns
-    x, y = np.concatenate([a, c]), np.concatenate([b, d])
-    norm_a, norm_b, step = norms(x, y)
-    assert pattern.relative_norm == pytest.approx(step / norm_a, rel=1e-12)
-    product = sum(one * two for one, two in zip(fractions(x), fractions(y), strict=True))
-    assert pattern.cosine == pytest.approx(float(product / Fraction(norm_a) / Fraction(norm_b)), rel=1e-9)
-
-
-def test_a_mean_is_none_where_the_sum_of_its_differences_is_no_number() -> None:
-    a = np.full(100, 1e308)
-    found = eltwise.compare(a, -a / 4, causes=False)[0]
-    assert found.max_abs == 1.25e308
-    assert found.mean_abs is None
-
-
-def test_a_share_is_neither_all_nor_nothing_by_rounding() -> None:
-    for number in range(10001):
-        assert percent(number / 10000) == f"{number / 100:g} %"
-    assert [percent(share) for share in (1e-9, 1 - 1e-9)] == ["less than 0.01 %", "99.99 %"]
-    a = np.zeros(100_000, np.float32)
-    b = a.copy()
-    b[7] = 1
-    assert "moved: less than 0.01 % of the elements" in str(eltwise.compare({"x": a, "y": a}, {"x": b, "y": b}))
-
-
-def step_of(text: str) -> float:
-    """The step that a text says is the largest."""
-    match = re.search(r"no step larger than ([^\s,]+)", text)
-    assert match
-    return float(match[1])
-
-
-MOVED = {
-    "infinity": "of the elements, no step",
-    "partly rearranged": "of the elements, no step",
-    "rearranged": "of the elements; without 1 rearranged tensor no step",
-    "integers": "of the floats, no step",
+KEPT: dict[str, Callable[[Plain], np.ndarray]] = {
+    "all": lambda plain: plain.differs,
+    "numbers": lambda plain: plain.is_measured,
+    "near": lambda plain: plain.is_measured & (plain.distances < 128),
+    "far": lambda plain: plain.differs & (plain.distances >= 128),
 }
+"""Which elements differ, of those that do in random bits."""
 
 
-@pytest.mark.parametrize("kind", MOVED)
-def test_no_step_is_larger_than_the_report_says(kind: str, seed: int) -> None:
-    a = np.random.default_rng(seed).standard_normal((40, 50)).astype(np.float32)
-    others = {
-        "infinity": (np.float32([1, 2]), np.float32([np.inf, 2])),
-        "partly rearranged": (a, np.concatenate([a[:5] + 100, a[::-1][5:]])),
-        "rearranged": (a, a[::-1].copy()),
-        "integers": (np.arange(100), np.arange(100) - 50),
-    }
-    moved = a + np.float32(0.01)
-    report = eltwise.compare({"x": a, "y": a, "z": others[kind][0]}, {"x": moved, "y": moved, "z": others[kind][1]})
-    headline = report.headline[1]
-    assert report["z"].cause == {"infinity": "unexplained", "integers": "offset"}.get(kind, "flipped")
-    assert MOVED[kind] in headline
-    largest = 0.01 if kind in ("rearranged", "integers") else report["z"].max_abs
-    assert step_of(headline) == pytest.approx(largest, rel=1e-3)
-
-
-def test_steps_within_a_tolerance_are_those_of_rearranged_tensors_too(seed: int) -> None:
-    near_one = (1 + np.random.default_rng(seed).standard_normal((50, 50)) * 1e-6).astype(np.float32)
-    report = eltwise.compare({"x": near_one, "y": near_one}, {"x": near_one.T, "y": near_one}, atol=1e-3)
-    assert report["x"].cause == "transposed"
-    assert step_of(str(report)) == pytest.approx(report["x"].max_abs, rel=1e-3)
+@pytest.mark.parametrize("most", [5, 1 << 16])
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("element_type", [one for one in TYPES if one.runs], ids=str)
+def test_the_figures_of_a_report_are_those_of_plain_expressions(
+    element_type: ElementType, kept: str, most: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eltwise.comparison.pairs._CHUNK_BYTES_IN_MEMORY", 1 << 15)
+    size = block_elements(element_type) * 3 // COLUMNS * COLUMNS + COLUMNS
+    with np.errstate(all="ignore"):
+        a, b = random_bits(element_type, size, seed)
+        chosen = np.random.default_rng(seed).permutation(np.flatnonzero(KEPT[kept](Plain(a, b, element_type))))
+        if not chosen.size:
+            pytest.skip("the type has no such elements")
+        changed = a.copy()
+        changed[chosen[:most]] = b[chosen[:most]]
+        shape = COLUMNS, -1
+        found = compare_arrays(a.reshape(shape), changed.reshape(shape), tolerance=str(LIMITS), causes=False)
+        check_report(found, Plain(a, changed, element_type))

@@ -7,9 +7,32 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
+from eltwise.core.dtypes import BOOL, ElementType
+
 Rng = np.random.Generator
 Arrays = tuple[np.ndarray, np.ndarray]
 BF16 = np.dtype(ml_dtypes.bfloat16)
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 6e-8, 1e-40]
+
+
+def random_bits(element_type: ElementType, size: int, seed: int) -> Arrays:
+    """Arrays of random bits: equal ones, neighbours, special values and unrelated ones."""
+    rng = np.random.default_rng([seed, size, element_type.bits])
+    bits = np.dtype(f"u{element_type.storage.itemsize}")
+    most = 1 if element_type is BOOL else (1 << element_type.bits) - 1
+    a, b = rng.integers(0, most, (2, size), bits, endpoint=True)
+    b = np.where(rng.random(size) < 0.6, a, b)
+    x, y = a.view(element_type.storage), b.view(element_type.storage)
+    if element_type is not BOOL and element_type.bits >= 8:
+        near = rng.random(size) < 0.2
+        b[near] = a[near] + rng.integers(1, 100, near.sum(), bits)
+        b[near[::-1]] = a[near[::-1]] + bits.type(1)
+    if element_type.kind == "float":
+        with np.errstate(all="ignore"):
+            special = np.array(SPECIAL).astype(element_type.storage)
+        where = rng.integers(0, size, size // 8)
+        x[where], y[where] = rng.choice(special, (2, size // 8))
+    return x, y
 
 
 def floats(rng: Rng, dtype: type = np.float32, rank: int | None = None) -> np.ndarray:

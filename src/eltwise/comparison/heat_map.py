@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eltwise.comparison.numbers import values_of
+from eltwise.comparison.numbers import gaps
 from eltwise.comparison.pairs import Pair
 from eltwise.comparison.places import coordinates_of
 from eltwise.comparison.scan import Figures
@@ -52,28 +52,27 @@ def heat_map(pair: Pair, figures: Figures) -> HeatMap | None:
     sample, shape = figures.sample, pair.shape
     if not sample.size:
         return None
-    a, b = figures.sample_a, figures.sample_b
     with np.errstate(all="ignore"):
-        gaps = np.abs(values_of(a, pair.element_type).astype(np.float64) - values_of(b, pair.element_type))
-    gaps = np.where(np.isnan(gaps), np.inf, gaps)
+        sizes = gaps(figures.sample_a, figures.sample_b, pair.element_type).astype(np.float64)
+    sizes = np.where(np.isnan(sizes), np.inf, sizes)
     if len([size for size in shape if size > 1]) < 2:
         size = math.prod(shape)
         columns = min(size, MOST_COLUMNS)
-        return _drawn((-1, _only_axis(shape)), (1, columns), np.zeros_like(sample), sample * columns // size, gaps)
+        return _drawn((-1, _only_axis(shape)), (1, columns), np.zeros_like(sample), sample * columns // size, sizes)
     down, right = _telling(sample, shape)
     rows, columns = min(shape[down], MOST_ROWS), min(shape[right], MOST_COLUMNS)
     y, x = (coordinates_of(sample, axis, shape) for axis in (down, right))
-    return _drawn((down, right), (rows, columns), y * rows // shape[down], x * columns // shape[right], gaps)
+    return _drawn((down, right), (rows, columns), y * rows // shape[down], x * columns // shape[right], sizes)
 
 
 def _only_axis(shape: tuple[int, ...]) -> int:
     return next((axis for axis, size in enumerate(shape) if size > 1), -1)
 
 
-def _drawn(axes: tuple[int, int], size: tuple[int, int], y: np.ndarray, x: np.ndarray, gaps: np.ndarray) -> HeatMap:
+def _drawn(axes: tuple[int, int], size: tuple[int, int], y: np.ndarray, x: np.ndarray, sizes: np.ndarray) -> HeatMap:
     grid = np.full(size, -1.0)
-    np.maximum.at(grid, (y, x), gaps)
-    return HeatMap(axes, np.where(grid < 0, np.nan, grid), gaps.size)
+    np.maximum.at(grid, (y, x), sizes)
+    return HeatMap(axes, np.where(grid < 0, np.nan, grid), sizes.size)
 
 
 def _telling(sample: np.ndarray, shape: tuple[int, ...]) -> tuple[int, int]:

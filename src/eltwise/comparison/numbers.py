@@ -58,6 +58,13 @@ def distances(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> np.nda
     return np.asarray(most.view(np.uint64) - least.view(np.uint64))
 
 
+def gaps(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """The absolute differences: of floats as ``values_of`` computes them, of integers as exact unsigned ones."""
+    if not is_float(element_type):
+        return distances(a, b, element_type)
+    return np.asarray(np.abs(values_of(a, element_type) - values_of(b, element_type)))
+
+
 @cache
 def sign_bit(element_type: ElementType) -> int:
     """The bit that says the sign of a float."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eltwise.comparison.numbers import distances, is_float, values_of
+from eltwise.comparison.numbers import gaps, is_float, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import LEAST_ELEMENTS, block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
@@ -91,7 +91,7 @@ class Figures:
             x, y = (values_of(one[start : start + _TILE], element_type).astype(np.float64) for one in (a, b))
             step = y - x
             if element_type.is_integer and element_type.bits > _WHOLE_DIGITS:  # Those that float64 rounds.
-                step = distances(a[start : start + _TILE], b[start : start + _TILE], element_type).astype(np.float64)
+                step = gaps(a[start : start + _TILE], b[start : start + _TILE], element_type).astype(np.float64)
             squares = [float(one @ one) for one in (x, y, step)]
             if not np.isfinite(squares).all():
                 is_finite = np.isfinite(x) & np.isfinite(y)
@@ -174,37 +174,25 @@ class _Chunk:
         figures.histogram = figures.histogram + histogram
         self._sample(unequal, blocks)
 
-    def _block(self, block: int) -> slice:
-        size = block_elements_of(self.pair.element_type)
-        return slice(block * size, min((block + 1) * size, self.a.size))
-
     def _places(self, block: int) -> np.ndarray:
         """The flat indices of the elements of a block that differ."""
-        part = self._block(block)
-        indices = np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start
-        return np.asarray(indices)
+        size = block_elements_of(self.pair.element_type)
+        part = slice(block * size, (block + 1) * size)
+        return np.asarray(np.flatnonzero(~same_bits(self.a[part], self.b[part])) + part.start + self.start)
 
     def _find_worst(self, unequal: np.ndarray) -> None:
-        figures, records = self.figures, self.records
-        has_nan = records["nan"] > 0
+        figures, records, element_type = self.figures, self.records, self.pair.element_type
+        field = "max_abs" if is_float(element_type) else "max_ulp"  # Integers of 64 bits are exact there.
         if figures.counts["nan"]:
             return
-        if has_nan.any():
-            block = int(np.argmax(has_nan))
-        elif figures.worst < 0 or float(records["max_abs"].max()) > figures.max_abs:
-            block = int(np.argmax(records["max_abs"])) if records["max_abs"].any() else int(unequal[0])
-        else:
+        alone, largest = records["nan"][unequal] > 0, records[field][unequal]
+        if not alone.any() and figures.worst >= 0 and largest.max() <= getattr(figures, field):
             return
-        part = self._block(block)
-        a, b = (values_of(array[part], self.pair.element_type) for array in (self.a, self.b))
-        with np.errstate(all="ignore"):
-            gaps = np.abs(a - b)
-            if is_float(self.pair.element_type):
-                alone = np.isnan(a) ^ np.isnan(b)
-                gaps = np.where(alone, np.inf, np.where(np.isnan(gaps), 0, gaps))
-                gaps = alone if alone.any() else gaps
-        gaps = np.where(same_bits(self.a[part], self.b[part]), -1, gaps)
-        figures.worst = int(np.argmax(gaps)) + part.start + self.start
+        indices = self._places(int(unequal[np.argmax(alone if alone.any() else largest)]))
+        a, b = self.a[indices - self.start], self.b[indices - self.start]
+        x, y = (values_of(one, element_type) for one in (a, b))
+        alone = np.isnan(x) ^ np.isnan(y)
+        figures.worst = int(indices[np.argmax(alone if alone.any() else np.fmax(gaps(a, b, element_type), 0))])
 
     def _sample(self, unequal: np.ndarray, blocks: int) -> None:
         """Keep places of some blocks, evenly spread; every second one is dropped when there are too many."""
