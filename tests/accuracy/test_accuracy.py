@@ -97,6 +97,11 @@ def test_numbers_are_spread_over_all_of_a_type() -> None:
     assert exponents.size > 250
     assert 100_000 <= drawn.size < 101_000
     assert np.concatenate(list(blocks(FLOAT16, 1, 0))).size == 1 << 16
+    _hard, *halves = blocks(FLOAT64, 5_000_000, 0)
+    for half, least, number in zip(halves, (1300, 42), (5001, 5001), strict=True):
+        numbers = half[np.isfinite(half) & (half != 0)]
+        assert half.size == number
+        assert all(np.unique(np.frexp(numbers[sign * numbers > 0])[1]).size >= least for sign in (-1, 1))
     first = [np.concatenate(list(blocks(FLOAT64, 10_000, seed))).tobytes() for seed in (0, 0, 1)]
     assert first[0] == first[1] != first[2]
 

@@ -380,6 +380,27 @@ def test_limits_of_saturated_integers_are_exact(element_type: ElementType, seed:
     assert (found.explanation_details["low"], found.explanation_details["high"]) == (low, high)
 
 
+@pytest.mark.parametrize("narrow", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("element_type", INTEGERS, ids=str)
+def test_integers_that_were_rounded_to_floats_are_found_at_their_limits_too(
+    element_type: ElementType, narrow: type, seed: int
+) -> None:
+    """What is rounded beyond a limit is the limit."""
+    least, most = element_type.limits
+    if np.finfo(narrow).nmant + 1 >= element_type.bits:
+        pytest.skip("the type holds all of them")
+    low, high = (
+        int(min(max(one, -float(np.finfo(narrow).max)), float(np.finfo(narrow).max))) // 2 for one in (least, most)
+    )
+    a = rng_of(seed).integers(low, high, 500, element_type.storage)
+    a[:4] = least, least + 1, most - 1, most
+    with np.errstate(over="ignore"):
+        floats = [float(one) for one in a.astype(narrow)]
+    b = [least if one <= least else most if one >= most else int(one) for one in floats]
+    found = compare_arrays(a, np.array(b, element_type.storage))
+    assert (found.cause, found.cause_share) == (f"{np.dtype(narrow).name}_rounding", 1.0), found.explanation
+
+
 @pytest.mark.parametrize("number", [5e-324, 1e-323, -5e-324, 1.7e308, 1.0])
 def test_an_interval_of_one_number_has_that_candidate(number: float) -> None:
     assert list(candidates(number, number)) == [number]

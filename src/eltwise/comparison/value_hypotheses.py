@@ -83,7 +83,7 @@ def digits(problem: Problem) -> Iterator[Hypothesis]:
     for narrow in _FLOATS:
         if element_type.bits > narrow.digits > 8:
             text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
-            yield computed(f"{narrow.name}_rounding", text, partial(_through_floats, wide=element_type, narrow=narrow))
+            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, wide=element_type, narrow=narrow))
 
 
 def _has_digits(problem: Problem, count: int) -> bool:
@@ -93,7 +93,7 @@ def _has_digits(problem: Problem, count: int) -> bool:
 
 
 def _rounded(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
-    return converted(cast(a, wide, narrow), wide)
+    return cast(cast(a, wide, narrow), narrow, wide)
 
 
 def _truncated(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
@@ -114,13 +114,6 @@ def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
 def _cut_digits(a: np.ndarray, drop: int) -> np.ndarray:
     bits = bits_of(a)
     return np.where(np.isfinite(a), (bits & ~bits.dtype.type((1 << drop) - 1)).view(a.dtype), a)
-
-
-def _through_floats(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
-    """Integers that went through a float type with fewer digits than they have."""
-    low, high = wide.limits
-    floats = cast(a, wide, narrow).astype(np.float64)
-    return np.clip(floats, float(low), np.nextafter(float(high + 1), 0)).astype(a.dtype)
 
 
 def subnormals(problem: Problem) -> Iterator[Hypothesis]:
