@@ -1,11 +1,19 @@
-"""The default tolerance: what is within it does not depend on the size of the values."""
+"""Two arrays compared: what is beyond a tolerance, and why."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from itertools import permutations, product
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from eltwise.comparison.tolerance import Tolerance, parse_tolerances
+from eltwise.core.casting import cast
+from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.tracing.difference import OVERFLOW, Difference, measure, with_overflow
 from eltwise.tracing.precision import of_rounded_operands
 
@@ -75,3 +83,103 @@ def test_the_default_tolerance_scales_with_the_values(kind: type, exponent: int,
     assert scaled.status == alone.status
     assert scaled.error == (alone.error or 0.0) * float(scale)
     assert (alone.status == "differs") == (error >= 1e-2 or (error >= 1e-8 and kind is np.float64))
+
+
+FLOATS = [one for one in TYPES if one.runs and one.kind == "float"]
+DEFAULTS = {24: (1e-3, 1e-5), 53: (1e-11, 1e-13), 11: (1e-2, 1e-3), 8: (5e-2, 1e-2), 4: (0.25, 0.125), 3: (0.25, 0.125)}
+"""The default relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""
+
+
+def drawn(one: ElementType, other: ElementType, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, those of another type that are near to them, and special values of both."""
+    least = min(one.digits, other.digits)
+    expected = (rng.standard_normal(300) * 2.0 ** rng.integers(-9, 9, 300)).astype(other.storage)
+    noise = 1 + rng.standard_normal(300) * 2.0 ** (rng.integers(-3, 3, 300) - least)
+    actual = (expected.astype(np.float64) * np.where(rng.random(300) < 0.5, 1, noise)).astype(one.storage)
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, 1e-6, 240])
+    places = rng.integers(0, 300, 16)
+    actual[places], expected[places] = (rng.choice(special, 16).astype(array.dtype) for array in (actual, expected))
+    return actual, expected
+
+
+def number(value: object) -> Fraction | float:
+    """A number as it is, or NaN or an infinity."""
+    wide = float(value)  # type: ignore[arg-type]
+    return Fraction(wide) if math.isfinite(wide) else wide
+
+
+def error_of(actual: object, expected: object) -> Fraction | float:
+    x, y = number(actual), number(expected)
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return abs(x - y)
+    return Fraction(0) if x == y or (math.isnan(x) and math.isnan(y)) else math.inf
+
+
+def step_of(size: Fraction, narrow: ElementType) -> Fraction:
+    """How far from a number the next one of a type is."""
+    exponent = math.frexp(float(size))[1] - narrow.digits if size else narrow.least_exponent
+    return Fraction(2) ** max(exponent, narrow.least_exponent)
+
+
+def key_of(value: np.generic, element_type: ElementType) -> int:
+    """The number of a value in the order of all of them."""
+    sign = 1 << (element_type.bits - 1)
+    bits = int(np.asarray(value).view(f"u{element_type.storage.itemsize}"))
+    return sign - bits if bits >= sign else bits
+
+
+TEXTS = (None, "ulp<=2", "rtol=0.1", "atol=0.5", "rtol=0.01, atol=0.001, ulp<=1")
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(FLOATS, repeat=2)), ids=str)
+def test_what_is_beyond_a_tolerance_is_what_fractions_say(one: ElementType, other: ElementType, seed: int) -> None:
+    """Of two types within half a step of the narrower one more."""
+    for text, is_output in product(TEXTS, (False, True)):
+        with np.errstate(all="ignore"):
+            actual, expected = drawn(one, other, np.random.default_rng(seed))
+            narrow = min(one, other, key=lambda each: each.digits)
+            rounded = expected.astype(narrow.storage).astype(np.float64)
+            rtol, part = DEFAULTS[narrow.digits]
+            part = 1e-4 if is_output and narrow is FLOAT32 else part
+            default = Tolerance(rtol=rtol, atol=part * float(np.abs(rounded[np.isfinite(rounded)]).max()))
+            (limits,) = parse_tolerances(text) or (default,)
+            result = measure("x", actual, expected, parse_tolerances(text), is_output=is_output)
+        errors = list(map(error_of, actual, expected))
+        beyond = sum(map(partial(is_beyond, one, other, narrow, limits), actual, expected, errors))
+        assert (result.differing, result.beyond) == (sum(error > 0 for error in errors), beyond)
+        assert result.status == ("differs" if beyond else "within_tolerance")
+        assert result.error == float(max(errors))
+
+
+def is_beyond(
+    one: ElementType,
+    other: ElementType,
+    narrow: ElementType,
+    limits: Tolerance,
+    actual: np.generic,
+    expected: np.generic,
+    error: Fraction | float,
+) -> bool:
+    if error == math.inf:
+        return True
+    size = Fraction(float(expected)) if error else Fraction(0)
+    allowed = Fraction(max(limits.absolute, 0)) + Fraction(limits.rtol or 0) * abs(size)
+    if one is other:
+        distance = abs(key_of(actual, one) - key_of(expected, one))
+        return error > allowed and (limits.ulp is None or distance > limits.ulp)
+    step = step_of(size, narrow)
+    return error > max(allowed, (limits.ulp or 0) * step) + step / 2
+
+
+@pytest.mark.parametrize(("one", "other"), list(permutations(FLOATS, 2)), ids=str)
+def test_numbers_that_were_rounded_to_the_narrower_of_two_types_are_equal(
+    one: ElementType, other: ElementType, seed: int
+) -> None:
+    """Exactly so only where nothing was rounded; a number that is too large for it is none of these."""
+    narrow, wide = sorted((one, other), key=lambda each: each.digits)
+    values = np.random.default_rng(seed).standard_normal(300).astype(wide.storage)
+    rounded = cast(values, wide, narrow)
+    for first, is_exact in ((values, False), (cast(rounded, narrow, wide), True)):
+        actual, expected = (rounded, first) if one is narrow else (first, rounded)
+        result = measure("x", actual, expected, ())
+        assert (result.status, result.is_exact, result.differing, result.error) == ("equal", is_exact, 0, 0.0)
