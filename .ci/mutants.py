@@ -25,7 +25,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
@@ -137,13 +137,14 @@ def by_place(path: Path) -> dict[tuple[int, int], list[MutationSpec]]:
 
 
 def made(package: str, mutation: MutationSpec) -> Mutant | None:
-    """The changed module; None where it computes the same."""
+    """The changed module; None where it computes the same, and where it is no Python, as where stars are replaced."""
     operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
     before = Path(mutation.module_path).read_text(encoding="utf-8")
     after = mutate_code(before, operator, mutation.occurrence)
-    if after is None or executed(before) == executed(after):
-        return None
-    return Mutant(package, Path(mutation.module_path).relative_to(ROOT), before, after)
+    with suppress(SyntaxError):
+        if after is not None and executed(before) != executed(after):
+            return Mutant(package, Path(mutation.module_path).relative_to(ROOT), before, after)
+    return None
 
 
 def executed(source: str) -> str:
