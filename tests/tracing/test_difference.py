@@ -14,7 +14,7 @@ import pytest
 from eltwise.comparison.tolerance import Tolerance, parse_tolerances
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
-from eltwise.tracing.difference import OVERFLOW, Difference, measure, with_overflow
+from eltwise.tracing.difference import OVERFLOW, Difference, measure, signal_to_noise, with_overflow, worst_value
 from eltwise.tracing.precision import of_rounded_operands
 
 
@@ -90,15 +90,19 @@ DEFAULTS = {24: (1e-3, 1e-5), 53: (1e-11, 1e-13), 11: (1e-2, 1e-3), 8: (5e-2, 1e
 """The default relative tolerance of floats of so many digits, and the absolute one as a part of the largest value."""
 
 
-def drawn(one: ElementType, other: ElementType, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers, those of another type that are near to them, and special values of both."""
+def drawn(
+    one: ElementType, other: ElementType, rng: np.random.Generator, *, has_special: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, and those of another type that are near to them; perhaps special values in both."""
     least = min(one.digits, other.digits)
     expected = (rng.standard_normal(300) * 2.0 ** rng.integers(-9, 9, 300)).astype(other.storage)
     noise = 1 + rng.standard_normal(300) * 2.0 ** (rng.integers(-3, 3, 300) - least)
     actual = (expected.astype(np.float64) * np.where(rng.random(300) < 0.5, 1, noise)).astype(one.storage)
     special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, 1e-6, 240])
-    places = rng.integers(0, 300, 16)
-    actual[places], expected[places] = (rng.choice(special, 16).astype(array.dtype) for array in (actual, expected))
+    places = rng.integers(0, 300, 16 if has_special else 0)
+    actual[places], expected[places] = (
+        rng.choice(special, places.size).astype(array.dtype) for array in (actual, expected)
+    )
     return actual, expected
 
 
@@ -134,9 +138,9 @@ TEXTS = (None, "ulp<=2", "rtol=0.1", "atol=0.5", "rtol=0.01, atol=0.001, ulp<=1"
 @pytest.mark.parametrize(("one", "other"), list(product(FLOATS, repeat=2)), ids=str)
 def test_what_is_beyond_a_tolerance_is_what_fractions_say(one: ElementType, other: ElementType, seed: int) -> None:
     """Of two types within half a step of the narrower one more."""
-    for text, is_output in product(TEXTS, (False, True)):
+    for text, is_output, has_special in product(TEXTS, (False, True), (False, True)):
         with np.errstate(all="ignore"):
-            actual, expected = drawn(one, other, np.random.default_rng(seed))
+            actual, expected = drawn(one, other, np.random.default_rng(seed), has_special=has_special)
             narrow = min(one, other, key=lambda each: each.digits)
             rounded = expected.astype(narrow.storage).astype(np.float64)
             rtol, part = DEFAULTS[narrow.digits]
@@ -183,3 +187,36 @@ def test_numbers_that_were_rounded_to_the_narrower_of_two_types_are_equal(
         actual, expected = (rounded, first) if one is narrow else (first, rounded)
         result = measure("x", actual, expected, ())
         assert (result.status, result.is_exact, result.differing, result.error) == ("equal", is_exact, 0, 0.0)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (7, 9), (40_000,), (3, 20_001)])
+def test_the_ratio_of_signal_to_noise_is_that_of_their_squares(kind: type, shape: tuple[int, ...], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    expected = rng.standard_normal(shape).astype(kind)
+    actual = (expected + rng.standard_normal(shape) / 8).astype(kind)
+    x, y = actual.astype(np.float64), expected.astype(np.float64)
+    ratio = 10 * math.log10(np.square(y).sum() / np.square(x - y).sum())
+    assert signal_to_noise(actual, expected) == pytest.approx(ratio, rel=1e-9)
+    infinite = actual.copy()
+    infinite.reshape(-1)[-1] = np.inf
+    others = [(expected, expected), (infinite, expected), (actual, infinite), (actual, np.zeros_like(expected))]
+    others += [(actual, expected[None]), (actual.astype(np.int32), expected), (actual, expected.astype(np.int32))]
+    assert [signal_to_noise(*pair) for pair in others] == [None] * len(others)
+
+
+def test_the_worst_value_is_the_one_that_differs_most() -> None:
+    """One of another shape has no size, and is worse than all others; what only one run has is none."""
+    one = np.ones(3, np.float32)
+    actual = {"equal": one, "near": one * np.float32(1.0001), "far": one * 2, "farther": one * 3, "only": one * 9}
+    actual["shape"] = np.ones((3, 1), np.float32)
+    expected = dict.fromkeys(("equal", "near", "far", "farther", "shape", "other"), one)
+    names = list(actual | expected)
+    order = ["shape", "farther", "far", "near", "equal"]
+    while order:
+        result = worst_value(names, actual, expected, ())
+        assert result is not None
+        assert result[1] == order[0]
+        assert result[0] == measure(order[0], actual[order[0]], expected[order[0]], ())
+        names.remove(order.pop(0))
+    assert worst_value(names, actual, expected, ()) is None
