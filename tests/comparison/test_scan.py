@@ -97,7 +97,8 @@ class Plain:
         if not (finite | both_nan).any():
             return None
         left_out = self.count(self.is_nan[0] ^ self.is_nan[1]) + self.count(self.is_infinite(values))
-        return float(values[finite].astype(np.float64).sum()) / max(self.a.size - left_out, 1)
+        total = float(values[finite].astype(np.float64).sum())
+        return total / max(self.a.size - left_out, 1) if np.isfinite(total) else None
 
     @property
     def norms(self) -> list[float] | None:
