@@ -120,6 +120,19 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ),
         ("floor_divide", INT64, "int32_arithmetic+float32_arithmetic_indefinite", -(2**31), -1, -(2**31)),
         ("divide", UINT8, "quotient_rounded", 3, 2, 2),
+        ("fmod", FLOAT32, "remainder_of_rounded_quotient", 1e30, 3, np.float32(1e30) - np.float32(1e30) / 3 * 3),
+        ("fmod", FLOAT32, "remainder_of_rounded_quotient", 1, 1e-45, -np.inf),
+        ("modulo", FLOAT16, "remainder_of_rounded_quotient", -1, 6e-8, np.inf),
+        ("modulo", INT32, "remainder_of_rounded_quotient", -7, 3, 2),
+        ("modulo", INT32, "remainder_of_rounded_quotient+float32_arithmetic_wrapped", 2**24 + 1, 2, 0),
+        (
+            "fmod",
+            UINT64,
+            "remainder_of_rounded_quotient+int32_arithmetic+float32_arithmetic_indefinite",
+            2**32 + 5,
+            3,
+            2,
+        ),
         ("subtract", FLOAT32, "infinity_clamped", 3e38, -3e38, 3.4028234663852886e38),
         ("subtract", FLOAT32, "subnormal_results_flushed", 2.0**-126, 2.0**-127, 0),
         ("subtract", BFLOAT16, "rounded_toward_zero", 1, -0.0077, 1),
@@ -135,6 +148,12 @@ def test_a_fault_does_what_its_name_says(
 ) -> None:
     got = example(formula, element_type, name, a, b)
     assert got == np.array(expected).astype(element_type.storage)
+
+
+def test_a_zero_remainder_has_the_sign_of_the_dividend() -> None:
+    for a, b in ((-4, 2), (4, -2), (-0.0, 1)):
+        got = example("modulo", FLOAT32, "zero_of_dividend", a, b)
+        assert (got, np.signbit(got)) == (0, np.signbit(np.float32(a)))
 
 
 def test_what_acts_together_acts_in_the_listed_order() -> None:

@@ -22,6 +22,8 @@ from eltwise.faults.record import Fault, Operation, combined
 _FLOAT32 = "float32_arithmetic_clamped_operands"
 _CLAMPED: tuple[tuple[str, ...], ...] = ((), ("a_clamped_to_int32",), ("b_clamped_to_int32",))
 _CONVERTED = ("saturated", "wrapped", "indefinite")
+_REMAINDER = "remainder_of_rounded_quotient"
+_THROUGH_INT32 = ((), ("int32_arithmetic",), ("a_wrapped_to_int32", "int32_arithmetic_clamped_operands"))
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("sign_of_zero_lost", "subnormal_results_flushed"),
     ("subnormal_results_flushed", "sign_of_zero_lost"),
@@ -44,6 +46,9 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     (_FLOAT32, "multiplied_by_reciprocal", "result_clamped_to_float32"),
     (_FLOAT32, "a_prepared_for_bfloat16", "multiplied_by_reciprocal", "result_clamped_to_float32"),
     ("zeros_not_added", _FLOAT32),
+    *((_REMAINDER, other) for other in ("b_flushed", "float32_arithmetic", "float32_arithmetic_even_truncated")),
+    (_REMAINDER, _FLOAT32, "result_clamped_to_float32"),
+    *((_REMAINDER, *first, f"float32_arithmetic_{end}") for end in _CONVERTED for first in _THROUGH_INT32),
     ("float32_arithmetic", "result_clamped_to_float32", "a_clamped_to_float32"),
     ("result_rounded_to_float32", "result_clamped_to_float32"),
 )

@@ -94,6 +94,23 @@ def _by_reciprocal(steps: StepPolicy, a: Values, b: Values) -> Values:
     return steps.apply("multiply", a, steps.apply("divide", np.ones_like(b), b))
 
 
+def _of_quotient(function: str, whole: Callable[[Values], Values]) -> Compute:
+    """A remainder by way of the quotient; of integers, which no step rounds, it is right unless they become floats."""
+
+    def compute(steps: StepPolicy, a: Values, b: Values) -> Values:
+        if a.dtype != np.float64:
+            return steps.apply(function, a, b)
+        multiple = steps.apply("multiply", whole(steps.apply("divide", a, b)), b)
+        return steps.apply("subtract", a, multiple)
+
+    return compute
+
+
+def _zero_of_dividend(steps: StepPolicy, a: Values, b: Values) -> Values:
+    remainder = steps.apply("modulo", a, b)
+    return np.where(remainder == 0, np.copysign(0.0, a), remainder) if a.dtype == np.float64 else remainder
+
+
 def _without_nan(function: str, choose: Callable[[Values, Values], object]) -> Compute:
     """What instructions and fmax do with NaN, from one operand to the next."""
 
@@ -121,6 +138,7 @@ _COPIED = "where B is a zero the result is A, also where that is -0"
 _SLOPED = "a zero is multiplied by B: its sign changes if B is negative"
 _TO_NEAREST = "the quotient is rounded to the nearest integer, ties to even"
 _NEAREST = ("quotient_rounded", _QUOTIENT, _TO_NEAREST, _rounded_quotient)
+_REMAINDER = "remainder_of_rounded_quotient"
 _OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
     "subtract": (
         ("operands_added", _OPERATION, "A + B is computed instead of A - B", _of("add")),
@@ -136,6 +154,18 @@ _OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
     "add": (
         ("zeros_not_added", _ZERO, _COPIED, _without_zeros("add")),
         ("operands_subtracted", _OPERATION, "A - B is computed instead of A + B", _of("subtract")),
+    ),
+    "modulo": (
+        (
+            _REMAINDER,
+            _REMAINDER,
+            "A - floor(A / B) * B is computed, each step rounded",
+            _of_quotient("modulo", np.floor),
+        ),
+        ("zero_of_dividend", _ZERO, "a zero has the sign of A instead of B's", _zero_of_dividend),
+    ),
+    "fmod": (
+        (_REMAINDER, _REMAINDER, "A - trunc(A / B) * B is computed, each step rounded", _of_quotient("fmod", np.trunc)),
     ),
     "prelu": (
         (

@@ -42,6 +42,7 @@ _OF_VALUES = {
     "quantized": "values are quantized with a scale and a zero point, or dequantized",
     "quotient_rounded": "the quotient is rounded to another integer than specified",
     "quotient_rounded_first": "the quotient is rounded to a float type before it is rounded to an integer",
+    "remainder_of_rounded_quotient": "a remainder is computed from the rounded quotient",
     "saturation": "results saturate at the limits of the type instead of wrapping",
     "scaled": "a constant factor is applied",
     "sign_lost": "the result is the absolute value",
