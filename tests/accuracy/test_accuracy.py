@@ -20,6 +20,7 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.oracle.real_functions import FUNCTIONS, correctly_rounded
 from eltwise.runtimes import Answer, Model, host
+from eltwise.runtimes.program import AnswerKind
 from eltwise.runtimes.registry import find
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -113,6 +114,34 @@ def test_what_a_runtime_does_not_have_is_said_and_not_good() -> None:
     assert report.measured == ()
     assert "not run: no kernel" in str(refused)
     assert "## float" not in document(report)
+
+
+@pytest.mark.parametrize("kind", ["crashed", "hung", "refused"])
+@pytest.mark.parametrize("blocks_before", [0, 1])
+@pytest.mark.parametrize("steps", [0, 7])
+def test_a_runtime_that_fails_is_not_good(
+    kind: AnswerKind, blocks_before: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found before is kept; only a refusal of all numbers says that there is no such function."""
+    answers = Planted(steps_away(steps, 1.0))
+
+    def run(_host: object, program: object, inputs: tuple[np.ndarray], **_more: object) -> Answer:
+        asked.append(1)
+        return answers(program, inputs) if len(asked) <= blocks_before else Answer(kind, message="the reason")
+
+    asked: list[int] = []
+    monkeypatch.setattr(host.Host, "run", run)
+    monkeypatch.setattr(host.Host, "version", lambda _host: "planted")
+    runtimes, functions, _types = select(["numpy"], ["Tanh"], [])
+    report = measure(runtimes, functions, [FLOAT32], numbers=1000)
+    (tanh,) = report.functions
+    is_found, is_failed = bool(steps and blocks_before), kind != "refused" or bool(blocks_before)
+    assert (len(report.beyond), tanh.failed) == (is_found, is_failed)
+    assert report.exit_code == (1 if is_found else 3)
+    assert len(asked) == blocks_before + 1
+    for text in (str(report), document(report), report.to_html()):
+        assert ("failed" in text) == is_failed
+    assert ("the reason" in str(report)) == is_failed
 
 
 @pytest.mark.parametrize("count", [10, 1000, 10**6, 10**9])

@@ -29,12 +29,12 @@ def document(report: AccuracyReport) -> str:
 
 def _tables(report: AccuracyReport) -> Iterator[str]:
     cells = {(each.dtype, each.function, each.runtime): each for each in report.functions}
-    for dtype in dict.fromkeys(each.dtype for each in report.measured):
-        runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.measured)]
+    for dtype in dict.fromkeys(each.dtype for each in report.shown):
+        runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.shown)]
         yield f"## {dtype}\n"
         yield f"| function | {' | '.join(runtimes)} |"
         yield f"|---|{'---|' * len(runtimes)}"
-        for function in dict.fromkeys(each.function for each in report.measured if each.dtype == dtype):
+        for function in dict.fromkeys(each.function for each in report.shown if each.dtype == dtype):
             row = [_cell(cells.get((dtype, function, name))) for name in runtimes]
             yield f"| {function} | {' | '.join(row)} |"
         yield ""
@@ -45,12 +45,14 @@ def _is_of(each: FunctionAccuracy, dtype: str, runtime: str) -> bool:
 
 
 def _cell(measured: FunctionAccuracy | None) -> str:
-    if measured is None or not measured.count:
+    if measured is None or not (measured.count or measured.failed):
         return "-"
+    if not measured.count:
+        return "failed"
     share = min(measured.share, 0.9999) if measured.nearest < measured.count else 1.0
     text = f"{measured.largest_error:.4g} ({share:.4g})" if share < 1 else "nearest"
     marks = [f"{mark} {count:,}" for mark, count in (("s", measured.special), ("f", measured.flushed)) if count]
-    return ", ".join([text, *marks])
+    return ", ".join([text, *marks, *(["failed"] if measured.failed else [])])
 
 
 def _worst(report: AccuracyReport) -> Iterator[str]:

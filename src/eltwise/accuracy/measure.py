@@ -120,7 +120,11 @@ def _unmeasured(host: Host, function: str, element_type: ElementType) -> Functio
 def _with_block(
     host: Host, so_far: FunctionAccuracy, element_type: ElementType, x: npt.NDArray[Any], expected: Rounded
 ) -> FunctionAccuracy:
-    """What was measured, with one block more; one that is refused ends the measurement of the function."""
+    """What was measured, with one block more; one that is refused ends the measurement of the function.
+
+    What was measured before is kept. It failed where it crashed or hung, or where it ran before: else the runtime does
+    not have the function of this type.
+    """
     program = None if so_far.message else program_of(host.runtime, so_far.function, element_type, x.size)
     if program is None:
         return so_far
@@ -128,7 +132,7 @@ def _with_block(
     actual = answer.arrays[0] if answer.kind == "result" and len(answer.arrays) == 1 else None
     if actual is None or actual.shape != x.shape or actual.dtype != x.dtype:
         message = answer.message or "it gave another type or shape"
-        return replace(FunctionAccuracy(so_far.function, so_far.dtype, so_far.runtime), message=message)
+        return replace(so_far, message=message, failed=answer.kind in ("crashed", "hung") or so_far.count > 0)
     return _joined(so_far, _errors_of_block(so_far, element_type, x, actual, expected))
 
 

@@ -25,7 +25,7 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
     parts = [head("Accuracy of functions", [summary], facts)]
     by_name: dict[str, list[FunctionAccuracy]] = {}
     for each in functions:
-        if each.count:
+        if each.count or each.failed:
             by_name.setdefault(each.function, []).append(each)
     for name, measured in by_name.items():
         rows = table(map(_row, measured), _COLUMNS)
@@ -38,6 +38,8 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
 def _row(each: FunctionAccuracy) -> tuple[object, ...]:
     where = each.worst if each.largest_error > 0.5 else ""
     special = f"{each.special:,}: {each.first_special}" if each.special else ""
+    if each.failed:
+        where = f"{where or ''} failed after {each.count:,} numbers: {each.message}".strip()
     return (each.dtype, each.runtime, each.error, f"{each.share:.4%}", where, special, each.flushed or "")
 
 

@@ -54,16 +54,26 @@ class AccuracyReport(Written[FunctionAccuracy]):
         return tuple(sorted(beyond, key=lambda each: -each.largest_error))
 
     @property
+    def failed(self) -> tuple[FunctionAccuracy, ...]:
+        """What crashed or gave no answer."""
+        return tuple(each for each in self.functions if each.failed)
+
+    @property
+    def shown(self) -> tuple[FunctionAccuracy, ...]:
+        """What was run or failed, but not what a runtime does not have."""
+        return tuple(each for each in self.functions if each.count or each.failed)
+
+    @property
     def exit_code(self) -> ExitCode:
-        """What is beyond the bound is found; where nothing was measured, nothing is established."""
-        return exit_code(
-            findings=bool(self.beyond), is_established=bool(self.measured), is_interrupted=self.interrupted
-        )
+        """What is beyond the bound is found; where nothing was measured or something failed, it is not established."""
+        is_established = bool(self.measured) and not self.failed
+        return exit_code(findings=bool(self.beyond), is_established=is_established, is_interrupted=self.interrupted)
 
     @property
     def summary(self) -> str:
         """The result in a line."""
-        ended = ", interrupted" if self.interrupted else ""
+        ended = f", {len(self.failed)} failed" if self.failed else ""
+        ended += ", interrupted" if self.interrupted else ""
         text = f"{counted(len(self.measured), 'function')} measured, {len(self.beyond)} beyond {self.bound:g} ULP"
         return f"{text} or wrong at special values{ended}"
 
@@ -83,4 +93,5 @@ class AccuracyReport(Written[FunctionAccuracy]):
         return {**plain(self), "functions": [each.to_dict() for each in self.functions]}
 
     def __str__(self) -> str:
-        return as_lines([self.summary, *map(str, self.beyond)])
+        failed = [each for each in self.failed if each not in self.beyond]
+        return as_lines([self.summary, *map(str, self.beyond), *map(str, failed)])

@@ -44,7 +44,8 @@ class FunctionAccuracy:
         first_special: the first of these.
         profile: the largest error in each of ``BINS`` parts of the line of numbers, from the most negative argument to
             the largest: half of them for each sign, in equal numbers of powers of two.
-        message: why it was not run.
+        message: why it was not run, or not to its end.
+        failed: whether it crashed, gave no answer, or gave none after others: not all that was asked is known.
     """
 
     function: str
@@ -59,6 +60,7 @@ class FunctionAccuracy:
     first_special: Example | None = None
     profile: tuple[float, ...] = ()
     message: str = ""
+    failed: bool = False
 
     @property
     def share(self) -> float:
@@ -67,8 +69,10 @@ class FunctionAccuracy:
 
     @property
     def error(self) -> str:
-        """The largest error as text."""
-        return "nearest" if self.nearest == self.count else f"{self.largest_error:.4g}"
+        """The largest error as text; a dash where nothing was measured."""
+        if not self.count:
+            return "-"
+        return "nearest" if self.nearest == self.count and not self.failed else f"{self.largest_error:.4g}"
 
     def is_within(self, bound: float) -> bool:
         """Whether nothing is beyond a bound in units in the last place, infinite, NaN or finite in a wrong place."""
@@ -81,7 +85,7 @@ class FunctionAccuracy:
     def __str__(self) -> str:
         head = f"{self.function} {self.dtype} {self.runtime}:"
         if not self.count:
-            return f"{head} not run: {self.message}"
+            return f"{head} {'failed' if self.failed else 'not run'}: {self.message}"
         text = f"{head} {self.largest_error:.4g} ULP at most"
         if self.worst is not None:
             text += f", at {self.worst}"
@@ -91,4 +95,6 @@ class FunctionAccuracy:
         if self.first_special is not None:
             example = self.first_special
             text += f"; {self.special} special, such as {example.actual!r} for {example.expected!r} at {example.x!r}"
+        if self.failed:
+            text += f"; failed after {self.count:,} numbers: {self.message}"
         return text

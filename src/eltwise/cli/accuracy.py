@@ -57,13 +57,15 @@ def accuracy(
 
 
 def _show(report: AccuracyReport) -> None:
-    """Print a line for each function of each type on each runtime that has it."""
+    """Print a line for each function of each type on each runtime that has it, also where it failed."""
     rows = []
-    for each in report.measured:
+    for each in report.shown:
         at = str(each.worst) if each.largest_error > 0.5 else ""
         if each.special:
             at += f"; {each.special} special: {each.first_special}"
         if each.flushed:
             at += f"; {each.flushed} flushed to 0"
+        if each.failed:
+            at += f"; failed after {each.count:,} numbers: {each.message}"
         rows.append((each.function, each.dtype, each.runtime, each.error, f"{each.share:.4%}", at.removeprefix("; ")))
     printing.table(("function", "type", "runtime", "ULP", "nearest", "where most"), rows, folding="where most")
