@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
-from eltwise.comparison.tolerance import Tolerance, check_patterns, parse_tolerances, tolerance_of
+from eltwise.comparison.tolerance import Tolerance, check_patterns, default_tolerances, parse_tolerances, tolerance_of
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError
 from eltwise.oracle import array_of
@@ -46,6 +47,20 @@ def test_the_text_of_a_tolerance_has_all_of_it(limits: tuple[float | None, float
     tolerance = Tolerance(ulp, *limits)
     if tolerance != Tolerance():
         assert parse_tolerances(str(tolerance)) == (tolerance,)
+
+
+@pytest.mark.parametrize("entry", [("a", "b: ulp<=1"), ("", "ulp<=1"), ("a", "@file"), ("a", 1), (1, "ulp<=1")])
+def test_an_entry_of_a_mapping_names_its_tensors_once(entry: tuple[Any, Any]) -> None:
+    for parse in (parse_tolerances, default_tolerances):
+        with pytest.raises(AttributeValueError, match="tolerance"):
+            parse(dict([entry]))
+
+
+@pytest.mark.parametrize("name", ["@w", " w", "a: b", "a\nb", "#w"])
+def test_an_entry_of_a_mapping_is_for_a_tensor_of_any_name(name: str) -> None:
+    a, b = {name: np.float32([1])}, {name: np.float32([1.5])}
+    assert eltwise.compare(a, b, tolerance={name: "atol=1"}).is_good
+    assert not eltwise.compare(a, b, tolerance={name: "atol=0.1"}).is_good
 
 
 NAMES = st.text("a[]!0*?.-^\\n", max_size=6)

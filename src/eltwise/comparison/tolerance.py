@@ -98,7 +98,7 @@ def parse_tolerances(
     relative, absolute = (None if value is None else float(value) for value in (rtol, atol))
     general = Tolerance(None if ulp is None else int(ulp), relative, absolute)
     if isinstance(tolerance, Mapping):
-        tolerance = [f"{pattern}: {text}" for pattern, text in tolerance.items()]
+        tolerance = [_for_names(pattern, text) for pattern, text in tolerance.items()]
     elif tolerance is None or isinstance(tolerance, str | Tolerance):
         tolerance = () if tolerance is None else (tolerance,)
     elif isinstance(tolerance, Real):
@@ -133,6 +133,17 @@ def _parsed(tolerance: object) -> Sequence[Tolerance]:
         lines = map(str.strip, text.splitlines())
         return [parse_tolerance(line) for line in lines if line and not line.startswith("#")]
     return [parse_tolerance(tolerance)]
+
+
+def _for_names(pattern: object, text: object) -> Tolerance:
+    """Read the tolerance of an entry of a mapping."""
+    whole = f"{pattern}: {text}"
+    if not (isinstance(text, str) and isinstance(pattern, str)):
+        raise _refused("a tolerance and the names that it is for are texts", repr(whole))
+    tolerance = parse_tolerance(text)
+    if tolerance.pattern or not pattern.strip():
+        raise _refused("the names stand before the tolerance, once", repr(whole))
+    return replace(tolerance, pattern=pattern)
 
 
 def parse_tolerance(text: str) -> Tolerance:
