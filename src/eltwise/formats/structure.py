@@ -1,7 +1,8 @@
 """The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
-Names within a model and the order of nodes do not count, nor whether a constant is an initializer or a node. The names
-of inputs and outputs count in ONNX; in OpenVINO IR a converter draws those that the model had none for.
+Names within a model and the order of nodes do not count, nor whether a constant is an initializer or a node, or an
+attribute is left out or has its default. The names of inputs and outputs count in ONNX; in OpenVINO IR a converter draws
+those that the model had none for.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from typing import Any
 
-from eltwise.ir.graph import Foreign, Graph, Node, Port, Tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Port, Tensor
 from eltwise.ir.structure import Labels, Structure, Wiring
 
 _TENSORS_AND_GRAPHS = (4, 5, 9, 10)
@@ -107,12 +109,17 @@ class _Walk:
 
 
 def _attributes(node: Node) -> Iterator[tuple[str, str]]:
-    """The attributes of a node but for tensors and graphs, as text."""
+    """The attributes of a node that are not their defaults, but for tensors and graphs, as text."""
+    schema = node.schema
+    defaults = {} if isinstance(schema, ForeignSchema) else {each.name: each.default for each in schema.attributes}
     for name, value in node.operation.attributes:
         if isinstance(node.operation, Foreign) and hasattr(value, "SerializeToString"):
-            if value.type not in _TENSORS_AND_GRAPHS:  # type: ignore[attr-defined]
-                yield name, value.SerializeToString(deterministic=True).hex()
-        elif not isinstance(value, Tensor):
+            from eltwise.formats.onnx.nodes import has_default, without_text
+
+            message: Any = value
+            if message.type not in _TENSORS_AND_GRAPHS and not has_default(node, message):
+                yield name, without_text(message).SerializeToString(deterministic=True).hex()
+        elif not isinstance(value, Tensor) and (name not in defaults or value != defaults[name]):
             yield name, repr(value)
 
 

@@ -304,12 +304,24 @@ def _write_attributes(node: Node, proto: NodeProto) -> None:
 
 def same_value(one: AttributeProto, other: AttributeProto) -> bool:
     """Whether two attributes are the same but for their texts."""
-    plain = []
-    for attribute in (one, other):
-        plain.append(AttributeProto())
-        plain[-1].CopyFrom(attribute)
-        plain[-1].ClearField("doc_string")
-    return bool(plain[0] == plain[1])
+    return bool(without_text(one) == without_text(other))
+
+
+def without_text(attribute: AttributeProto) -> AttributeProto:
+    """A copy of an attribute without its description."""
+    copy = AttributeProto()
+    copy.CopyFrom(attribute)
+    copy.ClearField("doc_string")
+    return copy
+
+
+def has_default(node: Node, attribute: AttributeProto) -> bool:
+    """Whether an attribute of a node of ONNX is what it would be if it were left out."""
+    schema = node.schema
+    domain = schema.of if isinstance(schema, ForeignSchema) else ""
+    published = published_schema(schema.name, schema.version, domain)
+    known = published.attributes.get(attribute.name) if published else None
+    return known is not None and same_value(attribute, known.default_value)
 
 
 def _written(value: AttributeValue, attribute: Attribute, schema: OpSchema) -> AttributeProto:
