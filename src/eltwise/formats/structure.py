@@ -1,8 +1,8 @@
 """The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
 Names within a model and the order of nodes do not count, nor whether a constant is an initializer or a node, or an
-attribute is left out or has its default. The names of inputs and outputs count in ONNX; in OpenVINO IR a converter draws
-those that the model had none for.
+attribute is left out or has its default. The names of inputs and outputs count in ONNX; in OpenVINO IR a converter
+draws those that the model had none for.
 """
 
 from __future__ import annotations
