@@ -151,12 +151,15 @@ def test_balls_alone_give_the_same_floats(name: str, dtype: str, seed: int, monk
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_are_those_of_another_library(name: str, seed: int) -> None:
     x = arguments(FUNCTIONS[name], seed, 12).astype(np.float64)
-    values = correctly_rounded(name, x).values
-    for argument, value in zip(x.tolist(), values.tolist(), strict=True):
+    values, residues = correctly_rounded(name, x)
+    for argument, value, residue in zip(x.tolist(), values.tolist(), residues.tolist(), strict=True):
         with mpmath.workprec(2000 if abs(argument) < 1e5 else 400):
             expected = BY_MPMATH[name](mpmath.mpf(argument))
             distance = abs(expected - value) if math.isfinite(value) else mpmath.mpf(abs(expected) < 2.0**1023)
             assert distance <= mpmath.mpf(math.ulp(value)) / 2 if math.isfinite(value) else distance == 0
+            if math.isfinite(value):
+                rounded_away = (expected - value) / mpmath.mpf(math.ulp(value))
+                assert abs(rounded_away - residue) < 1e-9
 
 
 def wrong_values(name: str, x: npt.NDArray[Any], **parameters: float) -> list[Any]:

@@ -14,15 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.dtypes import ElementType
-from eltwise.oracle.numbers import FLOAT_LAYOUTS, FloatLayout, Special, decode, encode
+from eltwise.oracle.numbers import FLOAT_LAYOUTS, FloatLayout, decode, encode
 
 Floats = npt.NDArray[np.float64]
 
 MARGIN = 2.0**-40
 """The relative error that a float64 estimate may have; tests show that none has a 16th of it."""
 
-_PRECISIONS = tuple(64 << step for step in range(8))
+_PRECISIONS = tuple(128 << step for step in range(7))
 """The digits that balls are computed with, in turn; the last one is for what may be an exact tie, and is not."""
+
+_WIDEST = Fraction(1, 1 << 30)
+"""How many units in the last place a ball may be wide where it says what was rounded away."""
 
 _FARTHEST = 5000
 """The largest exponent of two, positive or negative, that is written out; no float type comes near it."""
@@ -50,7 +53,7 @@ def nearest(values: Floats, element_type: ElementType) -> Floats:
 
 
 def nearest_to_ball(ball: Callable[[], Any], element_type: ElementType) -> tuple[int, float]:
-    """The pattern of the float that is nearest to what a ball encloses, and what was rounded away, in units.
+    """The pattern of the float that is nearest to what a ball encloses, and what was rounded away, within 2^-30 units.
 
     Args:
         ball: computes it with the digits of the context.
@@ -70,7 +73,12 @@ def nearest_to_ball(ball: Callable[[], Any], element_type: ElementType) -> tuple
             low, high = _fraction(enclosure.lower()), _fraction(enclosure.upper())
         patterns = encode(element_type, low), encode(element_type, high)
         if len({pattern & ~layout.sign if not pattern & (layout.sign - 1) else pattern for pattern in patterns}) == 1:
-            return patterns[1], _residue((low + high) / 2, decode(element_type, patterns[1]), layout)
+            value = decode(element_type, patterns[1])
+            if not isinstance(value, Fraction):
+                return patterns[1], 0.0
+            unit = _unit(value, layout)
+            if high - low <= unit * _WIDEST or precision == _PRECISIONS[-1]:
+                return patterns[1], float(((low + high) / 2 - value) / unit)
     raise UndecidedError(f"{_PRECISIONS[-1]} digits do not decide the nearest {element_type}")
 
 
@@ -103,8 +111,6 @@ def _fraction(exact: Any) -> Fraction:
     return mantissa * Fraction(2) ** exponent
 
 
-def _residue(real: Fraction, value: object, layout: FloatLayout) -> float:
-    if isinstance(value, Special) or not isinstance(value, Fraction):
-        return 0.0
-    exponent = int(_exponents(np.array([float(value)]), layout)[0]) - layout.mantissa_bits
-    return float((real - value) / Fraction(2) ** exponent)
+def _unit(value: Fraction, layout: FloatLayout) -> Fraction:
+    """The unit in the last place of a float."""
+    return Fraction(2) ** (int(_exponents(np.array([float(value)]), layout)[0]) - layout.mantissa_bits)
