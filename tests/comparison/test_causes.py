@@ -148,6 +148,17 @@ def test_a_tail_of_other_values_was_written(kind: type, tail: str, seed: int) ->
     assert compare_arrays(a, b).cause != "uninitialized"
 
 
+@pytest.mark.parametrize("shape", [(9,), (1, 3, 3), (3, 1, 3)])
+def test_nothing_is_denied_that_few_elements_do_not_tell(shape: tuple[int, ...], seed: int) -> None:
+    """Equal elements may have been reshaped, and zeros of a type without negative numbers set."""
+    found = compare_arrays(np.ones((3, 3), np.float32), np.ones(shape, np.float32))
+    assert found.cause == "other_shape"
+    assert found.explanation.endswith("instead of [3, 3], and no hypothesis explains it")
+    rng = np.random.default_rng(seed)
+    a = rng.integers(1, 255, 1000).astype(np.uint8)
+    assert compare_arrays(a, np.where(rng.random(1000) < 0.3, 0, a)).explanation.endswith(", or zeros that were set")
+
+
 def test_every_limit_that_is_reached_is_named(seed: int) -> None:
     """One element of many thousands is at the other limit: it is in no sample."""
     rng = np.random.default_rng(seed)

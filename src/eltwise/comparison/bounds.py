@@ -75,6 +75,7 @@ def _at_limits(problem: Problem) -> Cause | None:
             text = f"B is {', '.join(f'{one:g}' for one in sorted(values))} wherever it differs"
             if cause == "saturation":
                 text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
+                text += ", or zeros that were set" if values == {0} else ""
             return Cause(cause, 1.0, text)
     return None
 

@@ -94,7 +94,7 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
     if problem.has_one_shape:
         return fact or _in_part(problem, best)
     shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
-    rest = "no rearrangement of A gives B" if pair.a.size or pair.b.size else "neither has elements"
+    rest = "no hypothesis explains it" if pair.a.size or pair.b.size else "neither has elements"
     return Cause("other_shape", 1.0, f"{shapes}, and {rest}")
 
 
