@@ -35,6 +35,17 @@ class Function(nn.Module):  # type: ignore[misc]
         return self.function(x) if y is None else self.function(x, y)
 
 
+@pytest.mark.parametrize("function", [lambda x: x.add_(1) * 2, lambda x: (x, x.mul_(2)), lambda x: x.zero_()])
+def test_a_module_may_write_to_its_inputs(golden: Golden, function: Any) -> None:
+    """Each run gets what was given, which is what the golden holds."""
+    given = torch.from_numpy(X.copy())
+    updated(golden).check("in_place", Function(function), (given,))
+    recording = read_recording(golden.folder / "in_place.safetensors")
+    assert recording.inputs["x"].tobytes() == given.numpy().tobytes() == X.tobytes()
+    golden.check("in_place", Function(function), (given,))
+    golden.check("in_place", Function(function))
+
+
 @pytest.mark.parametrize(
     "inputs",
     [{"input": X}, (X,), [torch.from_numpy(X)], {"input": torch.from_numpy(X)}],

@@ -108,7 +108,7 @@ class ModuleRun:
         torch: Any = self.library.library
         tensors = {}
         for name, array in feeds.items():
-            tensor = self.library.given(np.ascontiguousarray(array))
+            tensor = self.library.given(np.array(array, order="C"))  # A copy: a module may write to its inputs.
             tensors[name] = tensor.double() if is_wide and tensor.is_floating_point() else tensor
         try:
             with torch.no_grad():
