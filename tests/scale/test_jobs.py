@@ -5,17 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import eltwise
 from eltwise.core.errors import FileFormatError
 from eltwise.kernels.threads import num_threads
+from eltwise.scale import blocks
+from eltwise.scale.apply import _parts
+from eltwise.scale.blocks import Application
 from eltwise.scale.jobs import Done, JobOutcome, Resources, follow, in_order, threads_for
 from eltwise.scale.journal import Entry
+from eltwise.scale.sources import open_sources
+from support.stores import store
 
 MIB = 1 << 20
 PROCESS = 256 * MIB
@@ -124,3 +133,28 @@ def test_an_outcome_counts_what_became_of_each_block(kinds: list[str], size: int
         follow(work(), journal, outcome, Resources(progress=said))
     assert (outcome.resumed, outcome.damaged) == (kinds.count("old"), kinds.count("again"))
     assert said.done == [(size * (one + 1) // len(kinds), size, f"t{one}") for one in range(len(kinds))]
+
+
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
+@pytest.mark.parametrize("operator", ["Subtract-1", "Less-1"])
+@pytest.mark.parametrize("chunks", [None, (5, 7), (40, 30), (40, 8)])
+def test_a_block_is_counted_with_all_that_is_held_of_it(
+    operator: str, chunks: tuple[int, int] | None, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operands as they are stored and unpacked, in whole chunks, and the result; and with little more."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 480)
+    values = np.arange(1200, dtype=np.float64).reshape(40, 30)
+    np.save(tmp_path / "a.npy", values)
+    other = tmp_path / "a.npy" if chunks is None else store(tmp_path / "b.zarr", values, chunks=chunks)
+    sources = open_sources([str(tmp_path / "a.npy"), str(other)], [None, None])
+    (part,) = _parts(Application(eltwise.operator(operator).operation), sources, str(tmp_path / output))
+    sizes = [part.bytes_of(index) for index in range(len(part.grid))]
+    assert (sum(sizes), max(sizes)) == (part.call.bytes, part.block_bytes)
+    chunk = 0 if chunks is None else prod(chunks) * values.itemsize
+    for index, size in enumerate(sizes):
+        operands = part.read(index)
+        result = part.call.compute(operands)
+        assert result.nbytes == size
+        held = sum(each.nbytes for each in operands) + 2 * chunk + size
+        assert held <= part.memory()
+    assert part.memory() <= 4 * (2 * chunk + 3 * prod(part.grid.step) * values.itemsize)
