@@ -76,6 +76,8 @@ def test_the_script_asks_the_runtime_and_compares(
     done = run(cell_of(runtime, op, dtype, path), tmp_path / "case")
     assert done.returncode == bool(sees), done.stderr
     assert sees in done.stdout + done.stderr
+    files = {"ai.onnx": {"model.onnx"}, "openvino": {"model.xml", "model.bin"}}[registry.find(op).domain]
+    assert {file.name for file in (tmp_path / "case").glob("model.*")} == (set() if path == "call" else files)
 
 
 def test_the_script_shows_a_wrong_alignment(tmp_path: Path) -> None:

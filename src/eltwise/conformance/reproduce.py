@@ -21,6 +21,7 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.core.escaping import on_one_line
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
+from eltwise.formats.registry import of_bytes
 from eltwise.runtimes import Runtime
 from eltwise.runtimes.registry import of_function
 from eltwise.runtimes.specification import arguments
@@ -56,25 +57,28 @@ def files_of(test: TestResult) -> dict[str, bytes]:
         )
     case, co_resident = test.failing.case, test.failing.co_resident
     expected = References().of(case)
-    contents, model = dict[str, bytes](), ""
-    inputs = dict(zip(LETTERS, case.operands, strict=False))
+    contents, inputs = dict[str, bytes](), dict(zip(LETTERS, case.operands, strict=False))
     if test.source != CALL:
         context = SOURCES[test.source]
         built = build([replace(each, context=context) for each in (*co_resident, case)])
-        inputs, model = built.inputs, "model.onnx" if built.format == "onnx" else "model.xml"
-        contents = {model: built.data} | ({"model.bin": built.weights} if built.format == "openvino" else {})
+        contents, inputs = model_files(built.data, built.weights), built.inputs
     return contents | files_of_case(
         test.runtime,
         _about(test, case),
         inputs,
         expected,
         test.failing.got,
-        model=model,
+        model=next(iter(contents), ""),
         op=test.op,
         steps=steps_of(_runtime(test.runtime)[0].library, case),
         attributes=dict(case.attributes),
         output=len(co_resident),
     )
+
+
+def model_files(data: bytes, weights: bytes) -> dict[str, bytes]:
+    """The files of a model by name, the one to load first."""
+    return {"model.xml": data, "model.bin": weights} if of_bytes(data).domain == "openvino" else {"model.onnx": data}
 
 
 def files_of_case(

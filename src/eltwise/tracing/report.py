@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.comparison.tensor_report import number
-from eltwise.conformance.reproduce import files_of_case, write_case
+from eltwise.conformance.reproduce import files_of_case, model_files, write_case
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.exit_codes import ExitCode
 from eltwise.faults.families import REFUSED, UNEXPLAINED
 from eltwise.formats import files
-from eltwise.formats.registry import of_bytes
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation
 from eltwise.report.base import Written
 from eltwise.tracing.isolated import Isolated
@@ -191,7 +190,7 @@ class TraceReport(Written[TracedNode]):
             message = f"no node is wrong as a model of its own in {self.runtime}: there is nothing to reproduce"
             raise UnsupportedError(message)
         blamed, program = self.blamed, self.blamed.submodel.program
-        model = "model.xml" if of_bytes(program.data).domain == "openvino" else "model.onnx"
+        contents = model_files(program.data, program.weights)
         inputs = {f"input_{number}": array for number, array in enumerate(blamed.submodel.inputs.values())}
         names = ", ".join(f"input_{number} is {value!r}" for number, value in enumerate(blamed.submodel.inputs))
         expected, gives = (
@@ -202,9 +201,9 @@ class TraceReport(Written[TracedNode]):
             f"The output is {blamed.value!r}; {names}.",
             f"Expected is what {gives} gives.",
         ]
-        files = files_of_case(self.adapter, lines, inputs, expected, blamed.actual, output=blamed.position, model=model)
-        weights = {"model.bin": program.weights} if model == "model.xml" else {}
-        return write_case({model: program.data} | weights | files, Path(folder))
+        model, position = next(iter(contents)), blamed.position
+        files = files_of_case(self.adapter, lines, inputs, expected, blamed.actual, output=position, model=model)
+        return write_case(contents | files, Path(folder))
 
     @property
     def summary(self) -> str:
