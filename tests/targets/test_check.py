@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import eltwise
 from eltwise.core.errors import NameUnknownError, UnsupportedError
+from eltwise.ops import registry
 from eltwise.passes.report import Comparison
 from eltwise.targets import deployed, plan
 from eltwise.targets.report import Finding, TargetReport
@@ -261,3 +262,58 @@ def test_a_node_that_cannot_be_read_is_a_problem_and_not_counted_as_one_that_is_
     assert printed.splitlines()[-1] == "in.onnx: 1 problem, 1 node read"
     assert "axis" in printed
     assert "not checked" not in printed
+
+
+def model_of_types(schema: onnx.defs.OpSchema, variable: str, type_text: str) -> onnx.ModelProto:
+    """A model of one node, of which one type variable has a type, and the others the first that they may have."""
+    types = {one.type_param_str: sorted(one.allowed_type_strs)[0] for one in schema.type_constraints}
+    types |= {variable: type_text}
+    count = max(1, schema.min_input)
+
+    inputs = []
+    for index in range(count):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
+        name = types.get(formal, formal).removeprefix("tensor(").removesuffix(")").upper()
+        inputs.append(value(f"x{index}", [] if index else [2], TensorProto.DataType.Value(name)))
+    needed = {"direction": "LEFT", "to": TensorProto.FLOAT}
+    attributes = {name: needed[name] for name, one in schema.attributes.items() if one.required}
+    nodes = [node(schema.name, [one.name for one in inputs], ["z"], "n", **attributes)]
+    return model(nodes, inputs, [onnx.ValueInfoProto(name="z")], schema.since_version, 13)
+
+
+def types_of_operators() -> Iterator[tuple[onnx.defs.OpSchema, str, str, bool]]:
+    """The operators that eltwise runs, each of their type variables, every type of it, and one that is not."""
+    for name, version in sorted({(one.name, one.version) for one in registry.ELEMENTWISE if one.domain == "ai.onnx"}):
+        schema = onnx.defs.get_schema(name, version, "")
+        if version < 7 or schema.deprecated:
+            continue
+        for constraint in schema.type_constraints:
+            allowed = [one for one in constraint.allowed_type_strs if one.startswith("tensor(")]
+            if constraint.type_param_str in {one.type_str for one in schema.inputs[: max(1, schema.min_input)]}:
+                yield from ((schema, constraint.type_param_str, one, True) for one in allowed)
+                others = sorted({"tensor(string)", "tensor(bool)", "tensor(double)"} - {*allowed})
+                yield from ((schema, constraint.type_param_str, one, False) for one in others)
+
+
+def test_a_type_is_a_problem_of_a_model_where_onnx_does_not_allow_it_and_only_there() -> None:
+    for schema, variable, type_text, is_valid in types_of_operators():
+        report = eltwise.check(model_of_types(schema, variable, type_text))
+        case = f"{schema.name}-{schema.since_version} {variable}={type_text}: {report}"
+        assert bool(report.problems) is not is_valid, case
+
+
+def test_what_a_valid_node_has_that_eltwise_does_not_run_is_counted() -> None:
+    cases = {
+        "element type string is unsupported": node("Cast", ["x"], ["z"], "n", to=TensorProto.STRING),
+        "more than one output is unsupported": node("Dropout", ["x"], ["z", "mask"], "n"),
+    }
+    for sentence, one in cases.items():
+        outputs = [value("z", element_type=TensorProto.STRING if one.op_type == "Cast" else TensorProto.FLOAT)]
+        softmax = node("Softmax", ["x"], ["y"], "foreign")
+        for nodes, lines in (([one], 2), ([one, softmax], 3)):
+            report = eltwise.check(model(nodes, [value("x")], [*outputs, value("y")][: len(nodes)], 17))
+            assert not report.problems
+            assert f"not checked: in part ({sentence})" in str(report)
+            assert len(str(report).splitlines()) == lines
+    two = model([node("Sub", ["x", "x"], ["z", "mask"], "n")], [value("x")], [value("z")], 17)
+    assert [problem.node for problem in eltwise.check(two).problems] == ["n"]

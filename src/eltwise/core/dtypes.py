@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eltwise.core.errors import ElementTypeError, unknown_name
+from eltwise.core.errors import ElementTypeError, UnsupportedError, unknown_name
 
 Kind = Literal["float", "signed", "unsigned", "boolean", "other"]
 
@@ -120,11 +120,12 @@ class ElementType:
         return (elements * self.bits + 7) // 8
 
 
-def not_run(element_type: ElementType, **location: str) -> ElementTypeError:
-    """Make the error for a type that is known by name but not run."""
-    return ElementTypeError(
+def not_run(element_type: ElementType, allowed: Sequence[ElementType] = (), **location: str) -> UnsupportedError:
+    """Make the error for a type that is known by name but not run; ``allowed`` are by default those of numbers."""
+    names = [each.name for each in allowed or TYPES if allowed or each.is_numeric]
+    return UnsupportedError(
         f"element type {element_type.name} is unsupported",
-        allowed=", ".join(each.name for each in TYPES if each.is_numeric),
+        allowed=", ".join(names),
         **location,
     )
 

@@ -81,8 +81,10 @@ def _check_inputs(node: Node, inputs: Sequence[TensorType | None]) -> None:
     for index in range(required):
         if index >= len(inputs) or inputs[index] is None:
             raise GraphError("this input is missing", operand=f"operand {schema.operand_name(index)}")
-    if len(node.outputs) != 1 or not node.outputs[0]:
-        named = sum(bool(name) for name in node.outputs)
+    named = sum(bool(name) for name in node.outputs)
+    if named > 1:
+        raise UnsupportedError("more than one output is unsupported", got=str(named), operand="its outputs")
+    if len(node.outputs) != 1 or not named:
         raise GraphError("one output with a name is needed", got=str(named), operand="its outputs")
 
 

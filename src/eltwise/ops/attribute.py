@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, by_name, of_numpy
+from eltwise.core.dtypes import ElementType, by_name, not_run, of_numpy
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown
 
 AttributeKind = Literal["int", "ints", "float", "floats", "string", "element type", "boolean", "tensor", "not run"]
@@ -61,6 +61,9 @@ class Attribute(NamedTuple):
         if not is_allowed:
             # Types that a version allows and that do not run are not among the choices.
             is_type = isinstance(canonical, ElementType)
+            if isinstance(canonical, ElementType) and not canonical.runs:
+                allowed = [each for each in self.choices if isinstance(each, ElementType)]
+                raise not_run(canonical, allowed, operator=operator, operand=f"attribute {self.name}")
             raise (ElementTypeError if is_type else AttributeValueError)(
                 "this element type is not allowed" if is_type else "this value is not allowed",
                 operator=operator,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eltwise.core.broadcasting import Rule
-from eltwise.core.dtypes import BOOL, ElementType
-from eltwise.core.errors import ElementTypeError, GraphError
+from eltwise.core.dtypes import BOOL, ElementType, not_run
+from eltwise.core.errors import ElementTypeError, GraphError, UnsupportedError
 from eltwise.ops.expression import Expression
 
 
@@ -118,8 +118,10 @@ def wrong_count(name: str, count: int, allowed: str) -> GraphError:
 
 def wrong_type(
     element_type: ElementType, allowed: tuple[ElementType, ...], name: str, operand: str
-) -> ElementTypeError:
-    """Make the error for an element type that an operator does not take."""
+) -> ElementTypeError | UnsupportedError:
+    """Make the error for an element type that an operator does not take here; one that is not run may be valid."""
+    if not element_type.runs:
+        return not_run(element_type, allowed, operator=name, operand=operand)
     return ElementTypeError(
         "this element type is not allowed",
         operator=name,

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eltwise.core.errors import EltwiseError, GraphError, ManyProblemsError, UnsupportedError, counted, named
+from eltwise.core.errors import (
+    ElementTypeError,
+    EltwiseError,
+    GraphError,
+    ManyProblemsError,
+    UnsupportedError,
+    counted,
+    named,
+)
 from eltwise.core.escaping import as_lines
 from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.formats.reports import BaseReport
@@ -18,6 +26,7 @@ from eltwise.report.annotations import Annotation, of_error
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
+    from eltwise.passes.analysis import Analysis
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,10 +70,10 @@ class ProblemsReport(BaseReport[EltwiseError]):
         return as_lines([*lines, *self._lines_of_not_checked(), self.summary])
 
     def _lines_of_not_checked(self) -> list[str]:
-        """One line of the operators that eltwise does not run."""
-        names = list(self.not_checked or self.not_read)
+        """A line of the operators that eltwise does not run, and one of what else it does not."""
         what = f"{counted(sum(self.not_checked.values()), 'node')} of operators that eltwise does not run"
-        return [f"not checked: {what if self.not_checked else 'in part'} ({named(names)})"] if names else []
+        parts = ((what, self.not_checked), ("in part", self.not_read))
+        return [f"not checked: {text} ({named(list(counts))})" for text, counts in parts if counts]
 
     def annotations(self) -> list[Annotation]:
         """The problems, for CI."""
@@ -75,7 +84,7 @@ class ProblemsReport(BaseReport[EltwiseError]):
         return {
             "problems": [problem.to_dict() for problem in self.problems],
             "assumptions": list(self.assumptions),
-            "not_checked": dict(self.not_checked or self.not_read),
+            "not_checked": {**self.not_checked, **self.not_read},
         }
 
 
@@ -88,16 +97,16 @@ def problems_of(source: Source | Model, weights: bytes | None = None) -> Problem
     except ManyProblemsError as error:
         return ProblemsReport(error.problems)
     graph = analysis.graph
-    # What eltwise does not run is no problem of the model.
-    not_read = Counter(problem.problem for problem in analysis.problems if isinstance(problem, UnsupportedError))
-    problems = [problem for problem in analysis.problems if not isinstance(problem, UnsupportedError)]
     foreign = [node.schema for node in graph.nodes if node.is_foreign]
-    # One that eltwise runs and could not read is a problem of the model.
+    # One that eltwise runs and could not read is counted by what it says.
     names = [one.versioned_name for one in foreign if not registry.resolve(one.domain, one.name, graph.origin.opset)]
-    if not_read and not foreign:
+    unsupported, problems = _divided(analysis)
+    if names:  # The error of all operators is the one that names neither a node nor an operand.
+        unsupported = [problem for problem in unsupported if problem.node or problem.operand]
+    if unsupported and graph.origin.domain == "openvino":
         # Values that only layers make which were not read are missing in the graph.
         problems = [problem for problem in problems if not isinstance(problem, GraphError)]
-    if not problems and foreign:
+    if not problems and (foreign or unsupported):
         problems = [problem.located(where=analysis.name) for problem in analysis.invalidities]
     if not problems:
         problems = [problem.located(where=analysis.name) for problem in unintended(graph)]
@@ -106,6 +115,22 @@ def problems_of(source: Source | Model, weights: bytes | None = None) -> Problem
         tuple(analysis.inference.assumptions),
         len(graph.nodes),
         dict(Counter(names).most_common()),
-        {} if foreign else dict(not_read),
+        dict(Counter(problem.problem for problem in unsupported)),
         analysis.name,
     )
+
+
+def _divided(analysis: Analysis) -> tuple[list[EltwiseError], list[EltwiseError]]:
+    """What of a model eltwise does not run, and what is wrong with it.
+
+    A type that an operator of eltwise does not have here is one or the other, as ONNX's own schema says.
+    """
+    unsupported: list[EltwiseError] = [one for one in analysis.problems if isinstance(one, UnsupportedError)]
+    problems = [problem for problem in analysis.problems if not isinstance(problem, UnsupportedError)]
+    typed = [problem for problem in problems if isinstance(problem, ElementTypeError) and problem.node]
+    if typed and analysis.graph.origin.domain == "ai.onnx":
+        invalid = {problem.node for problem in analysis.invalidities}
+        valid = [problem for problem in typed if problem.node not in invalid]
+        unsupported += valid
+        problems = [problem for problem in problems if not any(problem is one for one in valid)]
+    return unsupported, problems
