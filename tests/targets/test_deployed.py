@@ -218,6 +218,14 @@ def test_integers_of_floats_that_no_text_defines_are_no_special_values() -> None
     assert "2 kinds of element-wise nodes tried alone, 0 different" in str(report)
 
 
+@pytest.mark.parametrize("shape", ["2, 5", "3"])
+def test_an_operand_that_is_read_for_its_type_only_has_any_shape(shape: str) -> None:
+    made = parsed(f"g (float[3] x, float16[{shape}] t) => (float16[3] z) {{ a = Softmax(x)  z = CastLike(a, t) }}")
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, report.findings) == ("agree", ())
+    assert "1 kind of element-wise nodes tried alone, 0 different" in report.special
+
+
 def test_the_exact_results_of_a_node_do_not_depend_on_the_names_of_its_inputs() -> None:
     """PyTorch and others name values by numbers, which are positions of inputs as well."""
     made = parsed("g (float[4] a, float[4] b) => (float[4] z) { d = Sub(a, b)  z = Softmax(d) }")

@@ -139,7 +139,7 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
             raise UnsupportedError(outcome.message or "it gives no result")
         exact = results[output]
         actual = as_stated(outcome.values[output], exact, unstated.get(output))
-        differences += _differences(actual, exact, list(submodel.inputs.values()))
+        differences += _differences(actual, exact, _elementwise_operands(node, values))
     if not differences:
         return None
     return _finding(node, min(differences, key=lambda one: one.size), next(iter(types.values()))[0])
@@ -189,6 +189,12 @@ def _pool(element_type: ElementType) -> np.ndarray:
         wide = np.abs(pool.astype(np.float64))
         least = 2.0 ** (element_type.least_exponent + element_type.digits - 1)
     return np.asarray(pool[~((wide > 0) & (wide < least))])
+
+
+def _elementwise_operands(node: Node, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The operands that a result depends on, each once; of one that is read for its type only no number does."""
+    read = (name for index, name in enumerate(node.inputs) if index != node.bound.type_only)
+    return [values[name] for name in dict.fromkeys(read) if name in values]
 
 
 @dataclass(frozen=True)
