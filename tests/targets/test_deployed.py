@@ -181,6 +181,14 @@ def test_a_problem_of_an_attribute_is_one_of_the_target_too() -> None:
     assert "LeakyRelu-16" in str(report)
 
 
+def test_a_valid_model_that_should_not_be_deployed_is_not_said_to_be_invalid() -> None:
+    made = parsed("g (float[3] x) => (float[3] z) <float[1] k = {1.0}> { a = Softmax(x)  z = Add(a, k) }")
+    made.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.float32([np.nan]), "k"))
+    report = eltwise.check(made, "onnxruntime")
+    assert [finding.kind for finding in report.findings] == ["unintended"]
+    assert "not valid" not in str(report)
+
+
 def test_an_ir_without_a_wider_run_is_compared_with_the_exact_results(tmp_path: Path) -> None:
     model, _report = eltwise.convert(parsed("g (float[3] x) => (float[3] z) { z = HardSwish(x) }"), "openvino")
     eltwise.save(model, tmp_path / "m.xml")

@@ -58,7 +58,7 @@ def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding]) ->
     """The findings of a model that is not valid, of which nothing can be repaired."""
     if not problems:
         return findings
-    wrong = [_invalid(problem) for problem in problems]
+    wrong = [_of_problem(problem, "the model is not valid") for problem in problems]
     named = {finding.node for finding in wrong}
     helps = "what the model is refused for comes first"
     rest = (finding for finding in findings if finding.node not in named)
@@ -75,7 +75,7 @@ def with_unintended(report: TargetReport, model: Model) -> TargetReport:
     trace = report.trace
     if trace is not None:
         trace = replace(trace, notes=tuple(note for note in trace.notes if note not in map(str, problems)))
-    findings = (replace(_invalid(one), severity="wrong values", kind="unintended") for one in problems)
+    findings = (replace(_of_problem(one), severity="wrong values", kind="unintended") for one in problems)
     return replace(report, trace=trace, findings=(*report.findings, *findings))
 
 
@@ -86,15 +86,15 @@ def not_read(graph: Graph) -> Finding:
     return Finding("", version_here, message="it reads ONNX only", helps=helps)
 
 
-def _invalid(problem: EltwiseError) -> Finding:
-    """What is found of a model that is not valid."""
+def _of_problem(problem: EltwiseError, consequence: str = "") -> Finding:
+    """What a problem of the model is as a finding; ``consequence`` is said where the problem has no hint."""
     message = problem.problem
     message += f", got {problem.got}" if problem.got else ""
     message += f"; allowed: {problem.allowed}" if problem.allowed else ""
     subject = problem.operator or problem.operand or "the model"
     if problem.operator and problem.operand:
         message = f"{problem.operand}: {message}"
-    return Finding(problem.node, subject, message=message, helps=problem.hint or "the model is not valid")
+    return Finding(problem.node, subject, message=message, helps=problem.hint or consequence)
 
 
 def _not_measured(site: Site, *, is_declared: bool) -> str:
