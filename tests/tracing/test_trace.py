@@ -104,6 +104,15 @@ def test_a_reference_that_fails_is_no_fault_of_the_runtime() -> None:
     assert "not established: output z: Dying: crashed" in str(report)
 
 
+def test_what_a_runtime_refuses_and_the_reference_does_not_compute_is_no_fault() -> None:
+    text = "g (float[5] x, int64 axis) => (float[5] z) { a = Neg(x)  s = CumSum(a, axis)  z = Abs(s) }"
+    report = eltwise.trace(parsed(text), runtime="onnxruntime", against="exact", inputs={"axis": np.int64(7)})
+    assert [node.status for node in report.nodes] == ["equal", "not_compared", "not_compared"]
+    assert "onnxruntime: refused: " in report.nodes[1].message
+    assert report.nodes[1].message.endswith("; exact: eltwise does not compute CumSum")
+    assert (report.verdict, report.exit_code) == ("not_established", 3)
+
+
 def test_lists_of_sizes_are_given_as_constants_where_they_must_be() -> None:
     model = named(
         parsed("""g (float[4, 5] x, int64[2] n) => (float[a, b] z) {

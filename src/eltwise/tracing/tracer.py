@@ -163,6 +163,7 @@ class Tracer:
         if not (actual.message or outcome.message or is_random):
             outcome = self.steps.follow(numbers, (self.values, values), (self._reference_values, outcome))
         computed = self._expected_of(numbers, actual, outcome)
+        made = computed.keys()
         expected = {name: _typed(array, values.get(name)) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
             values = computed = expected = {**values, **expected}
@@ -172,7 +173,8 @@ class Tracer:
             result.inputs_equal = all(one.status == "equal" and one.is_exact for one in inputs)
             result.inputs_agree = not any(one.is_beyond for one in inputs)
             result.error_in = largest(one.error for one in inputs)
-            result.has_failed = bool(actual.message) and not self._is_refused_by_both(actual, outcome, numbers)
+            is_computed = not outcome.message or bool(made & {*self._model.made[result.number]})
+            result.has_failed = bool(actual.message) and is_computed
             if is_random:
                 result.message = RANDOM
             elif actual.message or (outcome.message and not expected.keys() & {*self._model.made[result.number]}):
@@ -191,10 +193,6 @@ class Tracer:
     def _node(self, number: int, message: str = "") -> TracedNode:
         node = self._model.nodes[number]
         return TracedNode(number, node.label, node.schema.name, message=message)
-
-    def _is_refused_by_both(self, actual: Outcome, outcome: Outcome, numbers: Sequence[int]) -> bool:
-        """Whether both runtimes tried to run some nodes and could not, as on inputs that do not fit them."""
-        return bool(actual.message and outcome.message) and not self._reference.refusal_of(self._steps_of(numbers))
 
     def _expected_of(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome) -> Values:
         """The values of the reference by the names of the tested model."""
