@@ -271,6 +271,16 @@ class WrongInFloat32(Planted):
             node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
 
 
+class WrongInFloat64(Planted):
+    """Every node is computed as Neg in float64."""
+
+    def change(self, model: Any) -> None:
+        """Replace the nodes."""
+        is_wide = any(value.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for value in model.graph.input)
+        for node in model.graph.node if is_wide else ():
+            node.op_type = "Neg"
+
+
 class WrongOnSpecialValues(Planted):
     """Relu makes 0 of NaN, and Neg computes integers in float32."""
 

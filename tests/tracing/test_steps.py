@@ -11,6 +11,7 @@ from onnx import ModelProto, numpy_helper
 import eltwise
 from eltwise.comparison.tolerance import parse_tolerances
 from eltwise.core.dtypes import BY_NAME
+from eltwise.runtimes import registry
 from eltwise.tracing.difference import OVERFLOW, measure
 from eltwise.tracing.report import TraceReport
 from support.local_hosts import use_local_hosts
@@ -115,3 +116,18 @@ def test_a_wider_reference_is_compared_before_it_is_rounded(
         assert difference.status == "equal"
     elif error > 1 and scale >= 1:
         assert difference.status == "differs"
+
+
+@pytest.mark.parametrize(("operator", "is_blamed"), [("HardSwish", False), ("Tanh", True)])
+@pytest.mark.parametrize("tested", ["onnx-reference", "Wrong"])
+def test_float64_of_an_operator_that_onnx_defines_by_others_needs_a_second_runtime_to_blame_a_node(
+    operator: str, is_blamed: bool, tested: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runtime without a kernel in float64 may run the others in a way of its own."""
+    monkeypatch.setitem(registry.BY_NAME, "onnxruntime", registry.BY_NAME["WrongInFloat64"])
+    model = named(parsed(f"g (float[4] x) => (float[4] z) {{ y = {operator}(x) z = Relu(y) }}"))
+    report = eltwise.trace(model, runtime=tested, against="float64", inputs={"x": np.float32([-2, -1, 1, 4])})
+    first = report.nodes[0]
+    assert (first.status == "differs") == is_blamed
+    note = f"differ in float64, and onnx-reference agrees with what was tested: {operator} '{first.name}'"
+    assert (note in str(report)) != is_blamed

@@ -35,6 +35,7 @@ def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | Non
         *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
         *_lines_of(runs.model, first),
         *_of_reference(runs, tracer.renamed),
+        *_of_doubts(runs, [tracer.nodes[number] for number in sorted(tracer.steps.doubted)]),
     ]
 
 
@@ -80,6 +81,14 @@ def _of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     ):
         if names:
             yield f"{counted(len(names), 'value')} {kind}: {named(names)}"
+
+
+def _of_doubts(runs: Runs, nodes: Sequence[TracedNode]) -> Iterator[str]:
+    """The nodes of which two runtimes give other results in float64, one of them those of the tested runtime."""
+    if nodes:
+        first, second = (runner.host.runtime.name for runner in (runs.reference, runs.reference.fallbacks[0]))
+        names = named(list(map(str, nodes)))
+        yield f"{first} and {second} differ in float64, and {second} agrees with what was tested: {names}"
 
 
 def _of_model(model: TracedModel, longer: Mapping[str, int]) -> Iterator[str]:

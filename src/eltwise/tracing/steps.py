@@ -1,7 +1,9 @@
-"""Nodes that round or compare floats: near a tie, two right runs may fall on either side of a step.
+"""Where a difference from float64 is no fault: a tie of a node that rounds, and a float64 that is itself in doubt.
 
-The reference that computes in float64 goes on with the tested side of such a step if the node is right on the inputs
-that it really had, and these are within the tolerance. So a tie is no fault of any node, and hides none after it.
+Near a tie of a node that rounds or compares floats, two right runs may fall on either side. An operator that ONNX
+defines by others may be run by these in float64 only, and a second runtime may give the tested result in float64 too.
+The reference goes on with these results of such a node if the node is right on the inputs that it really had, and they
+are within the tolerance. So neither is a fault of any node, and hides none after it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT64, of_numpy
+from eltwise.formats.onnx.nodes import called_functions
+from eltwise.formats.onnx.schemas import is_function, is_onnx
 from eltwise.tracing.difference import measure
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
 from eltwise.tracing.runs import Runs
@@ -33,12 +37,14 @@ class Steps:
     Attributes:
         ties: the nodes whose side was followed, by number: how many results fall on the other side than in float64,
             and of how many.
-        right: the nodes with steps that are right on the inputs that they really had.
+        right: the nodes of both kinds that are right on the inputs that they really had.
+        doubted: those of them, by number, of which only a second runtime gives these results in float64: what it gives.
     """
 
     def __init__(self, runs: Runs, run_reference: Callable[[Sequence[int], Values], Outcome]) -> None:
         self.ties: dict[int, tuple[int, int]] = {}
         self.right: set[int] = set()
+        self.doubted: dict[int, Values] = {}
         self._runs, self._run_reference = runs, run_reference
 
     def follow(
@@ -73,10 +79,11 @@ class Steps:
         return outcome
 
     def _crosses(self, number: int, actual: Values, values: Values) -> bool:
-        """Whether a node with steps gives other results on inputs that agree."""
+        """Whether a node with steps, or that ONNX defines by others, gives other results on inputs that agree."""
         model, tolerances = self._runs.model, self._runs.tolerances
         results = [name for name in model.made[number] if name in actual and name in values]
-        if len(results) < len(model.made[number]) or not self._has_steps(number, actual, results):
+        is_asked = self._has_steps(number, actual, results) or self._is_function(number)
+        if len(results) < len(model.made[number]) or not is_asked:
             return False
         if not any(measure(name, actual[name], values[name], tolerances).is_beyond for name in results):
             return False
@@ -88,6 +95,12 @@ class Steps:
         kinds = {of_numpy(actual[name].dtype).kind for name in results}
         return has_steps(model.nodes[number].schema.name, operands, kinds)
 
+    def _is_function(self, number: int) -> bool:
+        model = self._runs.model
+        node = model.nodes[number]
+        is_of_onnx = model.graph.origin.domain == "ai.onnx" and is_onnx(node, called_functions(model.graph))
+        return is_of_onnx and is_function(node.schema.name, model.graph.origin.opset)
+
     def _agree(self, number: int, actual: Values, values: Values) -> bool:
         """Whether all inputs of a node are within the tolerance."""
         return all(
@@ -98,9 +111,10 @@ class Steps:
         )
 
     def _again(self, numbers: Sequence[int], followed: set[int], actual: Values, before: Values) -> Outcome:
-        """Run the reference of a segment with the tested results of some nodes."""
+        """Run the reference of a segment with the tested results of some nodes, or those of a second runtime."""
         model, reference = self._runs.model, self._runs.reference
-        fixed = reference.typed({name: actual[name] for one in followed for name in model.made[one]})
+        taken = {one: self.doubted.get(one, actual) for one in followed}
+        fixed = reference.typed({name: values[name] for one, values in taken.items() for name in model.made[one]})
         outcome = self._run_reference([one for one in numbers if one not in followed], {**before, **fixed})
         return Outcome({**copied(outcome.values), **fixed}, outcome.message, outcome.lost)
 
@@ -115,6 +129,12 @@ class Steps:
             return False
         if not any(measure(name, actual[name], exact[name], tolerances).is_beyond for name in results):
             return True
+        second = self._computed_elsewhere(number, actual) if self._is_function(number) else {}
+        if second and not any(measure(name, actual[name], second[name], tolerances).is_beyond for name in results):
+            self.doubted[number] = second
+            return True
+        if not self._has_steps(number, actual, results):
+            return False
         digits = min(of_numpy(actual[one].dtype).digits for one in self._floats(number, actual))
         near = [self._computed(number, actual, sign * 2.0 ** (1 - digits)) for sign in (-1, 1)]
         ties = [self._computed(number, actual, sign * _EXACT) for sign in (-1, 1)]
@@ -123,6 +143,15 @@ class Steps:
             and _is_either(actual[name], exact[name], [one[name] for one in near], [one[name] for one in ties])
             for name in results
         )
+
+    def _computed_elsewhere(self, number: int, actual: Values) -> Values:
+        """What the runtime that stands in for the reference makes of the tested inputs; empty where it does not."""
+        results = list(self._runs.model.made[number])
+        for runner in self._runs.reference.fallbacks[:1]:
+            inputs = runner.typed({name: actual[name] for name in self._runs.model.reads[number]})
+            values = copied(runner.run([number], inputs, results, isolated=True).values)
+            return values if values.keys() >= {*results} else {}
+        return {}
 
     def _computed(self, number: int, actual: Values, change: float) -> Values:
         """What the reference makes of the tested inputs, of which the first float is changed by a part of its size."""
@@ -138,7 +167,7 @@ class Steps:
 
     def _count(self, followed: set[int], actual: Values, values: Values) -> None:
         """Note how many results of each node float64 has on the other side."""
-        for number in sorted(followed):
+        for number in sorted(followed - self.doubted.keys()):
             results, changed = self._runs.model.made[number], 0
             inputs = {name: values[name] for name in self._runs.model.reads[number]}
             outcome = self._runs.reference.run([number], inputs, list(results), isolated=True)

@@ -52,6 +52,12 @@ def versioned_name(op_type: str, opset: int) -> str:
     return f"{op_type}-{schema.since_version}" if schema else op_type
 
 
+def is_function(op_type: str, opset: int) -> bool:
+    """Whether ONNX defines an operator of its own by others, which a runtime without a kernel for it runs."""
+    schema: Any = published_schema(op_type, opset)  # The package's stubs do not have what is asked.
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
+
+
 def no_such_operator(op_type: str, opset: int) -> UnsupportedError:
     """The error for an operator that an opset does not have, with the first one that does."""
     later = [version for version in since_versions(op_type) if version > opset]
