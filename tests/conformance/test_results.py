@@ -80,12 +80,15 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
 
 
 def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
+    """The cases of a variant are in one file, each as what another runtime fails at."""
     for variant in variants():
-        for case in layout_cases(variant, "call", "usual", seed)[::7]:
-            test = TestResult("r", "1", str(variant.schema), "int8", "none", "call", "refused", failing=Failing(case))
-            (read,) = results_of(results_text(Results((test,))).encode()).tests
-            assert read.failing is not None
-            again = read.failing.case
+        cases = layout_cases(variant, "call", "usual", seed)[::7]
+        where = (str(variant.schema), "int8", "none", "call", "refused")
+        tests = tuple(TestResult(f"r{number}", "1", *where, failing=Failing(case)) for number, case in enumerate(cases))
+        read = results_of(results_text(Results(tests)).encode()).tests
+        for case, test in zip(cases, read, strict=True):
+            assert test.failing is not None
+            again = test.failing.case
             assert (str(again), again.attributes) == (str(case), case.attributes)
             assert [array.tobytes() for array in again.operands] == [array.tobytes() for array in case.operands]
 

@@ -132,17 +132,27 @@ def plain(value: object) -> Any:
     >>> plain(Check(len, "text")._replace(is_valid=None))
     {'allowed': 'text'}
     """
-    if is_dataclass(value) or hasattr(value, "_fields"):
-        return {
-            name: write(item)
-            for name, write in _writers(cast(Any, type(value))).items()
-            if (item := getattr(value, name)) is not None
+    kind: Any = type(value)
+    return _plain_of(kind)(value)
+
+
+@cache
+def _plain_of(kind: type) -> _Function:
+    """What gives the plain values of the values of a type."""
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        writers = _writers(kind).items()
+        return lambda value: {
+            name: write(item) for name, write in writers if (item := getattr(value, name)) is not None
         }
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(map(plain, value))
-    return list(map(plain, value)) if isinstance(value, list | tuple) else value
+    if issubclass(kind, Mapping):
+        return lambda value: {name: plain(item) for name, item in value.items()}
+    if issubclass(kind, frozenset):
+        return lambda value: sorted(map(plain, value))
+    return (lambda value: list(map(plain, value))) if issubclass(kind, list | tuple) else _as_it_is
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def toml_text(scalar: object) -> str:
@@ -150,7 +160,6 @@ def toml_text(scalar: object) -> str:
     return json.dumps(scalar, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-@cache
 def _writers(record: type) -> dict[str, _Function]:
     return {name: _writer(annotation) for name, annotation in _annotations(record).items()}
 
@@ -162,10 +171,12 @@ def _writer(annotation: Any) -> _Function:
         if isinstance(form, Form):
             return lambda value: plain(form.write(value))
     annotation = getattr(annotation, "__origin__", annotation) if hasattr(annotation, "__metadata__") else annotation
+    if annotation in _SCALARS:
+        return _as_it_is
     origin, inner = get_origin(annotation), [each for each in get_args(annotation) if each not in (NoneType, ...)]
     if origin is tuple:
         write = _writer(inner[0])
-        return lambda value: list(map(write, value))
+        return list if write is _as_it_is else lambda value: list(map(write, value))
     return _writer(inner[0]) if origin in (Union, UnionType) and len(inner) == 1 else plain
 
 
