@@ -108,9 +108,11 @@ mutants: $(VENV)/.installed-test
 	$(PIP) install --constraint constraints.txt --editable '.[mutants]'
 	$(BIN)/python .ci/mutants.py $(MUTANTS)
 
-# Install everything that the checks below need, one after another.
-environments: $(VENV)/.installed-test $(VENV)/.installed-check $(VENV)/.installed-docs
-	$(PIP) install build twine
+# Install everything that the checks below need, at once: each call of pip builds the package anew.
+environments: $(BIN)/python
+	$(PIP) install --no-compile --constraint constraints.txt --editable '.[test,check,docs]' build twine
+	$(BIN)/python -m compileall -qq -j 0 src $(VENV)/lib || true # With all processors; some files of others are no Python.
+	touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-check $(VENV)/.installed-docs
 
 # Build the wheel and the source archive, check them, install each into an empty environment, and run the demo there.
 wheel: $(VENV)/.installed
