@@ -22,6 +22,7 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.low_rank import LARGEST_RANK
 from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.report import ComparisonReport
+from eltwise.comparison.tensor_report import cosine
 from support.checkpoints import CHANGES, LARGEST_STEP, RANK, RENAMED, Arrays, merged, renamed, transformer, tuned
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -104,6 +105,18 @@ def test_the_figures_of_a_pattern_are_those_of_its_tensors(seed: int) -> None:
             assert each.relative_norm == pytest.approx(np.linalg.norm(y - x) / np.linalg.norm(x), rel=1e-9)
             assert 1 - each.cosine == pytest.approx(1 - x @ y / np.linalg.norm(x) / np.linalg.norm(y), abs=1e-12)
             assert each.largest_step == pytest.approx(np.abs(y - x).max(), rel=1e-6)
+
+
+@pytest.mark.parametrize("sign", [-1, 1, 0])
+def test_a_cosine_lies_between_its_limits(sign: int, seed: int) -> None:
+    """Also of tensors that are opposite but for rounding."""
+    rng = np.random.default_rng(seed)
+    for size in range(1, 100):
+        a = rng.standard_normal(size)
+        b = a * sign * rng.random()
+        result = cosine(float(np.square(one).sum()) for one in (a, b, b - a))
+        assert (result is None) == (sign == 0)
+        assert result is None or (-1 <= result <= 1 and result == pytest.approx(sign))
 
 
 def test_tensors_that_moved_and_were_renamed_follow_the_rule_of_the_others(seed: int) -> None:

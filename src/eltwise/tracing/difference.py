@@ -188,12 +188,9 @@ def _measure_block(
     _fractions, exponents = np.frexp(expected)
     lowest = int(limits.minexp) + 1
     steps = np.ldexp(1.0, np.where(expected == 0, lowest, np.maximum(exponents, lowest)) - narrow.digits)
-    allowed = np.full(errors.shape, -1.0)
-    if tolerance.absolute >= 0:
-        allowed = tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(expected)
-    if tolerance.ulp is not None:
-        allowed = np.maximum(allowed, tolerance.ulp * steps)
-    is_beyond = (errors > np.maximum(allowed, 0) + steps / 2) | np.isinf(errors)
+    allowed = max(tolerance.absolute, 0.0) + (tolerance.rtol or 0.0) * np.abs(expected)
+    allowed = np.maximum(allowed, (tolerance.ulp or 0) * steps)
+    is_beyond = (errors > allowed + steps / 2) | np.isinf(errors)
     distances = np.where(np.isfinite(errors), errors / steps, 0.0)
     counts = int(np.count_nonzero(errors)), int(np.count_nonzero(is_beyond))
     return counts, float(errors.max(initial=0.0)), float(distances.max(initial=0.0))
