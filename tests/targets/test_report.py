@@ -13,7 +13,7 @@ from eltwise.core.errors import counted
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import SEVERITIES, level, severity_named
 from eltwise.tracing.records import EXIT_CODES, VERDICTS, Verdict
-from eltwise.tracing.switches import Trial
+from eltwise.tracing.switches import Switches, Trial
 
 UNINTENDED, HELPLESS = "it should not be deployed as it is", "no other option and no repair is known to help"
 KINDS = ("differs", "differs", "unintended", SPECIAL, "refused", "hangs")
@@ -23,7 +23,7 @@ MOST = 16
 
 findings = st.builds(
     Finding,
-    node=st.sampled_from([f"n{number}" for number in range(40)]),
+    node=st.sampled_from(["", *(f"n{number}" for number in range(40))]),
     subject=st.sampled_from([f"Sub-{number}" for number in range(30)]),
     element_type=st.sampled_from(["", "uint8"]),
     severity=st.sampled_from(SEVERITIES),
@@ -31,6 +31,7 @@ findings = st.builds(
     reasons=st.sampled_from([(), ("saturation",)]),
     is_seen=st.sampled_from([None, True, False]),
 )
+trials = st.lists(st.builds(Trial, st.just("repair"), st.sampled_from(VERDICT_NAMES)), max_size=2).map(tuple)
 reports = st.builds(
     TargetReport,
     st.just("somewhere"),
@@ -39,7 +40,8 @@ reports = st.builds(
     checked=st.just(100),
     is_compared=st.booleans(),
     severity=st.sampled_from(SEVERITIES),
-    remedies=st.lists(st.builds(Trial, st.just("repair"), st.sampled_from(VERDICT_NAMES)), max_size=2).map(tuple),
+    remedies=trials,
+    switches=st.none() | st.builds(Switches, trials, st.sampled_from([(), ("with a it is right",)]), trials),
 )
 
 
@@ -62,8 +64,13 @@ def test_a_verdict_follows_from_what_counts(report: TargetReport) -> None:
     assert report.exit_code == EXIT_CODES[report.verdict]
     assert bool(report.annotations()) == (report.verdict != "agree")
     assert [one.node for one in report.annotations() if severe] == [one.node for one in severe]
-    mended = any(one.verdict == "agree" for one in report.remedies)
-    assert (HELPLESS in str(report)) == (report.verdict == "disagree" and bool(report.remedies) and not mended)
+    mended, switches = any(one.verdict == "agree" for one in report.remedies), report.switches or Switches()
+    tried = bool(report.remedies or switches.trials)
+    assert (HELPLESS in str(report)) == (report.verdict == "disagree" and tried and not mended)
+    is_helpful = bool(switches.remedies) or not mended
+    assert line_of(report, "options: ") == ("options: with a it is right" if switches.sentences and is_helpful else "")
+    wrong = len({one.node for one in severe if one.kind != SPECIAL} - {""})
+    assert line_of(report, "somewhere 1.0: ").endswith(f" 100 nodes checked by rules: {100 - wrong} ok, {wrong} not ok")
 
 
 @given(reports)
