@@ -113,8 +113,8 @@ class Steps:
     def _again(self, numbers: Sequence[int], followed: set[int], actual: Values, before: Values) -> Outcome:
         """Run the reference of a segment with the tested results of some nodes, or those of a second runtime."""
         model, reference = self._runs.model, self._runs.reference
-        taken = {one: self.doubted.get(one, actual) for one in followed}
-        fixed = reference.typed({name: values[name] for one, values in taken.items() for name in model.made[one]})
+        chosen = {one: self.doubted.get(one, actual) for one in followed}
+        fixed = reference.typed({name: values[name] for one, values in chosen.items() for name in model.made[one]})
         outcome = self._run_reference([one for one in numbers if one not in followed], {**before, **fixed})
         return Outcome({**copied(outcome.values), **fixed}, outcome.message, outcome.lost)
 

@@ -163,7 +163,7 @@ class Tracer:
         if not (actual.message or outcome.message or is_random):
             outcome = self.steps.follow(numbers, (self.values, values), (self._reference_values, outcome))
         computed = self._expected_of(numbers, actual, outcome)
-        made = computed.keys()
+        computed_names = computed.keys()
         expected = {name: _typed(array, values.get(name)) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
             values = computed = expected = {**values, **expected}
@@ -173,7 +173,7 @@ class Tracer:
             result.inputs_equal = all(one.status == "equal" and one.is_exact for one in inputs)
             result.inputs_agree = not any(one.is_beyond for one in inputs)
             result.error_in = largest(one.error for one in inputs)
-            is_computed = not outcome.message or bool(made & {*self._model.made[result.number]})
+            is_computed = not outcome.message or bool(computed_names & {*self._model.made[result.number]})
             result.has_failed = bool(actual.message) and is_computed
             if is_random:
                 result.message = RANDOM
