@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -179,6 +180,42 @@ def test_integers_that_overflow_or_divide_by_zero_say_so_when_they_are_computed(
     for call in (lambda: eltwise.divide(lazy, zeros), lambda: eltwise.reduce("sum", "Divide-1", lazy, zeros)):
         with pytest.raises(EltwiseError, match=r"Divide-1, operand B: an integer cannot be divided by 0, got 0$"):
             call().compute()
+
+
+@pytest.mark.parametrize(
+    "compute", [eltwise.subtract, *(partial(eltwise.reduce, each, "Subtract-1") for each in REDUCTIONS)]
+)
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("chunk", "words"),
+    [
+        (np.ones((1, 3), "f4"), r"got \(1, 3\); allowed: \(2, 3\)"),
+        (np.ones((2, 1), "f4"), r"got \(2, 1\); allowed: \(2, 3\)"),
+        (np.ones((), "f4"), r"got \(\); allowed: \(2, 3\)"),
+        (np.ones((2, 2, 3), "f4"), r"got \(2, 2, 3\); allowed: \(2, 3\)"),
+        (np.ones((2, 3), "f8"), "got float64; allowed: float32"),
+    ],
+)
+def test_a_chunk_that_is_not_what_its_array_says_is_refused(
+    compute: Callable[..., Any], first: bool, chunk: np.ndarray, words: str
+) -> None:
+    """It would broadcast, and elements be missing or count twice."""
+    lies = da.from_delayed(dask.delayed(chunk), (2, 3), "f4")
+    right = da.ones((2, 3), chunks=(2, 3), dtype="f4")
+    for other in (right, np.ones(3, "f4"), 1):
+        operands = (lies, other) if first else (other, lies)
+        name = "A" if first else "B"
+        with pytest.raises(EltwiseError, match=rf"Subtract-1, operand {name}: a chunk is another one.*, {words}$"):
+            compute(*operands).compute()
+
+
+def test_what_is_computed_later_has_the_numbers_of_now() -> None:
+    lazy = da.ones((4, 3), chunks=(2, 3), dtype="f4")
+    for shape in ((), (3,), (4, 1), (4, 3)):
+        other = np.ones(shape, "f4")
+        results = [eltwise.subtract(lazy, other), eltwise.mean_squared_difference(other, lazy)]
+        other[...] = 7
+        assert [np.any(each.compute()) for each in results] == [False, False]
 
 
 def test_chunks_that_are_not_numpy_arrays_are_refused() -> None:

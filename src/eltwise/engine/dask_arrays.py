@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError
+from eltwise.core.errors import ElementTypeError, ShapeError
 from eltwise.engine.arrays import Axis, as_array
 from eltwise.engine.call import calls_of, without_index
 from eltwise.engine.intake import check_operand
@@ -35,9 +35,11 @@ def apply(computation: Computation, operands: Sequence[object]) -> da.Array:
     result_type = expression.result_type(element_type)
     if 0 in plan.shape:
         return da.zeros(plan.shape, dtype=result_type.storage)
-    pairs, trailing = _pairs(arrays, plan)
-    function = partial(_elements, computation.aligned(), trailing)
-    return _on_chunks(function, pairs, computation, _empty(len(plan.shape), result_type.storage), (trailing,))
+    pairs, layouts = _pairs(computation, arrays, plan)
+    function = partial(_elements, computation.aligned(), layouts)
+    empty = _empty(len(plan.shape), result_type.storage)
+    trailing = tuple(each.trailing for each in layouts)
+    return _on_chunks(function, pairs, computation, empty, trailing)
 
 
 def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Array:
@@ -58,9 +60,9 @@ def reduce(reducing: Reducing, operands: Sequence[object], axis: Axis) -> da.Arr
     reducing.check_count(prod(plan.shape[each] for each in axes), prod(outputs))
     if 0 in plan.shape:
         return da.zeros(outputs, dtype=dtype.storage)
-    (pairs, trailing), empty = _pairs(arrays, plan), _empty(rank, np.dtype(object))
-    function = partial(_partial, replace(reducing, source=computation.aligned()), trailing, axes)
-    identity: object = (trailing, axes, reducing.reduction)
+    (pairs, layouts), empty = _pairs(computation, arrays, plan), _empty(rank, np.dtype(object))
+    function = partial(_partial, replace(reducing, source=computation.aligned()), layouts, axes)
+    identity: object = (tuple(each.trailing for each in layouts), axes, reducing.reduction)
     partials = _on_chunks(function, pairs, computation, empty, identity, dict.fromkeys(range(rank), 1))
     if axes:
         partials = da.reduction(partials, _merged, _merged, axis=axes, keepdims=True, dtype=object, meta=empty)
@@ -86,15 +88,55 @@ def as_operand(value: object, operand: str, types: Sequence[ElementType] = ()) -
     return value, of_numpy(value.dtype, types, operand=operand)
 
 
-def _pairs(arrays: Sequence[Any], plan: Plan) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """For ``blockwise``, each operand and the dimensions it lies in; and how many lie behind its last."""
+@dataclass(frozen=True)
+class _Layout:
+    """How the chunks of an operand lie in those of the result.
+
+    Attributes:
+        operator: what is computed, for errors.
+        operand: its name, for errors.
+        dtype: of its elements.
+        axes: for each of its dimensions that of the result whose chunks it has; None where its size is 1.
+        trailing: how many dimensions of the result lie behind its last.
+    """
+
+    operator: str
+    operand: str
+    dtype: np.dtype[Any]
+    axes: tuple[int | None, ...]
+    trailing: int
+
+    def placed(self, chunk: Any, shape: Sequence[int]) -> Any:
+        """A chunk that broadcasts at its end to a chunk of the result of this shape.
+
+        Raises:
+            EltwiseError: for one that is not what its array says, so that elements would be missing or count twice.
+        """
+        if not isinstance(chunk, np.ndarray | np.generic):
+            return chunk  # It is refused as any other operand.
+        if chunk.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
+            raise ElementTypeError(allowed=str(self.dtype), got=str(chunk.dtype), **self._located())
+        expected = tuple(1 if axis is None else shape[axis] for axis in self.axes)
+        if chunk.shape != expected:
+            raise ShapeError(allowed=str(expected), got=str(chunk.shape), **self._located())
+        return chunk.reshape(*chunk.shape, *(1,) * self.trailing) if self.trailing else chunk
+
+    def _located(self) -> dict[str, str]:
+        problem = "a chunk is another one than its Dask array says"
+        return {"problem": problem, "operator": self.operator, "operand": self.operand}
+
+
+def _pairs(computation: Computation, arrays: Sequence[Any], plan: Plan) -> tuple[tuple[Any, ...], tuple[_Layout, ...]]:
+    """For ``blockwise``, each operand and the dimensions it lies in; and how its chunks lie there."""
     pairs: list[Any] = []
-    trailing: list[int] = []
-    for array, axes in zip(arrays, plan.axes, strict=True):
-        trailing.append(len(plan.shape) - 1 - axes[-1] if axes else 0)
+    layouts: list[_Layout] = []
+    for name, array, axes in zip(computation.operands, arrays, plan.axes, strict=True):
+        of_chunks = tuple(None if size == 1 else axis for size, axis in zip(array.shape, axes, strict=True))
+        trailing = len(plan.shape) - 1 - axes[-1] if axes else 0
+        layouts.append(_Layout(computation.name, f"operand {name}", array.dtype, of_chunks, trailing))
         is_literal = array.ndim == 0 and isinstance(array, np.ndarray)
-        pairs += [array, None if is_literal else axes]
-    return tuple(pairs), tuple(trailing)
+        pairs += [array.copy(), None] if is_literal else [array, axes]  # It may be changed before it is used.
+    return tuple(pairs), tuple(layouts)
 
 
 def _empty(rank: int, dtype: np.dtype[Any]) -> np.ndarray:
@@ -112,44 +154,53 @@ def _on_chunks(
 ) -> da.Array:
     """Call a function for each chunk of a result, on chunks that Dask aligns.
 
-    The identity, the computation and the operands are what the function differs by: what has one name is computed
-    once.
+    The function is first given the shape of the result's chunk, unless it merges chunks. The identity, the computation
+    and the operands are what it differs by: what has one name is computed once.
     """
     import dask.array as da
+    from dask.array.core import unify_chunks
     from dask.base import tokenize
+    from dask.layers import ArrayChunkShapeDep
 
     token = tokenize(computation.name, repr((computation.expression, computation.rule)), identity, *pairs)
+    chunks, unified = unify_chunks(*pairs)
+    aligned = [each for pair in zip(unified, pairs[1::2], strict=True) for each in pair]
+    if result_axes is None:
+        result_axes = tuple(range(meta.ndim))
+        shapes = ArrayChunkShapeDep(tuple(chunks[axis] for axis in result_axes))
+        shapes.__dask_tokenize__ = partial(str, token)  # Which says them already; to pickle many takes its time.
+        aligned = [shapes, result_axes, *aligned]
     name = computation.name.rpartition(".")[2].partition("-")[0].lower().replace(" ", "-")
     return da.blockwise(
         function,
-        tuple(range(meta.ndim)) if result_axes is None else tuple(result_axes),
-        *pairs,
+        tuple(result_axes),
+        *aligned,
         name=f"{name}-{token}",
         dtype=meta.dtype,
         meta=meta,
         adjust_chunks=adjusted,
         concatenate=True,
+        align_arrays=False,
     )
 
 
-def _padded(chunks: Sequence[np.ndarray], trailing: Sequence[int]) -> list[np.ndarray]:
-    """Chunks that broadcast at their ends."""
-    pairs = zip(chunks, trailing, strict=True)
-    return [chunk.reshape(*chunk.shape, *(1,) * count) if count else chunk for chunk, count in pairs]
+def _placed(layouts: Sequence[_Layout], shape: Sequence[int], chunks: Sequence[Any]) -> list[Any]:
+    return [layout.placed(chunk, shape) for layout, chunk in zip(layouts, chunks, strict=True)]
 
 
-def _elements(computation: Computation, trailing: Sequence[int], *chunks: np.ndarray) -> np.ndarray:
+def _elements(computation: Computation, layouts: Sequence[_Layout], shape: Sequence[int], *chunks: Any) -> np.ndarray:
     """Compute chunks of the result's rank."""
     with without_index():
-        return np.asarray(calls_of(computation).apply(_padded(chunks, trailing)))
+        return np.asarray(calls_of(computation).apply(_placed(layouts, shape, chunks)))
 
 
-def _partial(reducing: Reducing, trailing: Sequence[int], axes: tuple[int, ...], *chunks: np.ndarray) -> np.ndarray:
+def _partial(
+    reducing: Reducing, layouts: Sequence[_Layout], axes: tuple[int, ...], shape: Sequence[int], *chunks: Any
+) -> np.ndarray:
     """Reduce chunks; the partial is the only element of an array."""
-    operands = _padded(chunks, trailing)
     with without_index():
-        partial, _element_type = reducing.partial(operands, axes, most_threads=1)
-    result = np.empty((1,) * max(each.ndim for each in operands), object)
+        partial, _element_type = reducing.partial(_placed(layouts, shape, chunks), axes, most_threads=1)
+    result = np.empty((1,) * len(shape), object)
     result[...] = partial
     return result
 
