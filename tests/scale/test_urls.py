@@ -12,6 +12,8 @@ import pytest
 import zarr
 
 import eltwise
+from eltwise.formats.file_states import state
+from eltwise.formats.zarr_stores import open_store
 from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -53,6 +55,31 @@ def test_urls(
     assert np.asarray(zarr.open_array(paths[2], mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
     found = cli("reduce", "mean-squared-difference", *paths[:2], "--json")
     assert str(eltwise.mean_squared_difference(*operands)) in found[1]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file://{}/a.zarr",
+        "simplecache::file://{}/a.zarr",
+        "zip://a.zarr::file://{}/a.zip",
+        "zip://a.zarr::simplecache::file://{}/a.zip",
+    ],
+)
+def test_a_process_that_lives_on_reads_what_a_store_holds_now(tmp_path: Path, url: str) -> None:
+    """As a worker of a cluster does, job after job."""
+    url, states = url.format(tmp_path), set[str]()
+    for number in range(3):
+        values = np.full((23 + number, 31), number, np.float32)
+        store(tmp_path / "a.zarr", values, overwrite=True)
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            for file in (tmp_path / "a.zarr").rglob("*"):
+                if file.is_file():
+                    archive.write(file, file.relative_to(tmp_path))
+        (tensor,) = open_store(url).values()
+        np.testing.assert_array_equal(np.asarray(tensor.array), values)
+        states.add(state(url))
+    assert len(states) == 3
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from eltwise.core.errors import ChangedInputError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
 from eltwise.formats.foreign_tensors import Rows
-from eltwise.formats.zarr_stores import ZarrArray, is_url
+from eltwise.formats.store_paths import is_url, opened_anew
+from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor, Transposed
 from eltwise.ir.values import Values
@@ -120,7 +121,7 @@ def _below_url(url: str) -> Iterator[str]:
     try:
         from fsspec.core import url_to_fs
 
-        file_system, root = url_to_fs(url)
+        file_system, root = url_to_fs(url, **opened_anew(url))
         listed = file_system.find(root, detail=True)
     except Exception:  # noqa: BLE001 - file systems raise what they like where they cannot list
         return

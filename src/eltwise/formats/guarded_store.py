@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
+from eltwise.formats.store_paths import is_url, opened_anew
+
 _LARGEST_METADATA = 1 << 26
 _T = TypeVar("_T")
 
@@ -113,8 +115,9 @@ def _too_long(name: str, got: str, limit: int) -> ValueError:
 
 def opened(text: str) -> GuardedStore:
     """The store at a path or URL, guarded, for zarr to open."""
-    store = FsspecStore.from_url(text, read_only=True) if "://" in text else LocalStore(text, read_only=True)
-    return GuardedStore(store)
+    if is_url(text):
+        return GuardedStore(FsspecStore.from_url(text, opened_anew(text), read_only=True))
+    return GuardedStore(LocalStore(text, read_only=True))
 
 
 class PartsOfShard:

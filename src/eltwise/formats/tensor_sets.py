@@ -152,9 +152,9 @@ def _bytes_of(messages: Sequence[Any]) -> np.ndarray:
 
 def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     """A zarr store, a checkpoint in shards, or a folder of files."""
-    from eltwise.formats import zarr_stores
+    from eltwise.formats.store_paths import is_store
 
-    if zarr_stores.is_store(path):
+    if is_store(path):
         return _zarr(path, raw_type)
     index = index_in(path)
     if index is not None:
@@ -200,12 +200,12 @@ def _files_of(folder: Path) -> tuple[list[Path], list[str]]:
 
     Links to folders are followed, but for those to a folder that they lie in.
     """
-    from eltwise.formats import zarr_stores
+    from eltwise.formats.store_paths import is_store
 
     paths, others = list[Path](), list[str]()
     for directory, folders, names in os.walk(folder, followlinks=True):
         here, around = Path(directory), Path(os.path.realpath(directory))
-        stores = [name for name in sorted(folders) if zarr_stores.is_store(here / name)]
+        stores = [name for name in sorted(folders) if is_store(here / name)]
         real = {name: Path(os.path.realpath(here / name)) for name in folders if name not in stores}
         folders[:] = sorted(name for name, one in real.items() if one not in (around, *around.parents))
         paths += [here / name for name in stores]

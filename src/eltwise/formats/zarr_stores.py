@@ -30,7 +30,6 @@ from eltwise.ir.values import Values, is_element_type, type_of_values
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
 
-_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 1 << 30
 """In bytes; zarr holds a whole chunk in memory."""
 
@@ -44,11 +43,6 @@ _ONE_AT_A_TIME = Lock()
 """Held while warnings are ignored, which is so for all threads."""
 
 
-def is_store(path: Path) -> bool:
-    """Whether a folder is a zarr array or group."""
-    return any((path / mark).is_file() for mark in _MARKS)
-
-
 def library(where: str) -> Any:
     """The package zarr.
 
@@ -56,11 +50,6 @@ def library(where: str) -> Any:
         UnsupportedError: where it is not installed.
     """
     return foreign.library("zarr", "a zarr store", where, foreign.SCALE)
-
-
-def is_url(text: str) -> bool:
-    """Whether a text names a store that fsspec opens."""
-    return "://" in text
 
 
 def open_store(path: Path | str) -> TensorSet:

@@ -21,7 +21,7 @@ from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
 from eltwise.formats.file_states import States, check_unchanged
-from eltwise.formats.zarr_stores import is_store, is_url
+from eltwise.formats.store_paths import is_store, is_url
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import Operation
 from eltwise.scale.blocks import Application, BlockComputation

@@ -13,8 +13,9 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError,
 from eltwise.formats import files
 from eltwise.formats.file_states import States, states_of
 from eltwise.formats.safetensors_files import INDEX, index_in
+from eltwise.formats.store_paths import is_store, is_url
 from eltwise.formats.tensor_sets import open_tensors
-from eltwise.formats.zarr_stores import is_store, is_url, open_store
+from eltwise.formats.zarr_stores import open_store
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.scale.blocks import BlockCall, BlockComputation
 

@@ -19,7 +19,8 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
-from eltwise.formats.zarr_stores import ZarrArray, is_url, library, open_store
+from eltwise.formats.store_paths import is_url
+from eltwise.formats.zarr_stores import ZarrArray, library, open_store
 from eltwise.ir.tensors import Tensor
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c

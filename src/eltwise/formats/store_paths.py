@@ -1,0 +1,30 @@
+"""Paths and URLs of zarr stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_MARKS = ("zarr.json", ".zarray", ".zgroup")
+
+
+def is_store(path: Path) -> bool:
+    """Whether a folder is a zarr array or group."""
+    return any((path / mark).is_file() for mark in _MARKS)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names a store that fsspec opens."""
+    return "://" in text
+
+
+def opened_anew(url: str) -> dict[str, Any]:
+    """Options of fsspec with which each file system of a URL is opened anew.
+
+    One that is used again remembers what it has listed, and ``simplecache`` and its like what the files held then, in a
+    worker of a cluster from one job to the next.
+
+    >>> opened_anew("simplecache::s3://bucket/a.zarr")
+    {'simplecache': {'skip_instance_cache': True}, 's3': {'skip_instance_cache': True}}
+    """
+    return {each.partition("://")[0]: {"skip_instance_cache": True} for each in url.split("::")}
