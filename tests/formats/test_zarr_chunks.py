@@ -225,6 +225,68 @@ def test_a_chunk_that_is_no_file_is_not_read(
     assert NO_FILES[other] in err
 
 
+def as_link_to_a_folder_that_is_gone(path: Path) -> None:
+    shutil.rmtree(path)
+    path.symlink_to("elsewhere")
+
+
+def as_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_bytes(b"x")
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [(as_link_to_a_folder_that_is_gone, "is a link to what is not there"), (as_file, "is a file, not a folder")],
+)
+@pytest.mark.parametrize("command", [("compare",), ("reduce", "mean-squared-difference"), ("apply", "Subtract-1")])
+def test_chunks_that_are_out_of_sight_are_not_the_fill_value(
+    tmp_path: Path, command: tuple[str, ...], depth: int, other: Callable[[Path], None], words: str, cli: Cli
+) -> None:
+    """Each folder above a chunk, of an array and of one in a group."""
+    path = tmp_path / "a.zarr"
+    array = zarr.open_group(path, mode="w").create_array("x", data=X[None], chunks=(1, 32, 32))
+    folder = path.joinpath("x", "c", "0", "0").parents[2 - depth]
+    if depth == 0:
+        folder = folder / "c"
+    other(folder)
+    assert not np.asarray(array[...]).all()
+    texts = (path, path) if command[0] == "compare" else (path / "x", path / "x")
+    target = ("-o", tmp_path / "out.zarr") if command[0] == "apply" else ()
+    code, _out, err = cli(*command, *texts, *target)
+    assert (code, err.count("\n")) == (2, 1)
+    assert words in err
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_a_missing_chunk_is_the_fill_value_as_long_as_the_store_is_there(tmp_path: Path, form: Any) -> None:
+    """A disk that is not mounted any more leaves an empty folder."""
+    path = store(tmp_path / "a.zarr", X, (32, 32), zarr_format=form, fill_value=7)
+    tensors = open_tensors(path)
+    for each in path.rglob("*0"):
+        if each.is_file():
+            each.unlink()
+    np.testing.assert_array_equal(np.unique(tensors["a"].array[:32, :32]), 7)
+    shutil.rmtree(path)
+    for _ in range(2):
+        with pytest.raises(FileFormatError, match=r"the description of 'a.zarr' is gone"):
+            _ = tensors["a"].array
+        path.mkdir(exist_ok=True)
+
+
+def test_a_group_in_which_an_array_is_out_of_sight_is_not_read_without_it(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    zarr.open_group(path, mode="w").create_array("x", data=X)
+    (path / "y").symlink_to("elsewhere")
+    (path / "notes").write_text("no array")
+    code, _out, err = cli("compare", path, path)
+    assert code == 2
+    assert "tensor 'y': the zarr store cannot be read ('y' is a link to what is not there)" in err
+    (path / "y").unlink()
+    assert cli("compare", path, path)[0] == 0
+
+
 @pytest.mark.parametrize("other", NO_FILES)
 @pytest.mark.parametrize("name", ["x/zarr.json", "x/.zarray"])
 def test_metadata_that_is_no_file_is_not_read(

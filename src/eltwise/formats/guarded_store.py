@@ -7,6 +7,7 @@ messages of their own, so the first error is kept, all further chunks are taken 
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
-from eltwise.formats.store_paths import is_url, opened_anew
+from eltwise.formats.store_paths import is_store, is_url, opened_anew
 
 _LARGEST_METADATA = 1 << 26
 _T = TypeVar("_T")
@@ -67,7 +68,7 @@ class GuardedStore(WrapperStore[Any]):
 
     async def _get(self, key: str, prototype: Any, byte_range: Any) -> Any:
         if isinstance(self._store, LocalStore):
-            data = await asyncio.to_thread(_read_file, self._store.root / key, self._limit, byte_range)
+            data = await asyncio.to_thread(self._read_file, self._store.root, key, byte_range)
             return None if data is None else prototype.buffer.from_bytes(data)
         # A range, so that what is too long is not read as a whole.
         buffer = await self._store.get(key, prototype, byte_range or RangeByteRequest(0, self._limit + 1))
@@ -75,14 +76,17 @@ class GuardedStore(WrapperStore[Any]):
             raise _too_long(key, f"more than {self._limit}", self._limit)
         return buffer
 
+    def _read_file(self, root: Path, key: str, byte_range: Any) -> bytes | None:
+        path = root / key
+        try:
+            status = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            _check_missing(root, key, is_chunk=self._first is not None)
+            return None
+        return _bytes_of(path, status, self._limit, byte_range)
 
-def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        if path.is_symlink():
-            raise ValueError(f"{path.name!r} is a link to what is not there") from None
-        return None
+
+def _bytes_of(path: Path, status: os.stat_result, limit: int, byte_range: Any) -> bytes:
     name = path.name
     if stat.S_ISDIR(status.st_mode):
         raise ValueError(f"{name!r} is a folder, not a file")
@@ -107,6 +111,30 @@ def _read_file(path: Path, limit: int, byte_range: Any) -> bytes | None:
         while len(data) < end - start and (more := file.read(end - start - len(data))):
             data += more
         return data
+
+
+def _check_missing(root: Path, key: str, *, is_chunk: bool) -> None:
+    """Refuse to take a file as missing, whose elements are then the fill value, where it may only be out of sight.
+
+    Args:
+        root: the folder of the store.
+        key: the path of the file in it.
+        is_chunk: whether the store is known to have an array there.
+
+    Raises:
+        ValueError: for a link that leads nowhere on the way to the file; of a chunk also where something else is in the
+            way, or the store is gone, as when a disk is not mounted any more.
+    """
+    path = root / key
+    for each in (path, *path.parents):
+        if each.is_symlink() and not each.exists():
+            raise ValueError(f"{each.name!r} is a link to what is not there")
+        if is_chunk and each != path and each.exists() and not each.is_dir():
+            raise ValueError(f"{each.name!r} is a file, not a folder")
+        if each == root or each.is_dir():
+            break
+    if is_chunk and not is_store(root):
+        raise ValueError(f"the description of {root.name!r} is gone")
 
 
 def _too_long(name: str, got: str, limit: int) -> ValueError:
