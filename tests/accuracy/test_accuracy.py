@@ -160,6 +160,10 @@ def test_a_table_says_nearest_only_where_every_result_is_the_nearest(count: int,
         for each in (one, all_of_them)
     )
     assert other == "| Tanh | nearest |"
+    texts = [
+        str(FunctionAccuracy("Tanh", "float32", "numpy", count, nearest, 0.75)) for nearest in (count - wrong, count)
+    ]
+    assert ["; 100 % nearest" in text for text in texts] == [False, True]
     assert 0 <= float(row.split("(")[1].split(")")[0]) < 1
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import eltwise
-from eltwise.comparison.places import percent
+from eltwise.core.shares import percent
 
 LEAST_DIGITS = 200
 SCALES = (1e-310, 1e-300, 1e-160, 1.0, 1e155, 1e300)

@@ -198,6 +198,9 @@ def test_the_ratio_of_signal_to_noise_is_that_of_their_squares(kind: type, shape
     x, y = actual.astype(np.float64), expected.astype(np.float64)
     ratio = 10 * math.log10(np.square(y).sum() / np.square(x - y).sum())
     assert signal_to_noise(actual, expected) == pytest.approx(ratio, rel=1e-9)
+    if kind is np.float64:
+        for scale in (2.0**-900, 2.0**900):  # Their squares are no numbers.
+            assert signal_to_noise(actual * scale, expected * scale) == pytest.approx(ratio, rel=1e-9)
     infinite = actual.copy()
     infinite.reshape(-1)[-1] = np.inf
     others = [(expected, expected), (infinite, expected), (actual, infinite), (actual, np.zeros_like(expected))]

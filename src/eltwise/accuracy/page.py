@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from eltwise.accuracy.results import FunctionAccuracy
+from eltwise.core.shares import percent
 from eltwise.report.base import fold, head, table
 from eltwise.report.pictures import Bar, bars
 
@@ -40,7 +41,7 @@ def _row(each: FunctionAccuracy) -> tuple[object, ...]:
     special = f"{each.special:,}: {each.first_special}" if each.special else ""
     if each.failed:
         where = f"{where or ''} failed after {each.count:,} numbers: {each.message}".strip()
-    return (each.dtype, each.runtime, each.error, f"{each.share:.4%}", where, special, each.flushed or "")
+    return (each.dtype, each.runtime, each.error, percent(each.share, 4), where, special, each.flushed or "")
 
 
 def _picture(each: FunctionAccuracy) -> str:

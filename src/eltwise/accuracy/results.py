@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eltwise.core.errors import counted
 from eltwise.core.fields import plain
+from eltwise.core.shares import percent
 
 BOUND = 4.0
 """The error in units in the last place beyond which a result is wrong, by default."""
@@ -89,7 +90,7 @@ class FunctionAccuracy:
         text = f"{head} {self.largest_error:.4g} ULP at most"
         if self.worst is not None:
             text += f", at {self.worst}"
-        text += f"; {self.share:.2%} nearest"
+        text += f"; {percent(self.share, 4)} nearest"
         if self.flushed:
             text += f"; {counted(self.flushed, 'subnormal result')} flushed to 0"
         if self.first_special is not None:

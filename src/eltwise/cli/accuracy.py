@@ -12,6 +12,7 @@ import click
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.exit_codes import ExitCode
+from eltwise.core.shares import percent
 
 if TYPE_CHECKING:
     from eltwise.accuracy.report import AccuracyReport
@@ -67,5 +68,7 @@ def _show(report: AccuracyReport) -> None:
             at += f"; {each.flushed} flushed to 0"
         if each.failed:
             at += f"; failed after {each.count:,} numbers: {each.message}"
-        rows.append((each.function, each.dtype, each.runtime, each.error, f"{each.share:.4%}", at.removeprefix("; ")))
+        rows.append(
+            (each.function, each.dtype, each.runtime, each.error, percent(each.share, 4), at.removeprefix("; "))
+        )
     printing.table(("function", "type", "runtime", "ULP", "nearest", "where most"), rows, folding="where most")

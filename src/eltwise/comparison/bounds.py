@@ -11,7 +11,7 @@ from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_IN
 from eltwise.comparison.low_rank import low_rank
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
-from eltwise.comparison.places import percent
+from eltwise.core.shares import percent
 
 PIECE = 1 << 20
 """So many elements are verified at a time."""

@@ -38,9 +38,10 @@ from eltwise.comparison.hypotheses import (
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
-from eltwise.comparison.places import Claim, covered, percent
+from eltwise.comparison.places import Claim, covered
 from eltwise.comparison.scan import Figures, spread
 from eltwise.comparison.value_hypotheses import narrowings
+from eltwise.core.shares import percent
 from eltwise.kernels.threads import num_threads, run_together
 
 UNEXPLAINED = "unexplained"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from eltwise.core.dtypes import ElementType
 
 _UNSIGNED_FLOATS = ("float8_e8m0fnu",)
+
+_LEAST_SQUARE = 2.0**-900
+"""Of smaller sums of squares, some squares are no longer normal numbers."""
 
 
 def is_float(element_type: ElementType) -> bool:
@@ -69,3 +73,20 @@ def gaps(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> np.ndarray:
 def sign_bit(element_type: ElementType) -> int:
     """The bit that says the sign of a float."""
     return 1 << (element_type.bits - 1)
+
+
+def norm(values: np.ndarray, square: float | None = None) -> float:
+    """The Euclidean norm of float64 numbers, which neither overflows nor underflows on the way.
+
+    Args:
+        values: a flat array; the norm is no number where one of them is none.
+        square: the sum of their squares, if that is known.
+    """
+    square = float(values @ values) if square is None else square
+    if _LEAST_SQUARE <= square < math.inf:
+        return math.sqrt(square)
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    scaled = values / largest
+    return largest * math.sqrt(scaled @ scaled)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from eltwise.comparison.heat_map import HeatMap
-from eltwise.comparison.places import percent
 from eltwise.comparison.roll_up import COLUMNS, PatternReport
 from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
+from eltwise.core.shares import percent
 from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, table, text
 from eltwise.report.pictures import Bar, bars
 
@@ -77,8 +77,7 @@ def _card(each: TensorReport, number: int) -> str:
 def _figures(each: TensorReport) -> str:
     if each.differing is None:
         return f'<p class="soft">{each.total:,} elements in A; their differences are not measured.</p>'
-    share = each.differing / max(each.total, 1)
-    shown = f"{share:.3%}" if share < 0.1 else f"{share:.1%}"
+    shown = percent(each.differing / max(each.total, 1))
     rows = [("differing", f"{each.differing:,} of {each.total:,} ({shown})")]
     if each.tolerance:
         rows.append(("tolerance", f"{each.tolerance}: {each.forgiven:,} forgiven, {each.beyond_tolerance:,} beyond"))

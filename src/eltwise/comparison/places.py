@@ -14,6 +14,7 @@ import numpy as np
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.scan import Figures
 from eltwise.core.fields import plain
+from eltwise.core.shares import percent
 
 _FEW = 3
 _MOST_LISTED = 8
@@ -134,18 +135,6 @@ def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
         unequal = np.flatnonzero(~same_bits(a, b)) + start
         left = [claim for claim in left if claim.covers(coordinates_of(unequal, claim.axis, pair.shape)).all()]
     return left
-
-
-def percent(share: float) -> str:
-    """A share, which is not said to be all or none by rounding.
-
-    >>> percent(0.5), percent(0.0029), percent(0.99999), percent(0.00001)
-    ('50 %', '0.29 %', '99.99 %', 'less than 0.01 %')
-    """
-    hundredths = math.floor(round(share * 10000, 6))
-    if share < 1:
-        hundredths = min(hundredths, 9999)
-    return f"{hundredths / 100:g} %" if hundredths or not share else "less than 0.01 %"
 
 
 def ordinal(number: int) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eltwise.comparison.naming import numbers_of, pattern_of
-from eltwise.comparison.places import percent
 from eltwise.comparison.tensor_report import TensorReport, cosine, number, relative_norm
+from eltwise.core.shares import percent
 
 _MOST_CAUSES = 3
 _REARRANGED = ("transposed", "flipped", "shifted", "reordered", "byte_order")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eltwise.comparison.numbers import gaps, is_float, values_of
+from eltwise.comparison.numbers import gaps, is_float, norm, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import LEAST_ELEMENTS, block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
@@ -20,9 +20,6 @@ MOST_SAMPLED = 1 << 16
 _BLOCKS_SAMPLED = 512
 _LEAST_OF_CHUNK = 4
 _WHOLE_DIGITS = 53
-_LEAST_SQUARE = 2.0**-900
-"""Of smaller sums of squares, some squares are no longer normal numbers."""
-
 _TILE = 1 << 13
 """So many elements are squared at a time: they stay in the cache, and BLAS starts no threads for so few."""
 
@@ -97,7 +94,7 @@ class Figures:
                 is_finite = np.isfinite(x) & np.isfinite(y)
                 x, y, step = x[is_finite], y[is_finite], step[is_finite]
                 squares = [float(one @ one) for one in (x, y, step)]
-            self.norms = np.hypot(self.norms, list(map(_norm, (x, y, step), squares)))
+            self.norms = np.hypot(self.norms, list(map(norm, (x, y, step), squares)))
             self.largest = max(self.largest, *(float(np.abs(one).max(initial=0.0)) for one in (x, y)))
 
     def _mean(self, total: float, infinite: str) -> float | None:
@@ -106,17 +103,6 @@ class Figures:
         if (left_out and left_out == self.differing) or not math.isfinite(total):
             return None
         return total / max(self.total - left_out, 1)
-
-
-def _norm(values: np.ndarray, square: float) -> float:
-    """The norm of values, from the sum of their squares where that neither overflows nor underflows."""
-    if _LEAST_SQUARE <= square < math.inf:
-        return math.sqrt(square)
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 0 < largest < math.inf:
-        return largest
-    scaled = values / largest
-    return largest * math.sqrt(scaled @ scaled)
 
 
 def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figures:

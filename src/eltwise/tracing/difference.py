@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
-from eltwise.comparison.numbers import has_same_bits
+from eltwise.comparison.numbers import has_same_bits, norm
 from eltwise.comparison.records import measure as measure_blocks
 from eltwise.comparison.tensor_report import Status
 from eltwise.comparison.tolerance import Tolerance, Tolerances, tolerance_of
@@ -209,8 +209,8 @@ def signal_to_noise(actual: np.ndarray, expected: np.ndarray) -> float | None:
         for start in range(0, expected.size, _AT_A_TIME):
             block = expected[start : start + _AT_A_TIME].astype(np.float64)
             rest = actual[start : start + _AT_A_TIME].astype(np.float64) - block
-            signal, noise = signal + float(np.dot(block, block)), noise + float(np.dot(rest, rest))
-    ratio = math.sqrt(signal) / math.sqrt(noise) if noise else math.inf
+            signal, noise = math.hypot(signal, norm(block)), math.hypot(noise, norm(rest))
+    ratio = signal / noise if noise else math.inf
     return 20 * math.log10(ratio) if ratio and math.isfinite(ratio) else None
 
 
