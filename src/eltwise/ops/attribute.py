@@ -75,12 +75,15 @@ class Attribute(NamedTuple):
 
 
 def _integer(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if type(value) is int:  # What most attributes are; to look for the protocol takes longer than all the rest.
+        whole = value
+    elif isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
-    try:
-        whole = value.__index__()
-    except TypeError:  # NumPy's arrays have __index__, but few are one integer.
-        return None
+    else:
+        try:
+            whole = value.__index__()
+        except TypeError:  # NumPy's arrays have __index__, but few are one integer.
+            return None
     return whole if -(2**63) <= whole < 2**63 else None
 
 
