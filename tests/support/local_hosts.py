@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -32,15 +33,17 @@ class LocalHost(ExitStack):
             assert self._host, "calls are not run here"
             return self._host.run(program, inputs, only_load=only_load, **options)
         try:
-            loaded = _adapter_of(self.runtime).load(program.data, program.weights)
-            results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # As in the process of a runtime.
+                loaded = _adapter_of(self.runtime).load(program.data, program.weights)
+                results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             return Answer("refused", message=message_of(error))
         return Answer("result", tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results))
 
 
 def _needs_process(runtime: Runtime) -> bool:
-    return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole")
+    return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole", "NotStarting")
 
 
 def _adapter_of(runtime: Runtime) -> Any:
@@ -55,6 +58,6 @@ def _adapter(adapter: str, name: str, settings: Settings, is_onnxruntime: bool) 
 
 
 def use_local_hosts(patch: pytest.MonkeyPatch, *modules: str) -> None:
-    """Let traces, and the code of other modules, run their runtimes in this process."""
-    for module in ("eltwise.tracing.trace", *modules):
+    """Let traces and recorded runs, and the code of other modules, run their runtimes in this process."""
+    for module in ("eltwise.tracing.trace", "eltwise.tracing.record", *modules):
         patch.setattr(f"{module}.Host", LocalHost)

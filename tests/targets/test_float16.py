@@ -14,6 +14,7 @@ import eltwise
 from eltwise.formats.onnx.mixed_precision import Narrowing
 from eltwise.model import read
 from eltwise.targets.deployed import Inputs
+from support.local_hosts import use_local_hosts
 from support.traced_models import named, parsed
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -31,6 +32,13 @@ NORM = """norm (float[1, 8] x) => (float[1, 8] y)
 TOLERANCE = "rtol=1e-2, atol=1e-2"
 
 
+@pytest.fixture
+def local_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all trials run in this process: each model is tried in many ways."""
+    use_local_hosts(monkeypatch, "eltwise.targets.float16")
+
+
+@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize(
     ("scale", "retained"),
     [(1, []), (300, ["pow_2", "reducemean_3", "add_4", "sqrt_5"]), (50, ["pow_2", "reducemean_3"])],
@@ -57,6 +65,7 @@ def test_no_node_in_float32_can_be_left_out(scale: float, retained: list[str]) -
         assert (right.verdict, other.verdict) == ("agree", "disagree")
 
 
+@pytest.mark.usefixtures("local_hosts")
 def test_a_constant_that_is_replaced_is_replaced_in_every_trial() -> None:
     model = parsed("g (float[1, 2] x, float[2] b) => (float[1, 2] y) <float[2] b = {1, 2}> { y = Mul (x, b) }")
     arrays = {"x": np.array([[1, 3]], np.float32), "b": np.array([5, 7], np.float32)}
@@ -65,6 +74,7 @@ def test_a_constant_that_is_replaced_is_replaced_in_every_trial() -> None:
     assert [tensor.name for tensor in made.proto().graph.initializer] == ["b"]
 
 
+@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize(
     ("text", "tolerance", "code", "message"),
     [

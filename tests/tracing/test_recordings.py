@@ -23,6 +23,7 @@ from support.traced_models import CHAIN, PRODUCT, mixed, parsed
 
 Cli = Callable[..., tuple[int, str, str]]
 Arrays = dict[str, np.ndarray]
+pytestmark = pytest.mark.usefixtures("local_hosts")
 READERS = [one.name for one in RUNTIMES if one.loads_models and one.is_installed and "ai.onnx" in one.domains]
 
 

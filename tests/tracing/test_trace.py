@@ -15,7 +15,7 @@ from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
-pytestmark = pytest.mark.usefixtures("planted")
+pytestmark = pytest.mark.usefixtures("planted", "local_hosts")
 
 IMAGE = {"x": np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype(np.float32)}
 

@@ -11,6 +11,7 @@ import pytest
 import eltwise
 from support.traced_models import parsed
 
+pytestmark = pytest.mark.usefixtures("local_hosts")
 PASSED = """g (float[2] x) => (float[2] y, float[2] k, float[2] x, float[2] w)
 <float[2] w = {3, 4}> { y = Exp(x) k = Constant<value_floats = [1.0, 2.0]>() }"""
 NAN = """g (float[4] x) => (float[4] y) { e = Exp(x) z = Sub(e, e) y = Div(z, z) }"""
