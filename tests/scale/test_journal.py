@@ -8,12 +8,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eltwise.core.errors import FileFormatError
-from eltwise.scale.journal import Entry, JobIdentity, Journal
+from eltwise.scale.checksum import crc32c
+from eltwise.scale.journal import Entry, JobIdentity, Journal, checksum_of
 from eltwise.scale.journal_lines import KIND, FileLines, Lines, RemoteLines
 
 Opened = Callable[[], Lines]
@@ -147,3 +149,18 @@ def test_a_damaged_journal_is_never_read_as_another_one(
             return
     assert found.items() < done.items()
     assert list(found) == list(done)[: len(found)]
+
+
+def test_lines_of_a_file_are_closed_once(tmp_path: Path) -> None:
+    """Its lock ends then, and the descriptor may be another file's."""
+    descriptor = opened_file(tmp_path / "journal")
+    lines = FileLines(descriptor)
+    lines.close()
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(descriptor)
+    lines.close()
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=9))
+def test_the_checksum_of_all_blocks_is_that_of_their_checksums(checksums: list[int]) -> None:
+    assert checksum_of(checksums) == crc32c(np.array(checksums, "<u4").view(np.uint8))
