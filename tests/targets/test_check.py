@@ -315,5 +315,8 @@ def test_what_a_valid_node_has_that_eltwise_does_not_run_is_counted() -> None:
             assert not report.problems
             assert f"not checked: in part ({sentence})" in str(report)
             assert len(str(report).splitlines()) == lines
+    ir = Ir().parameter("a").constant("c", "nf4", "2", b"1").layer("Convert", "v", ["c"], destination_type="f32")
+    report = eltwise.check(ir.result("v").result("a").xml(), weights=ir.weights)
+    assert str(report).splitlines()[0] == "not checked: in part (element type nf4 is unsupported)"
     two = model([node("Sub", ["x", "x"], ["z", "mask"], "n")], [value("x")], [value("z")], 17)
     assert [problem.node for problem in eltwise.check(two).problems] == ["n"]

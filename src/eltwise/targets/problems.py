@@ -97,10 +97,15 @@ def problems_of(source: Source | Model, weights: bytes | None = None) -> Problem
     except ManyProblemsError as error:
         return ProblemsReport(error.problems)
     graph = analysis.graph
-    foreign = [node.schema for node in graph.nodes if node.is_foreign]
-    # One that eltwise runs and could not read is counted by what it says.
-    names = [one.versioned_name for one in foreign if not registry.resolve(one.domain, one.name, graph.origin.opset)]
     unsupported, problems = _divided(analysis)
+    # One that eltwise runs and could not read is counted by its problem.
+    unread = {problem.node for problem in unsupported}
+    foreign = [node for node in graph.nodes if node.is_foreign]
+    names = [
+        node.schema.versioned_name
+        for node in foreign
+        if node.label not in unread and not registry.resolve(node.schema.domain, node.schema.name, graph.origin.opset)
+    ]
     if names:  # The error of all operators is the one that names neither a node nor an operand.
         unsupported = [problem for problem in unsupported if problem.node or problem.operand]
     if unsupported and graph.origin.domain == "openvino":
