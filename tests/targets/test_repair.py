@@ -227,6 +227,14 @@ def test_nothing_is_written_that_a_run_shows_to_be_wrong(
     assert "less severe, and seen in the run" in str(report)
 
 
+def test_why_nothing_was_compared_is_what_the_run_shows() -> None:
+    made = parsed("g (float[5] x, int64 axis) => (float[5] z) { z = CumSum(x, axis) }")
+    made.graph.input[1].type.tensor_type.shape.dim.add(dim_value=2)  # No axis, which only a run shows.
+    _model, report = eltwise.repair(made, "onnxruntime", verify=True)
+    assert report.comparison is not None
+    assert str(report.comparison).startswith("nothing could be compared: output 'z': onnxruntime: refused: ")
+
+
 def test_what_was_compared_is_verified_also_where_it_differs_less_than_counts(
     tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
 ) -> None:

@@ -209,9 +209,11 @@ def _verified(model: Model, repaired: Model, target: str, report: PassReport, le
     if trace is not None and trace.verdict == "agree":
         elements = sum(output.total or 0 for output in trace.outputs)
         comparison = Comparison(1, elements, "", trace.inputs, f"are those of {trace.against}, within the tolerance")
+    elif trace is not None and not (comparison and comparison.is_proof):
+        reasons = [f"output {output.name!r}: {output.message}" for output in trace.outputs if output.message]
+        comparison = Comparison(0, 0, next(iter(reasons), trace.summary))
     elif comparison is None:
-        reason = observed.note or ("the outputs differ, less severely" if trace is None else trace.summary)
-        comparison = Comparison(0, 0, reason)
+        comparison = Comparison(0, 0, observed.note or "the outputs differ, less severely")
     return replace(report, comparison=comparison, assumptions=(*report.assumptions, *seen))
 
 
