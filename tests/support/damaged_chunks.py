@@ -179,7 +179,7 @@ def damages(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
     for more in (b"\0", b"\xff" * 16, whole, b"\0" * 70000):
         yield f"extended by {len(more)}", whole + more
     generator = random.Random(kind)  # noqa: S311
-    places = [*range(min(16, len(whole))), *(generator.randrange(len(whole)) for _ in range(10))]
+    places = [*range(min(16, len(whole))), *(generator.randrange(len(whole)) for _ in range(4))]
     for place in places:
         flipped = bytearray(whole)
         flipped[place] ^= 1 << generator.randrange(8)
@@ -215,9 +215,9 @@ def bombs(name: str) -> Iterator[tuple[str, bytes]]:
         yield "bomb", ensure_bytes(numcodecs.get_codec(codec).encode(bytes(BOMB)))
 
 
-def compared(a: Path, b: Path) -> tuple[int, str]:
+def compared(a: Path, b: Path, *options: str) -> tuple[int, str]:
     """The exit code of the command that compares two stores, and what it writes to stderr."""
-    sys.argv = ["eltwise", "compare", str(a), str(b)]
+    sys.argv = ["eltwise", "compare", str(a), str(b), *options]
     with contextlib.redirect_stderr(io.StringIO()) as errors, contextlib.redirect_stdout(io.StringIO()):
         try:
             main()
@@ -252,7 +252,8 @@ def run(folder: Path, chosen: list[str]) -> None:
                 os.truncate(chunk, BOMB)
             del content
             before = reset_peak()
-            code, err = compared(good, bad)
+            # Causes are looked for in the same chunks, which takes most of the time where a damage gives other numbers.
+            code, err = compared(good, bad, *(["--no-causes"] if number % 4 else []))
             print(json.dumps([kind, number, damage, "end", code, err, peak() - before]), flush=True)  # noqa: T201
 
 
