@@ -45,6 +45,14 @@ def test_assertions_of_equal_arrays_load_little() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_process_of_a_runtime_loads_little() -> None:
+    """Whoever starts it has looked for the runtime, and made its environment."""
+    others = ("eltwise.runtimes.host", "eltwise.runtimes.registry", "eltwise.ops", "eltwise.kernels")
+    code = f"import sys, eltwise.runtimes.worker\nprint([name for name in {others} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "-h"] for name in COMMANDS)], ids=" ".join)
 def test_help_loads_no_library(arguments: list[str]) -> None:
     heavy = ("numpy", "onnx", "lxml", "llvmlite", "rich")
