@@ -27,7 +27,7 @@ from eltwise.scale.blocks import BlockCall
 from eltwise.scale.journal import JobIdentity, open_journal
 from support.onnx_models import model, node, value
 from support.peak import PEAK_KIB
-from support.stores import Stop, chunk_files, read, store, unfinished
+from support.stores import Stop, begun, chunk_files, read, store, unfinished
 from support.waiting import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -269,7 +269,6 @@ def test_a_killed_process_is_resumed_and_a_second_one_is_refused(
 ) -> None:
     a, b = (store(tmp_path / f"{name}.zarr", values) for name, values in zip("ab", operands, strict=True))
     target, command = tmp_path / "c.zarr", ("apply", "Subtract-1", a, b, "-o", tmp_path / "c.zarr")
-    begun = tmp_path / ".c.zarr.eltwise" / "data"
     for turn in (1, 2):
         running = started(*command)
         wait_for(lambda turn=turn: lines_of(target) >= 4 * turn)  # type: ignore[misc]
@@ -279,8 +278,8 @@ def test_a_killed_process_is_resumed_and_a_second_one_is_refused(
         running.send_signal(signal.SIGKILL)
         running.communicate()
         assert not target.exists()
-        assert zarr.open_array(str(begun), mode="r").attrs["eltwise"]["complete"] is False
-    done, before = lines_of(target), chunk_files(begun)
+        assert zarr.open_array(str(begun(target)), mode="r").attrs["eltwise"]["complete"] is False
+    done, before = lines_of(target), chunk_files(begun(target))
     code, _out, err = cli(*command)
     assert (code, err) == (0, f"resumed: {done} of 25 blocks were done before\n")
     assert len(set(before.items()) & set(chunk_files(target).items())) >= done

@@ -32,7 +32,7 @@ from eltwise.scale.jobs import Resources
 from eltwise.scale.journal import Entry
 from eltwise.scale.sources import open_sources
 from support.onnx_models import model, node, value
-from support.stores import chunk_files, read, store
+from support.stores import begun, chunk_files, read, store
 from support.waiting import wait_for
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -143,7 +143,7 @@ def test_the_client_is_killed_and_the_command_resumed(
 ) -> None:
     target = tmp_path / "c.zarr"
     running = started(*command(tmp_path, cluster))
-    journal = begun(target).with_name("journal")
+    journal = target.with_name(f".{target.name}.eltwise") / "journal"
     wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 50)
     running.send_signal(signal.SIGKILL)
     running.communicate()
@@ -154,11 +154,6 @@ def test_the_client_is_killed_and_the_command_resumed(
     assert (code, err) == (0, f"resumed: {done} of 400 blocks were done before\n")
     assert len(set(chunk_files(target).items()) & set(before.items())) >= done
     assert read(target).tobytes() == eltwise.subtract(*operands).tobytes()
-
-
-def begun(target: Path) -> Path:
-    """The store in which a target is written."""
-    return target.with_name(f".{target.name}.eltwise") / "data"
 
 
 def is_quiet(target: Path) -> bool:

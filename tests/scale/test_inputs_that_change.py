@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from eltwise.scale import blocks
 from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
-from eltwise.scale.jobs import Resources
+from eltwise.scale.jobs import JobPart, Resources
 from eltwise.scale.models import run_files
+from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget
 from support.onnx_models import model, node, value
-from support.stores import read, store, unfinished
+from support.stores import begun, read, store, unfinished
 
 Cli = Callable[..., tuple[int, str, str]]
 Write = Callable[[Path, np.ndarray], str]
@@ -176,6 +178,36 @@ def test_while_a_job_runs(
         assert read(target).tobytes() == (new + new).tobytes()
 
 
+def test_what_a_worker_writes_late_is_not_in_the_next_job(
+    contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that hung, for a process that was killed, before the inputs changed."""
+    old, new = contents
+    path, target = KINDS["zarr 3"](tmp_path, old), tmp_path / "c.zarr"
+    late: list[Callable[[], None]] = []
+    write, finish = ZarrBlocks.write, ZarrTarget.finish
+
+    def held(self: ZarrBlocks, part: JobPart, index: int, block: np.ndarray) -> None:
+        worker = ZarrBlocks.opened(self.text, self.store)
+        late.append(partial(write, worker, part, index, block))
+
+    def finished(self: ZarrTarget) -> None:
+        for each in late:
+            each()
+        finish(self)
+
+    with unfinished(), monkeypatch.context() as patched:
+        patched.setattr(ZarrBlocks, "write", held)
+        apply(path, str(target))
+    assert len(late) > 1
+    KINDS["zarr 3"](tmp_path, new)
+    with monkeypatch.context() as patched:
+        patched.setattr(ZarrTarget, "finish", finished)
+        apply(path, str(target))
+    assert read(target).tobytes() == (new + new).tobytes()
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_job(kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     old, new = contents
@@ -297,7 +329,7 @@ def test_a_finished_block_that_changed_on_disk_is_computed_again(
         content = system.cat_file(f"{root}/c/1/2")
         system.pipe_file(f"{root}/c/1/2", bytes(length) + content[length + 1 :])
     elif output == "c.zarr":
-        chunk = folder / "c" / "1" / "2"
+        chunk = begun(tmp_path / output) / "c" / "1" / "2"
         chunk.write_bytes(bytes(length) + chunk.read_bytes()[length + 1 :])
     else:
         content = folder.read_bytes()
@@ -468,14 +500,14 @@ def test_damaged_chunks_of_a_target_are_read_within_limits(
 ) -> None:
     blosc = [{"name": "blosc", "configuration": {"cname": "lz4"}}]
     path = str(store(tmp_path / "a.zarr", contents[0], compressors=blosc))
-    target, staged = tmp_path / "c.zarr", tmp_path / ".c.zarr.eltwise" / "data"
+    target = tmp_path / "c.zarr"
     command = ("apply", "Add-14", path, path, "-o", target)
     if is_complete:
         assert cli(*command)[0] == 0
     else:
         with unfinished():
             apply(path, str(target))
-    damage((target if is_complete else staged) / "c" / "1" / "2")
+    damage((target if is_complete else begun(target)) / "c" / "1" / "2")
     code, _out, err = cli(*command)
     assert err.count("\n") == 1
     if is_complete:
@@ -502,13 +534,14 @@ def test_a_target_of_a_pipe_or_a_device_does_not_hang(
         assert (code, err.count("\n")) == (2, 1)
 
 
+@pytest.mark.parametrize("depth", [0, 1])
 def test_a_staged_store_that_is_a_link_is_not_followed(
-    cli: Cli, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    cli: Cli, depth: int, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     path, target = KINDS["zarr 3"](tmp_path, contents[0]), tmp_path / "c.zarr"
     with unfinished():
         apply(path, str(target))
-    staged = tmp_path / ".c.zarr.eltwise" / "data"
+    staged = (begun(target).parent, begun(target))[depth]
     staged.rename(tmp_path / "other")
     staged.symlink_to(tmp_path / "other")
     code, _out, err = cli("apply", "Add-14", *twice(path), "-o", target)

@@ -38,6 +38,12 @@ def chunk_files(path: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+def begun(target: Path) -> Path:
+    """The store in which a target is written, until it has its name."""
+    folder = target.with_name(f".{target.name}.eltwise") / "data"
+    return next(folder.iterdir(), folder / "none") if folder.is_dir() else folder / "none"
+
+
 class Stop(BaseException):
     """What a test ends a job with."""
 

@@ -286,11 +286,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise unwritable(folder, error, "folder") from None
 
 
-def publish_folder(staging: Staging, target: Path) -> None:
+def publish_folder(staging: Staging, target: Path, name: str = STAGED) -> None:
     """Rename a filled folder to where it belongs; an empty folder there is replaced."""
     if target.is_dir():
         target.rmdir()  # Windows replaces no folder.
-    staging.publish(STAGED, str(target))
+    staging.publish(name, str(target))
 
 
 def write_into(folder: Path, name: str, data: bytes) -> None:

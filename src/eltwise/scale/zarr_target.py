@@ -6,9 +6,10 @@ A local store is written in a folder of its own and renamed with the last block;
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from eltwise.scale.journal import JobIdentity, Journal, checksum_of, open_journa
 
 MARK = "eltwise"
 """The attribute that says what made the array, and whether it is complete."""
+
+_DIGITS = 16
+"""Of what a job is, in the name of the folder in which its array is written."""
 
 
 def model_of(call: BlockCall) -> Any:
@@ -146,12 +150,14 @@ class ZarrTarget(ZarrBlocks):
         store: the path or URL at which it is written.
         array: what is there.
         journal: which blocks are done.
-        folder: in which it is written; None for one that is written in place.
+        publish: renames it to a path; None for one that is written in place.
     """
 
-    def __init__(self, text: str, store: str, array: Any, journal: Journal, folder: Staging | None = None) -> None:
+    def __init__(
+        self, text: str, store: str, array: Any, journal: Journal, publish: Callable[[Path], None] | None = None
+    ) -> None:
         super().__init__(text, store, array)
-        self.journal, self._folder = journal, folder
+        self.journal, self._publish = journal, publish
 
     def finish(self) -> None:
         """Mark the array as complete, and rename it to where it belongs."""
@@ -160,11 +166,11 @@ class ZarrTarget(ZarrBlocks):
         try:
             mark = {"job": self.journal.identity.text(), "complete": True, "crc32c": total}
             self.array.update_attributes({MARK: mark})
-            if self._folder is not None:
+            if self._publish is not None:
                 for leftover in Path(self.store).rglob("*.partial"):
                     leftover.unlink(missing_ok=True)
                 target = files.unfollowed(Path(self.text))
-                files.publish_folder(self._folder, target)
+                self._publish(target)
                 self.journal.end()
                 sync_folder(str(target.parent))
         except OSError as error:
@@ -185,8 +191,13 @@ def complete_array(text: str, identity: JobIdentity) -> ZarrBlocks | None:
 
 
 def _staged(text: str, part: JobPart, journal: Journal, folder: Staging) -> ZarrTarget:
-    """The array in the folder of a job, which is made where no block of it is done."""
-    store = folder.of(files.STAGED)
+    """The array in the folder of a job, which is made where no block of it is done.
+
+    Its path is that of no other job, nor of this one with other inputs: a worker of a cluster may write a block long
+    after the process that asked for it was killed.
+    """
+    name = f"{files.STAGED}/{sha256(journal.identity.text().encode()).hexdigest()[:_DIGITS]}"
+    store = folder.of(name)
     folder.check_folder(files.STAGED)
     array = _begun(store, part, journal.identity) if journal.done else None
     if array is None:
@@ -195,12 +206,12 @@ def _staged(text: str, part: JobPart, journal: Journal, folder: Staging) -> Zarr
         array = _made(text, store, part, journal.identity)
     if not (array.compressors or array.filters):  # What is compressed may need less.
         files.check_space(Path(text), part.call.bytes - sum(_sizes_of_plain_files(store)))
-    return ZarrTarget(text, store, array, journal, folder)
+    return ZarrTarget(text, store, array, journal, partial(files.publish_folder, folder, name=name))
 
 
 def _begun(store: str, part: JobPart, identity: JobIdentity) -> Any:
     """The array that this job has begun; None where it is gone or is another one."""
-    sum(_sizes_of_plain_files(store))
+    sum(_sizes_of_plain_files(os.path.dirname(store)))  # noqa: PTH120 - a link is not followed
     try:
         blocks = ZarrBlocks.opened(store, store)
     except Exception:  # noqa: BLE001 - as above
