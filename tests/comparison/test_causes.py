@@ -127,6 +127,19 @@ def test_zeros_beside_fractions_are_no_integers(kind: type, seed: int) -> None:
         assert compare_arrays(a, b).cause != "quantized"
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_coins_that_agree_by_chance_are_no_integers(kind: type, seed: int) -> None:
+    """Numbers around 1 are cut to 0 and 1, and half of unrelated zeros and ones are the same."""
+    for number in range(20):
+        rng = rng_of(seed, kind.__name__, number)
+        a = (1 + rng.standard_normal(256) * 1e-3).astype(kind)
+        b = rng.integers(0, 2, 256).astype(kind)
+        for one, other in ((a, b), (b, a)):
+            assert compare_arrays(one, other).cause != "quantized"
+        cut = np.where(rng.random(256) < 0.05, b, np.trunc(a))
+        assert compare_arrays(a, cut).cause == "quantized"
+
+
 TAILS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
     "relu": lambda rng, a: np.maximum(rng.standard_normal(a.size), 0),
     "dropout": lambda rng, a: np.where(rng.random(a.size) < 0.4, 0, rng.standard_normal(a.size)),

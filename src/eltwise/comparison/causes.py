@@ -161,8 +161,8 @@ def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
 
 
 def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) -> float:
-    """What must be predicted of what differs: of moved elements more, as any order of few values predicts much."""
-    if not hypothesis.is_moved:
+    """What must be predicted of what differs: of moved elements and steps more, as few values in any order agree."""
+    if not (hypothesis.is_moved or hypothesis.is_stepped):
         return MOST_OF
     values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
     expected = bits_of(sample.b[: sample.count])

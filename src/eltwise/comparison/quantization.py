@@ -84,9 +84,8 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
             kind = "integers" if plain.limits[1] == math.inf else problem.pair.b.element_type.name
             details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[0].rounding}
             predict = partial(fitted[0], scales=1.0)
-            yield computed(
-                "quantized", f"{{b}} is {{a}} {fitted[0].rounding} to {kind}", predict, details, 0, _LEVEL_BITS
-            )
+            text = f"{{b}} is {{a}} {fitted[0].rounding} to {kind}"
+            yield replace(computed("quantized", text, predict, details, 0, _LEVEL_BITS), is_stepped=True)
     for zero_point in _zero_points(wide.x, wide.y, plain.limits) if plain.is_whole else (0,):
         chosen = replace(plain, zero_point=zero_point)
         fitted = _fitted(parts, [_grid(wide.x, wide.y, chosen)], chosen, MOST_OF)
@@ -141,7 +140,7 @@ def _named(problem: Problem, grid_of: _Quantizing, scales: Sequence[float], axis
 
     text += "" if grid_of.rounding == "rounded" else f", {grid_of.rounding}"
     text = f"{{b}} is {{a}} quantized to {kind} {text}" + ("" if grid_of.is_whole else ", and back")
-    return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS)
+    return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS, is_stepped=True)
 
 
 def _quantizing(problem: Problem) -> _Quantizing | None:
