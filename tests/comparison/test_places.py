@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.places import Claim
 
 SHAPE = (13, 16, 20)
 
@@ -31,6 +32,21 @@ def indices(claim: dict[str, Any]) -> list[int]:
     return list(range(last, claim["size"], first)) if claim["kind"] == "every" else list(claim["numbers"])
 
 
+def check_claim(fields: dict[str, Any]) -> None:
+    """What a claim covers, counts and says of itself are the same indices."""
+    claim, expected = Claim(**{**fields, "numbers": tuple(fields["numbers"])}), indices(fields)
+    assert np.flatnonzero(claim.covers(np.arange(claim.size))).tolist() == expected
+    assert claim.count == len(expected)
+    assert (claim.kind == "edges") == (expected == [0, claim.size - 1])
+    shown, axis = ", ".join(map(str, expected)), f"of axis {claim.axis}"
+    assert {
+        "edges": f"the edges {axis} ({shown})",
+        "range": f"indices {expected[0]} to {expected[-1]} {axis}, which has {claim.size}",
+        "every": f"index {axis} from {expected[0]} on",
+        "indices": f"{'index' if len(expected) == 1 else 'indices'} {shown} {axis}, which has {claim.size}",
+    }[claim.kind] in str(claim)
+
+
 @given(st.tuples(*map(chosen, SHAPE)), st.sampled_from([0, 1, 5]))
 def test_what_is_said_of_differences_is_where_they_are(axes: tuple[list[int], ...], holes: int) -> None:
     """With and without elements in between that are equal."""
@@ -43,6 +59,8 @@ def test_what_is_said_of_differences_is_where_they_are(axes: tuple[list[int], ..
     assert found.differing == mask.sum()
     claims: dict[int, list[int]] = {each["axis"]: indices(each) for each in found.where_details}  # type: ignore[misc]
     named = [claims.get(axis, list(range(size))) for axis, size in enumerate(SHAPE)]
+    for each in found.where_details:
+        check_claim(each)
     region = np.zeros(SHAPE, bool)
     region[np.ix_(*named)] = True
     assert not (mask & ~region).any()
