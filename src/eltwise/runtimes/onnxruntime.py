@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import ml_dtypes
@@ -55,7 +54,7 @@ class OnnxRuntime:
 
     def version(self) -> str:
         """The version."""
-        return version("onnxruntime")
+        return str(onnxruntime.__version__)
 
     def load(self, data: bytes, weights: bytes = b"") -> Session:
         """Make a session."""

@@ -8,7 +8,6 @@ frames use descriptors that it does not know.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import importlib
 import json
 import os
@@ -172,8 +171,10 @@ def changed_mode() -> str:
 
 def restore_mode() -> bool:
     """Go back to the default floating-point mode; whether that worked."""
+    from ctypes.util import find_library  # It loads much, and few runtimes change the mode.
+
     try:
-        ctypes.CDLL(ctypes.util.find_library("m")).fesetenv(_DEFAULT_ENVIRONMENT)
+        ctypes.CDLL(find_library("m")).fesetenv(_DEFAULT_ENVIRONMENT)
     except (OSError, AttributeError):
         return False
     return not changed_mode()
