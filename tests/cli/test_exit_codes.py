@@ -25,6 +25,7 @@ import eltwise
 from eltwise.cli import COMMANDS, app
 from eltwise.core.exit_codes import ExitCode
 from eltwise.formats.reports import BaseReport
+from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
 SOURCES = Path(eltwise.__file__).parent
@@ -152,6 +153,27 @@ def test_ctrl_c_while_something_is_imported_is_no_traceback(module: str) -> None
         [sys.executable, "-c", INTERRUPT, module], env=ENVIRONMENT, capture_output=True, check=False, timeout=100
     )
     assert (ended.returncode, ended.stderr) == (ExitCode.INTERRUPTED, b"")
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "code"), [(KeyboardInterrupt(), ExitCode.INTERRUPTED), (KeyboardInterrupt(143), 143)]
+)
+def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: BaseException, code: int
+) -> None:
+    """As ``with lock`` does, which then releases a lock that it did not get."""
+    from eltwise.formats import guarded_store
+
+    def opened(_text: str) -> Any:
+        try:
+            raise interrupt
+        finally:
+            raise RuntimeError("release unlocked lock")
+
+    path = store(tmp_path / "a.zarr", np.zeros((2, 2), np.float32))
+    monkeypatch.setattr(guarded_store, "opened", opened)
+    assert cli("reduce", "sum", "Sub-14", path, path) == (code, "", "")
+    assert cli("compare", path, path)[0] == code
 
 
 def written_by_hand(tree: ast.AST) -> Iterator[str]:

@@ -101,16 +101,21 @@ def _main() -> NoReturn:
         sentence = error.format_message().rstrip(".")
         command = " ".join(filter(None, ("eltwise", _command(sys.argv[1:]))))
         _refuse(EltwiseError(sentence, hint="" if sentence.endswith(("?", "?)")) else f"see `{command} --help`"))
-    except EltwiseError as error:
-        _refuse(error)
-    except MemoryError:
-        _refuse(EltwiseError("not enough memory"))
-    except KeyboardInterrupt as interrupt:
-        _leave("", interrupt.args[0] if interrupt.args else ExitCode.INTERRUPTED)
+    except (EltwiseError, MemoryError, KeyboardInterrupt) as error:
+        if (interrupt := _interrupt(error)) is not None:
+            _leave("", interrupt.args[0] if interrupt.args else ExitCode.INTERRUPTED)
+        _refuse(error if isinstance(error, EltwiseError) else EltwiseError("not enough memory"))
     except OSError as error:
         if error.filename is not None:
             _refuse(FileFormatError(f"cannot be used ({reason_of(error)})", where=str(error.filename)))
         _leave(f"eltwise: cannot write the output ({error.strerror or error})", ExitCode.BAD_INPUT)
+
+
+def _interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt that an error came of: one inside of a library may leave as any error of that library."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, object]]:
