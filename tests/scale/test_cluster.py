@@ -340,7 +340,7 @@ def test_all_workers_die(processes: Processes, operands: tuple[np.ndarray, np.nd
     processes.await_worker()
     with pytest.raises(FileFormatError, match=f"{LACKS}, for 1 s"):
         job(processes, tmp_path, wait=1, progress=after_blocks(50, processes.kill_workers))()
-    kept = begun(tmp_path / "c.zarr").with_name("journal").read_bytes().count(b"\n") - 1
+    kept = begun(tmp_path / "c.zarr").parent.with_name("journal").read_bytes().count(b"\n") - 1
     assert 50 <= kept < 400
     processes.add_worker()
     said: list[str] = []
