@@ -132,9 +132,17 @@ class Staging:
         return os.path.join(self.path, name)
 
     def publish(self, name: str, target: str) -> None:
-        """Rename a file or folder to where it belongs, in the place of what is there, as ``os.replace`` does."""
+        """Rename a file or folder to where it belongs, in the place of what is there, as ``os.replace`` does.
+
+        The folder in this one in which it lay goes if it is empty.
+        """
         folder, at = self._at(name)
         os.replace(folder, target, **{f"src_{key}": value for key, value in at.items()})
+        around = os.path.dirname(name)
+        if around:
+            folder, at = self._at(around)
+            with contextlib.suppress(OSError):
+                os.rmdir(folder, **at)
 
     def discard(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it, if it is there."""
