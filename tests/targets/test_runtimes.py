@@ -12,7 +12,7 @@ import pytest
 import eltwise
 from eltwise import runtimes
 from eltwise.conformance.compare import References
-from eltwise.core.dtypes import INT8
+from eltwise.core.dtypes import BFLOAT16, INT8
 from eltwise.ir.graph import Graph, Origin
 from eltwise.passes import align_broadcast, upcast
 from eltwise.passes.align_broadcast import Alignment
@@ -66,14 +66,20 @@ def claims_of(runtime: runtimes.Runtime, graphs: Iterable[tuple[Graph, dict[str,
 
 
 def refuted(runtime: runtimes.Runtime, claims: Iterable[Claim]) -> tuple[set[str], list[str]]:
-    """What is claimed, and the claims that a run refutes."""
+    """What is claimed, and the claims that a run refutes.
+
+    The rules were measured with bfloat16 instructions; without them OpenVINO rounds to bfloat16 otherwise.
+    """
     kinds, wrong = set(), []
     with Host(runtime, 60.0) as host:
+        is_rounded_so = not runtime.name.startswith("openvino") or "bf16" in host.version()
         for claim, number, graph, inputs, expected in claims:
             kinds.add(claim)
             answer = host.run(program_of(graph), inputs)
             assert answer.kind == "result", (claim, number, answer.message)
             found = [severity_of(got, exact, False) for got, exact in zip(answer.arrays, expected, strict=True)]
+            if not is_rounded_so and graph.inputs[0].type.element_type is BFLOAT16:
+                found = [None if one == "precision" else one for one in found]
             if any(one == "wrong values" or (one and claim != "not severe") for one in found):
                 nodes = ", ".join(f"{node.label}: {node.schema}" for node in graph.nodes)
                 wrong.append(f"{claim} {number}, {graph.inputs[0].type}: {nodes}: {found}")

@@ -135,12 +135,12 @@ def _runs_there(
     def recorded(model: Model, feeds: Mapping[str, object] | None) -> Recording:
         return record(model, runtime=runtime or RUNTIMES[model.graph.origin.domain], inputs=feeds, seed=seed)
 
-    given, names = [inputs], _replaceable(actual, expected) if inputs is None else set()
+    feeds_of_runs, names = [inputs], _replaceable(actual, expected) if inputs is None else set()
     if names:
         graph = with_replaced(expected.graph, names)
         feeds, _source = feeds_for(graph, {}, seed)
-        given += [{port.name: feeds[port.value] for port in graph.inputs}]
-    for each in given:
+        feeds_of_runs += [{port.name: feeds[port.value] for port in graph.inputs}]
+    for each in feeds_of_runs:
         first = recorded(expected, each)
         yield (
             recorded(actual, first.inputs).values,
