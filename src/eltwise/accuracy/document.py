@@ -28,7 +28,7 @@ def document(report: AccuracyReport) -> str:
 
 
 def _tables(report: AccuracyReport) -> Iterator[str]:
-    cells = {(each.dtype, each.function, each.runtime): each for each in report.functions}
+    cells = {(each.dtype, each.function, each.runtime): each for each in report.shown}
     for dtype in dict.fromkeys(each.dtype for each in report.shown):
         runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.shown)]
         yield f"## {dtype}\n"
@@ -45,7 +45,7 @@ def _is_of(each: FunctionAccuracy, dtype: str, runtime: str) -> bool:
 
 
 def _cell(measured: FunctionAccuracy | None) -> str:
-    if measured is None or not (measured.count or measured.failed):
+    if measured is None:
         return "-"
     if not measured.count:
         return "failed"

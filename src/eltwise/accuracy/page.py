@@ -21,13 +21,12 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
     Args:
         summary: the result in a line.
         facts: when, where and of what it was measured, by name.
-        functions: what was measured.
+        functions: what was run or failed.
     """
     parts = [head("Accuracy of functions", [summary], facts)]
     by_name: dict[str, list[FunctionAccuracy]] = {}
     for each in functions:
-        if each.count or each.failed:
-            by_name.setdefault(each.function, []).append(each)
+        by_name.setdefault(each.function, []).append(each)
     for name, measured in by_name.items():
         rows = table(map(_row, measured), _COLUMNS)
         pictures = "".join(_picture(each) for each in measured if each.largest_error > 1)

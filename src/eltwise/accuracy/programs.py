@@ -64,7 +64,7 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
     if runtime.loads_models and domain in runtime.domains:
         return Model(*_model(function, element_type, count))
     names = next((_NAMES[package] for package in runtime.packages if package in _NAMES), {})
-    if runtime.loads_models or function not in names:
+    if function not in names:
         return None
     return Call(function, ((names[function] or function.lower(), (0,)),))
 

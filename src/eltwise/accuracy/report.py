@@ -79,7 +79,7 @@ class AccuracyReport(Written[FunctionAccuracy]):
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page, as text, and the content, as HTML."""
-        return "Accuracy of functions", page.content(self.summary, self.facts, self.functions)
+        return "Accuracy of functions", page.content(self.summary, self.facts, self.shown)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
