@@ -173,6 +173,11 @@ class Origin:
     opset: int = 0
     other_opsets: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def lists_constants_as_inputs(self) -> bool:
+        """Whether every initializer is an input, too, as in ONNX files before version 4: no caller replaces one."""
+        return self.domain == "ai.onnx" and self.file_version < 4
+
     def __str__(self) -> str:
         return f"ONNX opset {self.opset}" if self.domain == "ai.onnx" else f"OpenVINO IR {self.file_version}"
 

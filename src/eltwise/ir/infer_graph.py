@@ -71,8 +71,8 @@ def infer_graph(graph: Graph) -> Inference:
 
 def _known_constants(graph: Graph) -> dict[str, Tensor]:
     replaceable = {port.value for port in graph.optional_inputs}
-    must_be_inputs = graph.origin.domain == "ai.onnx" and graph.origin.file_version < 4
-    return {name: tensor for name, tensor in graph.constants if must_be_inputs or name not in replaceable}
+    is_every = graph.origin.lists_constants_as_inputs
+    return {name: tensor for name, tensor in graph.constants if is_every or name not in replaceable}
 
 
 def _infer_node(inference: Inference, node: Node, constants: Mapping[str, Tensor]) -> TensorType | None:

@@ -29,9 +29,6 @@ RUNTIMES: dict[Domain, str] = {"ai.onnx": "onnxruntime", "openvino": "openvino"}
 
 _MOST_RUNS = 8
 
-_HAS_OPTIONAL_INPUTS = 4
-"""From this version of ONNX's file on, initializers that are inputs are those that a caller may replace."""
-
 
 def runtime_of(model: Model, preferred: Iterable[str] = ()) -> str:
     """The runtime that runs a model: the first preferred one of its format, or eltwise if it has all operators."""
@@ -150,8 +147,8 @@ def _runs_there(
 
 
 def _replaceable(actual: Model, expected: Model) -> set[str]:
-    """The optional inputs of both; older files list every weight as one, which runtimes take for a constant."""
-    if min(model.graph.origin.file_version for model in (actual, expected)) < _HAS_OPTIONAL_INPUTS:
+    """The optional inputs of both, which a caller may replace."""
+    if any(model.graph.origin.lists_constants_as_inputs for model in (actual, expected)):
         return set()
     one, other = ({port.name for port in model.optional_inputs} for model in (actual, expected))
     return one & other
