@@ -18,6 +18,7 @@ from eltwise.ops import registry
 from eltwise.passes.report import Comparison
 from eltwise.targets import deployed, plan
 from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.rules import shipped_rules
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -149,6 +150,19 @@ def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPat
     note = by_rules(bfloat16_model(), "onnxruntime").note
     assert note.startswith("onnxruntime 9.9 is installed here, the rules are of 1.31.1")
     assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions[0] == note
+
+
+def test_the_same_version_with_other_settings_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor decides in which precision OpenVINO computes float32, and with it what rules say."""
+    others = "(CPU, inference precision f8 by default)"
+    monkeypatch.setattr(
+        "eltwise.targets.check.shipped_rules",
+        lambda name: replace(shipped_rules(name), version=f"{shipped_rules(name).number} {others}"),
+    )
+    report = eltwise.check(bytes_model(), "openvino")
+    assert others in report.note
+    assert report.version in report.note
+    assert others not in report.version
 
 
 def observed(monkeypatch: pytest.MonkeyPatch, outcome: TargetReport) -> None:

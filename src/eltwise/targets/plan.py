@@ -96,14 +96,22 @@ def runtimes_on(target: object) -> Mapping[Domain, str]:
 
 
 def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:
-    """What is to be said if another version is installed than was measured; empty if not."""
+    """What is to be said if another version runs here than was measured, or the same in another way; empty if not.
+
+    Args:
+        runtime: the runtime.
+        rules: what was measured.
+        run: the version that ran here, with its settings; without it, only the installed number is compared.
+    """
     package = next(iter(runtime.packages), "")
     try:
         installed = run.partition(" ")[0] or version(package)
     except PackageNotFoundError:
         return ""
     if installed == rules.number:
-        return ""
+        if run in ("", rules.version):
+            return ""
+        return f"the rules are of {rules.version}, it runs as {run} here: processors differ in that"
     return (
         f"{package} {installed} is installed here, the rules are of {rules.number} "
         f"(eltwise targets --refresh --runtime {runtime.name} measures the installed one)"

@@ -130,12 +130,13 @@ def repair(
     repaired = model if report.unchanged else model_of(graph)
     if verify:
         return repaired, _verified(model, repaired, target, report, least)
-    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target)))
+    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target, model)))
 
 
-def _not_run(target: str) -> str:
-    """What a report says that rests on rules."""
-    return f"what the rules of {target} say of the model, which was not run there (verify runs it)"
+def _not_run(target: str, model: Model) -> str:
+    """What a report says that rests on rules, with the settings of the version, which a processor decides."""
+    version = shipped_rules(runtimes_on(target)[model.graph.origin.domain]).version
+    return f"what the rules of {target} {version} say of the model, which was not run there (verify runs it)"
 
 
 def repair_file(
@@ -187,7 +188,7 @@ def repair_file(
         progress=progress,
     )  # fmt: skip
     if report.unchanged and not (verify or allow):  # That nothing is wrong with it only a run can show.
-        assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target))
+        assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target, model))
         report = replace(report, assumptions=assumptions)
         report = _verified(model, model, target, report, severity_named(severity))
     return write(model, out, report, progress)
