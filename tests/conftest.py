@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from eltwise.core.machine import processors
+
 if TYPE_CHECKING:
     from support.browser import Page
 
@@ -31,6 +33,11 @@ settings.load_profile("eltwise")
 
 def pytest_report_header() -> str:
     return f"eltwise: random data is drawn with ELTWISE_SEED={SEED}"
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more process than processors: some tests wait, for clusters, environments and runtimes."""
+    return processors() + 1
 
 
 @pytest.hookimpl(trylast=True)

