@@ -143,6 +143,21 @@ def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
 
 
 @pytest.mark.usefixtures("local_hosts")
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+@pytest.mark.parametrize("fault", ["WrongFused", "WrongAsAWhole"])
+def test_two_models_agree_that_a_runtime_computes_alike(fault: str, segment: int) -> None:
+    """What a runtime makes of both alike, as before and after a conversion, is no difference of the models."""
+    model = named(parsed(PRODUCT))
+    report = eltwise.trace(model, model, runtime=fault, against=fault, segment=segment)
+    assert report.is_good, str(report)
+    assert report.first_node is None
+    assert any("the whole model gives other results than its parts" in note for note in report.notes)
+    changed = named(parsed(PRODUCT.replace("Add", "Max")))
+    for models in ((model, changed), (changed, model)):
+        assert eltwise.trace(*models, runtime=fault, against=fault, segment=segment).verdict == "disagree"
+
+
+@pytest.mark.usefixtures("local_hosts")
 def test_a_reference_that_is_wrong_only_as_a_whole_is_named() -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime="Planted", against="WrongFused")
     assert (report.verdict, report.first_name) == ("disagree", None)

@@ -84,10 +84,6 @@ class Conversion(GraphBuilder):
         """Add what passes a value on unchanged."""
         raise NotImplementedError
 
-    def _cast_type(self, node: Node, to: ElementType) -> Reason:
-        """Add a cast."""
-        raise NotImplementedError
-
     def _reshape(self, node: Node, data: str, output: str, types: list[ElementType | None]) -> Reason:
         """Add a Reshape."""
         raise NotImplementedError

@@ -9,7 +9,7 @@ from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import DEFAULT, worst_value
 from eltwise.tracing.fused import Fused, find_fused
-from eltwise.tracing.records import TracedNode
+from eltwise.tracing.records import WITHIN, TracedNode
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.runs import Runs
@@ -38,7 +38,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
         notes += _conclude_pair(runs, tracer, whole)
     if side := _differs_from_segments(runs, tracer, whole):
         fused = find_fused(side, *_right_outputs(runs, tracer, whole, side), runs.tolerances, most_bytes)
-        if fused is None or side is runs.reference:
+        if fused is None or side is runs.reference or all(output.status in WITHIN for output in whole.outputs):
             notes.append(_note(side, fused))
         else:
             _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)

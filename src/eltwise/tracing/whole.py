@@ -52,9 +52,10 @@ def compare_whole(
 ) -> Whole:
     """Run both models as a whole and compare what they give out.
 
-    An output differs if it is beyond the tolerance of the reference's; or of that on which both runtimes agree where
-    they run the model in segments. Where the reference rounded ties to the side of these segments, the whole model may
-    round them as the reference does by itself.
+    An output differs if it is beyond the tolerance of the reference's; of one model, also if it is beyond that of what
+    both runtimes agree on where they run the model in segments. Two models are compared as they are deployed. Where the
+    reference rounded ties to the side of these segments, the whole model may round them as the reference does by
+    itself.
 
     Args:
         runs: the runs.
@@ -90,7 +91,7 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
         elif message := runs.reference.doubt(reference[value], tested[value]):
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
-        elif value not in agreed and leaves_segments(runs, value, tested, *segments):
+        elif value not in agreed and _leaves(runs, value, tested, reference, segments):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
             outputs.append(_compared(runs, port, tested, reference))
@@ -98,6 +99,12 @@ def compare_whole(
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
     return Whole(tuple(outputs), tested, reference, frozenset(agreed))
+
+
+def _leaves(runs: Runs, value: str, tested: Values, reference: Values, segments: tuple[Values, Values]) -> bool:
+    """Whether that an output is not that of the segments makes it differ; two models on a runtime may share it."""
+    is_same = not runs.partners.is_identity and not compare_output(runs, value, tested, reference).is_beyond
+    return not is_same and leaves_segments(runs, value, tested, *segments)
 
 
 def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
