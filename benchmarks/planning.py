@@ -86,7 +86,7 @@ def _task_bytes() -> int:
     """How many bytes a client sends for a task, but for Dask's own envelope."""
     computation = Application(eltwise.operator("Subtract-1").operation)
     texts = "s3://bucket/folder/a.zarr", "s3://bucket/folder/b.zarr"
-    sources = Sources(texts, (None, None), ())
+    sources = Sources(texts, (None, None), ()).named()
     return len(pickle.dumps(partial(compute_chunk, computation, sources, "s3://bucket/folder/c.zarr")))
 
 

@@ -116,6 +116,32 @@ def test_a_model_on_a_cluster(
     assert read(tmp_path / "z.zarr").tobytes() == np.square(few_chunks[0] - few_chunks[1]).tobytes()
 
 
+@pytest.mark.parametrize("is_reduced", [False, True])
+@pytest.mark.parametrize("lack", ["files", "the store"])
+def test_a_worker_that_has_not_all_of_an_input_ends_the_job(
+    cli: Cli,
+    cluster: LocalCluster,
+    few_chunks: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_reduced: bool,
+    lack: str,
+) -> None:
+    """The client sees other files than the workers, which share a disk with it here."""
+    if lack == "files":
+        monkeypatch.setattr("eltwise.scale.sources.extent", lambda path: f"another {path}")
+    else:
+        monkeypatch.setattr("eltwise.scale.sources.absolute", lambda text: f"{text}-elsewhere")
+    line = command(tmp_path, cluster)
+    if is_reduced:
+        line = ("reduce", "mean-squared-difference", *line[2:4], *line[-2:])
+    code, out, err = cli(*line)
+    assert (code, out) == (2, "")
+    assert ("as it is here: files are missing" if lack == "files" else "no such file") in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "c.zarr").exists() or not read(tmp_path / "c.zarr").any()
+
+
 def test_another_job_of_the_same_names_reads_the_files_again(
     cli: Cli, cluster: LocalCluster, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
@@ -214,7 +240,7 @@ def test_a_block_that_is_there_is_not_computed_again(operands: tuple[np.ndarray,
     minus = eltwise.operator("Subtract-1")
     apply_files(minus, texts, target)
     entries: list[Entry] = []
-    sources = open_sources(texts, (None, None))
+    sources = open_sources(texts, (None, None)).named()
     chunk = partial(compute_chunk, Application(minus.operation), sources, target, target)
     for number in range(3):
         done = chunk((number, None))
@@ -232,7 +258,7 @@ def test_a_block_of_zeros_is_written_too(operands: tuple[np.ndarray, np.ndarray]
     minus = eltwise.operator("Subtract-1")
     apply_files(minus, texts, target)
     (tmp_path / "c.zarr" / "c" / "0" / "1").unlink()
-    compute_chunk(Application(minus.operation), open_sources(texts, (None, None)), target, target, (1, None))
+    compute_chunk(Application(minus.operation), open_sources(texts, (None, None)).named(), target, target, (1, None))
     assert len(chunk_files(tmp_path / "c.zarr")) == 400
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -17,12 +18,14 @@ import zarr
 from safetensors.numpy import save_file
 
 import eltwise
+from eltwise.core.errors import FileFormatError
 from eltwise.scale import blocks
 from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.jobs import JobPart, Resources
 from eltwise.scale.models import run_files
+from eltwise.scale.sources import open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget
 from support.onnx_models import model, node, value
 from support.stores import begun, read, store, unfinished
@@ -562,3 +565,23 @@ def test_a_folder_of_the_user_is_not_touched(
     assert (code, err.count("\n")) == (2, 1)
     assert (mine / "journal").read_bytes() == journal
     assert (mine / "data" / "mine").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "url"])
+def test_a_worker_refuses_an_incomplete_copy(
+    kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """Chunks that a copy lacks are the fill value to zarr, so that a job would end well with wrong numbers."""
+    path, copy = KINDS[kind](tmp_path, contents[0]), tmp_path.with_name(f"{tmp_path.name}-copy")
+    sent = pickle.dumps(open_sources([path], [None]).named())
+    shutil.copytree(tmp_path, copy)
+    shutil.rmtree(tmp_path)
+    shutil.copytree(copy, tmp_path)
+    assert pickle.loads(sent).open().texts == (path,)  # noqa: S301
+    files = sorted(each for each in tmp_path.rglob("*") if each.is_file() and not each.name.startswith("zarr."))
+    for change in (Path.unlink, lambda file: file.write_bytes(file.read_bytes() + bytes(8))):
+        shutil.rmtree(tmp_path)
+        shutil.copytree(copy, tmp_path)
+        change(files[-1])
+        with pytest.raises(FileFormatError):
+            pickle.loads(sent).open()  # noqa: S301

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,19 @@ def state(text: str) -> str:
         # A link may lead elsewhere for a while; a file is held open, a store is not.
         link_state = f"{state_of(path.lstat())} " if path.is_symlink() else ""
         return link_state + _digest(_below(text, set()))
+    except OSError as error:
+        raise files.unreadable(path, error) from None
+
+
+def extent(text: str) -> str:
+    """What a copy on another machine has alike: the size of a file, of a store the names and sizes of what is in it.
+
+    Raises:
+        FileFormatError: where it cannot be looked at.
+    """
+    path = Path(text)
+    try:
+        return _digest(_below(text, set(), _size)) if path.is_dir() else _size(path.stat())
     except OSError as error:
         raise files.unreadable(path, error) from None
 
@@ -89,13 +103,19 @@ def _source(tensor: Tensor | Values) -> tuple[States, tuple[str, ...]]:
     return {}, (tensor.where, *(source.paths if isinstance(source, Rows) else ()))
 
 
-def _below(folder: str, known: set[tuple[int, int]]) -> Iterator[str]:
+def _size(status: os.stat_result) -> str:
+    return "" if stat.S_ISDIR(status.st_mode) else str(status.st_size)
+
+
+def _below(
+    folder: str, known: set[tuple[int, int]], facts: Callable[[os.stat_result], str] = state_of
+) -> Iterator[str]:
     """A folder, its files and the folders below it, with their states; links are followed, to each folder once.
 
     The state of a folder tells whether it, or a file in it, was moved away and back.
     """
     status = os.stat(folder)  # noqa: PTH116 - a store has up to millions of chunks
-    yield f"{folder} {state_of(status)}"
+    yield f"{folder} {facts(status)}"
     key = status.st_dev, status.st_ino
     if key in known:
         return
@@ -104,14 +124,14 @@ def _below(folder: str, known: set[tuple[int, int]]) -> Iterator[str]:
         inside = sorted(entries, key=lambda entry: entry.name)
     for entry in inside:
         if entry.is_dir():
-            yield from _below(entry.path, known)
+            yield from _below(entry.path, known, facts)
         else:
-            yield f"{entry.path} {_state_of_entry(entry)}"
+            yield f"{entry.path} {_facts_of_entry(entry, facts)}"
 
 
-def _state_of_entry(entry: os.DirEntry[str]) -> str:
+def _facts_of_entry(entry: os.DirEntry[str], facts: Callable[[os.stat_result], str]) -> str:
     try:
-        return state_of(entry.stat())
+        return facts(entry.stat())
     except FileNotFoundError:  # A link that leads nowhere, or a file that is removed meanwhile.
         return "missing"
 

@@ -29,7 +29,7 @@ from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, JobOutcome, JobPart, JobTarget, Resources, follow, in_order, threads_for
 from eltwise.scale.journal import Entry, JobIdentity, Journal, remove_journal
-from eltwise.scale.sources import Sources, absolute, local, open_sources
+from eltwise.scale.sources import NamedSources, Sources, absolute, local, open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget, complete_array, zarr_grid, zarr_target
 
 
@@ -139,7 +139,7 @@ def _on_cluster(
     """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
     assert isinstance(target, ZarrTarget)
     before = dict(target.journal.done)
-    function = partial(compute_chunk, computation, sources, target.text, absolute(target.store))
+    function = partial(compute_chunk, computation, sources.named(), target.text, absolute(target.store))
     items = [(number, before.get(number)) for number in range(len(part.grid))]
     return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes, resources))
 
@@ -179,7 +179,7 @@ def _target(
 
 
 def compute_chunk(
-    computation: BlockComputation, sources: Sources, output: str, store: str, item: tuple[int, Entry | None]
+    computation: BlockComputation, sources: NamedSources, output: str, store: str, item: tuple[int, Entry | None]
 ) -> Done:
     """Compute one chunk and write it, unless it is there: what a worker of a cluster runs."""
     part, target = _opened(computation, sources, output, store)
@@ -188,8 +188,10 @@ def compute_chunk(
 
 
 @lru_cache(maxsize=4)
-def _opened(computation: BlockComputation, sources: Sources, output: str, store: str) -> tuple[JobPart, ZarrBlocks]:
-    (part,) = _parts(computation, sources, output)
+def _opened(
+    computation: BlockComputation, sources: NamedSources, output: str, store: str
+) -> tuple[JobPart, ZarrBlocks]:
+    (part,) = _parts(computation, sources.open(), output)
     return part, ZarrBlocks.opened(output, store)
 
 

@@ -20,7 +20,7 @@ from eltwise.kernels.reduction import Partial
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.jobs import JobPart, Resources, in_order, threads_for
-from eltwise.scale.sources import Sources
+from eltwise.scale.sources import NamedSources, Sources
 from eltwise.scale.zarr_target import zarr_grid
 
 Found = tuple[int, Partial]
@@ -115,15 +115,16 @@ def reduce_files(
     sizes = {name: len(job.grid) * job.part.block_bytes for name, job in jobs.items()}
     results, done, states, total = {}, 0, sources.states(), sum(sizes.values())
     with connected(resources.scheduler) as client:
+        operands = None if client is None else sources.named()
         for name, job in jobs.items():
             if not len(job.grid):
                 results[name] = job.empty()
                 continue
             threads = threads_for(resources.memory, [job.part], sources.texts[0])
-            if client is None:
+            if operands is None:
                 partials = in_order((partial(job.partial, number) for number in job.numbers()), threads)
             else:
-                function = partial(compute_partial, reducing, sources, job.axes, name)
+                function = partial(compute_partial, reducing, operands, job.axes, name)
                 partials = run_on(client, function, job.numbers(), job.part.block_bytes, resources)
             results[name] = job.result(_reported(partials, resources, done, total, job.part))
             done += sizes[name]
@@ -152,11 +153,11 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     return jobs
 
 
-def compute_partial(reducing: Reducing, sources: Sources, axes: tuple[int, ...], name: str, number: int) -> Found:
+def compute_partial(reducing: Reducing, sources: NamedSources, axes: tuple[int, ...], name: str, number: int) -> Found:
     """Reduce one block: what a worker of a cluster runs."""
     return _opened(reducing, sources, axes)[name].partial(number)
 
 
 @lru_cache(maxsize=4)
-def _opened(reducing: Reducing, sources: Sources, axes: tuple[int, ...]) -> dict[str, _Job]:
-    return _jobs(reducing, sources, axes)
+def _opened(reducing: Reducing, sources: NamedSources, axes: tuple[int, ...]) -> dict[str, _Job]:
+    return _jobs(reducing, sources.open(), axes)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, NameUnknownError, raise_all
 from eltwise.formats import files
-from eltwise.formats.file_states import States, states_of
+from eltwise.formats.file_states import States, extent, states_of
 from eltwise.formats.safetensors_files import INDEX, index_in
 from eltwise.formats.store_paths import is_store, is_url
 from eltwise.formats.tensor_sets import open_tensors
@@ -45,19 +44,17 @@ def absolute(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Opened operands. A worker of a cluster, which is sent them, opens them itself: once a job, as files may change.
+    """Opened operands.
 
     Attributes:
         texts: their paths or URLs.
         raw_types: for each, the element type of raw bytes in .npy files.
         sets: the tensors of each.
-        job: a name that no other job has.
     """
 
     texts: tuple[str, ...]
     raw_types: tuple[ElementType | None, ...]
     sets: tuple[TensorSet, ...]
-    job: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def is_named(self) -> bool:
@@ -100,8 +97,11 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
-    def __reduce__(self) -> tuple[Callable[..., Sources], tuple[object, ...]]:
-        return _opened_again, (self.job, tuple(map(absolute, self.texts)), self.raw_types)
+    def named(self) -> NamedSources:
+        """What names them to the workers of a cluster, in a job of its own."""
+        paths = sorted({absolute(str(path)) for path in self.files() if path.exists()})
+        extents = tuple((path, extent(path)) for path in paths)
+        return NamedSources(tuple(map(absolute, self.texts)), self.raw_types, extents, uuid4().hex)
 
     def metadata(self) -> dict[str, str]:
         """What the first operand holds beside its tensors, if it is a checkpoint of safetensors."""
@@ -120,9 +120,37 @@ class Sources:
         ]
 
 
-@lru_cache(maxsize=4)
-def _opened_again(_job: str, texts: tuple[str, ...], raw_types: tuple[ElementType | None, ...]) -> Sources:
-    return open_sources(texts, raw_types)
+@dataclass(frozen=True)
+class NamedSources:
+    """Operands by name, which a worker of a cluster opens itself: once a job, as files may change.
+
+    Attributes:
+        texts: their paths or URLs, the same for all workers.
+        raw_types: as of ``Sources``.
+        extents: the local files and stores that are read, each with what a copy has alike.
+        job: a name that no other job has.
+    """
+
+    texts: tuple[str, ...]
+    raw_types: tuple[ElementType | None, ...]
+    extents: tuple[tuple[str, str], ...]
+    job: str
+
+    def open(self) -> Sources:
+        """Open them. That is no part of unpickling: a worker that fails in it is waited for without end.
+
+        Raises:
+            EltwiseError: as ``open_sources``, and for files and stores of another extent, as an incomplete copy, whose
+                missing chunks would be read as the fill value.
+        """
+        sources = open_sources(self.texts, self.raw_types)
+        for path, expected in self.extents:
+            if extent(path) != expected:
+                problem = (
+                    "this input is not on a worker of the cluster as it is here: files are missing or of other sizes"
+                )
+                raise FileFormatError(problem, where=path, hint="give every worker the same files at the same paths")
+        return sources
 
 
 def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) -> Sources:
