@@ -72,13 +72,17 @@ def few_chunks(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def command(folder: Path, cluster: LocalCluster, output: str = "c.zarr") -> tuple[object, ...]:
+    return line(folder, cluster.scheduler_address, output)
+
+
+def line(folder: Path, address: str, output: str = "c.zarr") -> tuple[object, ...]:
     files = folder / "a.zarr", folder / "b.zarr"
-    return "apply", "Subtract-1", *files, "--output", folder / output, "--scheduler", cluster.scheduler_address
+    return "apply", "Subtract-1", *files, "--output", folder / output, "--scheduler", address
 
 
 def started(*arguments: object) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "eltwise", *map(str, arguments)]
-    return subprocess.Popen(line, stderr=subprocess.PIPE)  # noqa: S603
+    called = [sys.executable, "-m", "eltwise", *map(str, arguments)]
+    return subprocess.Popen(called, stderr=subprocess.PIPE)  # noqa: S603
 
 
 def test_the_same_bits_in_memory_from_files_with_threads_of_dask_and_on_a_cluster(
@@ -132,10 +136,10 @@ def test_a_worker_that_has_not_all_of_an_input_ends_the_job(
         monkeypatch.setattr("eltwise.scale.sources.extent", lambda path: f"another {path}")
     else:
         monkeypatch.setattr("eltwise.scale.sources.absolute", lambda text: f"{text}-elsewhere")
-    line = command(tmp_path, cluster)
+    called = command(tmp_path, cluster)
     if is_reduced:
-        line = ("reduce", "mean-squared-difference", *line[2:4], *line[-2:])
-    code, out, err = cli(*line)
+        called = ("reduce", "mean-squared-difference", *called[2:4], *called[-2:])
+    code, out, err = cli(*called)
     assert (code, out) == (2, "")
     assert ("as it is here: files are missing" if lack == "files" else "no such file") in err
     assert err.count("\n") == 1
@@ -273,15 +277,23 @@ class Processes:
         self.address: str = json.loads(file.read_text())["address"]
 
     def _start(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--host", "127.0.0.1", "--no-dashboard", *options]
-        return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        called = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{kind}",
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+            *options,
+        ]
+        return subprocess.Popen(called, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
 
     @property
     def scheduler(self) -> subprocess.Popen[bytes]:
         return self._started[0]
 
-    def add_worker(self) -> None:
-        self._started.append(self._start("worker", self.address, "--no-nanny", "--nthreads", "1"))
+    def add_worker(self, *options: str) -> None:
+        self._started.append(self._start("worker", self.address, "--no-nanny", "--nthreads", "1", *options))
 
     def await_worker(self) -> None:
         with connected(self.address) as client:
@@ -318,17 +330,30 @@ def test_a_cluster_without_workers(
     files, network = (tmp_path / "a.zarr", tmp_path / "b.zarr"), tmp_path / "m.onnx"
     nodes, inputs = [node("Sub", ["a", "b"], ["z"])], [value("a", None), value("b", None)]
     onnx.save(model(nodes, inputs, [value("z", None)]), network)
-    for line in (
+    for called in (
         ("apply", "Subtract-1", *files, "--output", tmp_path / "c.zarr"),
         ("reduce", "sum", "Subtract-1", *files),
         ("run", network, "-i", f"a={files[0]}", "-i", f"b={files[1]}", "-o", tmp_path / "z.zarr"),
     ):
-        code, out, err = cli(*line, "--scheduler", processes.address, "--wait", 1)
+        code, out, err = cli(*called, "--scheduler", processes.address, "--wait", 1)
         assert (code, out) == (2, "")
         assert err.splitlines() == [
             f"{processes.address}: {LACKS}; waiting up to 1 s",
             f"eltwise: {processes.address}: {LACKS}, for 1 s; start workers, and run the same command again",
         ]
+
+
+def test_a_worker_without_eltwise_is_told(
+    cli: Cli, processes: Processes, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """Dask's worker ends where it cannot unpickle a task, and a client would wait for the next one."""
+    preload = tmp_path / "without_eltwise.py"
+    preload.write_text("import sys\nsys.modules['eltwise'] = None\n")
+    processes.add_worker("--preload", str(preload))
+    code, out, err = cli(*line(tmp_path, processes.address))
+    assert (code, out) == (2, "")
+    assert "a task of the cluster failed (No module named 'eltwise.scale'" in err
+    assert "every worker needs this version of eltwise" in err
 
 
 def job(processes: Processes, folder: Path, **resources: Any) -> Callable[[], Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import SCALE, library
@@ -115,7 +116,11 @@ def run_on(
     task_bytes = max(_TASK_BYTES, threads * _TASK_BYTES_PER_THREAD)
     shared = max(1, min(task_bytes // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
     tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
-    submit = partial(client.submit, _each, function, pure=False, retries=_RETRIES)
+
+    def submit(task: Sequence[S]) -> Any:
+        content = pickle.dumps(_Task(function, task))
+        return client.submit(pickle.loads, content, key=f"eltwise-{uuid4().hex}", retries=_RETRIES)
+
     running: Any = as_completed(map(submit, islice(tasks, threads * _PER_THREAD)), loop=client.loop)
     for future in _ended(running, client, resources):
         if future.status in ("lost", "pending"):  # Its worker died with the result; Dask computes it again.
@@ -184,6 +189,20 @@ def _address(client: Any) -> str:
     return str(client.scheduler.address)
 
 
+class _Task:
+    """A function and numbers; to unpickle it gives the results of the function.
+
+    A worker that cannot unpickle what it is sent, as it has no eltwise, or another version, ends, and is waited for
+    without end; where unpickling is the task, that is the error of a task.
+    """
+
+    def __init__(self, function: Callable[[S], T], numbers: Sequence[S]) -> None:
+        self._called = function, numbers
+
+    def __reduce__(self) -> tuple[Callable[..., list[Any]], tuple[object, ...]]:
+        return _each, self._called
+
+
 def _each(function: Callable[[S], T], numbers: Iterable[S]) -> list[T]:
     return [function(number) for number in numbers]
 
@@ -200,7 +219,9 @@ def _result(future: Any, resources: Resources) -> Any:
             if not isinstance(error, TimeoutError) or future.status in ("error", "cancelled"):
                 failed = f"a task of the cluster failed ({reason_of(error)})"
                 problem = failed if future.status == "error" else "the connection to the scheduler was lost"
-                address, hint = _address(future.client), "run the same command again"
+                is_missing = isinstance(error, ImportError | AttributeError)
+                hint = "every worker needs this version of eltwise; " if is_missing else ""
+                address, hint = _address(future.client), f"{hint}run the same command again"
                 raise FileFormatError(problem, where=address, hint=hint) from None
         _await_workers(future.client, resources)
         seconds *= 2  # A large result takes its time.
