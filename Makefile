@@ -114,17 +114,16 @@ environments: $(BIN)/python
 	$(BIN)/python -m compileall -qq -j 0 src $(VENV)/lib || true # With all processors; some files of others are no Python.
 	touch $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-check $(VENV)/.installed-docs
 
-# Build the wheel and the source archive, check them, install each into an empty environment, and run the demo there.
+# Build the wheel and the source archive, check them, install one after the other into an empty environment, run the demo.
 wheel: $(VENV)/.installed
 	$(PIP) install build twine
-	rm -rf dist build/wheel build/archive
+	rm -rf dist build/wheel
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
-	$(PYTHON) -m venv build/archive
-	build/archive/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.tar.gz
-	build/archive/bin/eltwise demo >/dev/null
 	$(PYTHON) -m venv build/wheel
-	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.whl
+	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt dist/*.tar.gz
+	build/wheel/bin/eltwise demo >/dev/null
+	build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --force-reinstall --no-deps dist/*.whl
 	build/wheel/bin/python examples/readme.py
 	build/wheel/bin/eltwise demo
 	build/wheel/bin/eltwise report
