@@ -23,7 +23,8 @@ from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
 from eltwise.targets.sites import sites_of
-from eltwise.tracing.inputs import fitting_feeds, with_replaced
+from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.inputs import with_replaced
 from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.opened import opened
@@ -63,7 +64,7 @@ def with_special_values(
     with Host(runtime, _LIMIT) as host:
         try:
             graph = with_replaced(model.graph, arrays)
-            feeds = fitting_feeds(host, graph, arrays, seed)[0]
+            feeds = fitting_feeds([host], graph, arrays, seed).feeds
             result = opened(graph, host, feeds)
             graphs = [result.graph]
             if result.longer:  # Of loops that are not followed the nodes of one round are tried, too.

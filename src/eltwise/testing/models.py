@@ -13,7 +13,7 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import find
 from eltwise.testing.sides import check_sides
-from eltwise.tracing.inputs import check_inputs, feeds_for, with_replaced
+from eltwise.tracing.inputs import check_inputs, with_replaced
 from eltwise.tracing.record import record
 from eltwise.tracing.recording import Recording
 from eltwise.tracing.runner import Values
@@ -108,11 +108,8 @@ def _runs_here(
         outputs = expected.run(feeds)
         yield actual.run(feeds), outputs, lambda: outputs
         return
-    pairs, names = [(actual, expected)], _replaceable(actual, expected)
-    if names:
-        pairs += [(_with_inputs(actual, names), _with_inputs(expected, names))]
     count, refusal = 0, ""
-    for one, other in pairs:
+    for one, other in _pairs(actual, expected):
         for run in runs_of(other, seed, _MOST_RUNS):
             if isinstance(run, str):
                 refusal = refusal or run
@@ -132,18 +129,20 @@ def _runs_there(
     def recorded(model: Model, feeds: Mapping[str, object] | None) -> Recording:
         return record(model, runtime=runtime or RUNTIMES[model.graph.origin.domain], inputs=feeds, seed=seed)
 
-    feeds_of_runs, names = [inputs], _replaceable(actual, expected) if inputs is None else set()
-    if names:
-        graph = with_replaced(expected.graph, names)
-        feeds, _source = feeds_for(graph, {}, seed)
-        feeds_of_runs += [{port.name: feeds[port.value] for port in graph.inputs}]
-    for each in feeds_of_runs:
-        first = recorded(expected, each)
+    for one, other in [(actual, expected)] if inputs is not None else _pairs(actual, expected):
+        first = recorded(other, inputs)
         yield (
-            recorded(actual, first.inputs).values,
+            recorded(one, first.inputs).values,
             first.values,
-            lambda first=first: recorded(expected, first.inputs).values,  # type: ignore[misc]
+            lambda other=other, first=first: recorded(other, first.inputs).values,  # type: ignore[misc]
         )
+
+
+def _pairs(actual: Model, expected: Model) -> list[tuple[Model, Model]]:
+    """The two models, and the two whose optional inputs are inputs like others, if they have such inputs."""
+    names = _replaceable(actual, expected)
+    replaced = [(_with_inputs(actual, names), _with_inputs(expected, names))] if names else []
+    return [(actual, expected), *replaced]
 
 
 def _replaceable(actual: Model, expected: Model) -> set[str]:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, UnsupportedError, counted
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, counted
 from eltwise.core.shapes import LARGEST_RANK, of_sizes
 from eltwise.engine.arrays import as_array
 from eltwise.engine.random_inputs import drawn
 from eltwise.ir.graph import Graph, Port, Tensor
 from eltwise.ir.infer import constant_tensor
-from eltwise.runtimes import Host
 from eltwise.tracing.matching import matched_ports
-from eltwise.tracing.model import has_large_weights, program_of
 from eltwise.tracing.runner import cast_float, is_float
 
 _MOST_NAMED = 8
 _MOST_SIZES, _LARGEST_SIZE = 16, 4096
 """So many sizes of constants are tried for dimensions that a model leaves open, up to this one."""
-
 
 SIZES = tuple((1, last, other) for last in (16, 128, 512) for other in (last, 1))
 """What is tried for dimensions that a model leaves open, until it runs: for a first one, a last one, and others."""
@@ -165,27 +161,6 @@ def _checked(port: Port, value: object) -> np.ndarray:
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
         raise ShapeError(message, operand=operand, got=got, allowed=allowed)
     return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.
-
-
-def fitting_feeds(
-    host: Host, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
-) -> tuple[dict[str, np.ndarray], str]:
-    """The inputs, with the first sizes of open dimensions on which the model runs, or the first of all."""
-    first = feeds_for(graph, arrays, seed)
-    with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
-        others, _source = feeds_for(graph, arrays, seed, SIZES[-1])
-        if open_sizes(graph, first[0]) == open_sizes(graph, others):
-            return first
-    if has_large_weights(graph):
-        return first
-    try:
-        program = program_of(graph)
-    except EltwiseError:
-        return first
-    for feeds, source, _sizes in feeds_to_try(graph, arrays, seed):
-        if host.run(program, [feeds[port.value] for port in graph.inputs]).kind != "refused":
-            return feeds, source
-    return first
 
 
 def feeds_to_try(

@@ -13,7 +13,8 @@ from eltwise.model import Model, read
 from eltwise.runtimes import Host, find
 from eltwise.runtimes.environments import interpreter
 from eltwise.tracing.difference import worst_value
-from eltwise.tracing.inputs import feeds_for, with_replaced
+from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.inputs import check_inputs, feeds_for, with_replaced
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.runner import Runner, Values, copied
@@ -66,12 +67,14 @@ def record(
     if values not in CHOICES:
         raise unknown_name("choice of values", values, CHOICES)
     graph = read(model, reads_weights=False).graph
+    arrays = check_inputs(graph, {} if inputs is None else inputs)
+    graph = with_replaced(graph, arrays)
     adapter = find(runtime, only_models=True, domain=graph.origin.domain)
     interpreter(adapter, progress)
-    feeds, _source = feeds_for(graph, {} if inputs is None else inputs, seed)
-    graph = with_replaced(graph, feeds)
+    feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before the runtime is started.
     with Host(adapter, limit, shares_memory=True) as host:
         version = host.version()
+        feeds = fitting_feeds([host], graph, arrays, seed).feeds
         runner = Runner(runtime, host, read_model(graph, feeds))
         names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
         if not names:

@@ -21,7 +21,8 @@ from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import conclude
-from eltwise.tracing.inputs import check_inputs, feeds_for, fitting_feeds, reference_feeds, with_replaced
+from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.inputs import check_inputs, feeds_for, reference_feeds, with_replaced
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
@@ -144,7 +145,7 @@ def trace(
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
         if side is None:
-            feeds, source = fitting_feeds(hosts[0], graph, arrays, seed)
+            feeds, source = fitting_feeds(hosts, graph, arrays, seed, None if against == FLOAT64 else second)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         result = opened(graph, hosts[0], feeds) if other is None and side is None else Opened(graph)
         traced = read_model(result.graph, feeds, result.deciding)

@@ -1,0 +1,150 @@
+"""The inputs that a model is run on: those of which a runtime takes the sizes and the values, found by running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.ir.graph import Graph
+from eltwise.runtimes import Answer, Host
+from eltwise.runtimes import Model as Program
+from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
+from eltwise.tracing.inputs import SIZES, feeds_for, feeds_to_try, open_sizes, reference_feeds
+from eltwise.tracing.model import program_of
+from eltwise.tracing.runner import Values
+
+
+class Drawn(NamedTuple):
+    """Inputs by value, and where they come from, as a phrase."""
+
+    feeds: Values
+    source: str
+
+
+@dataclass(frozen=True)
+class _Taker:
+    """A runtime and the model that it may take inputs of.
+
+    Attributes:
+        host: the process of the runtime.
+        graph: the model.
+        first: the model that the inputs are of, if that is another one.
+    """
+
+    host: Host
+    graph: Graph
+    first: Graph
+
+    @cached_property
+    def loads(self) -> bool:
+        """Whether the runtime loads the model, so that a refusal may be one of the inputs."""
+        return self._program is not None and self.host.run(self._program, (), only_load=True).kind == "result"
+
+    def answer(self, feeds: Values) -> Answer:
+        """What the runtime says to some inputs."""
+        if self._program is None:
+            return Answer("refused")
+        if self.graph is not self.first:
+            feeds = reference_feeds(self.graph, feeds, self.first)
+        return self.host.run(self._program, [feeds[port.value] for port in self.graph.inputs])
+
+    @cached_property
+    def _program(self) -> Program | None:
+        """The model; None where it is not run as a whole."""
+        with suppress(EltwiseError):
+            return program_of(self.graph)
+        return None
+
+
+def fitting_feeds(
+    hosts: Sequence[Host],
+    graph: Graph,
+    arrays: Mapping[str, np.ndarray],
+    seed: int,
+    second: Graph | None = None,
+) -> Drawn:
+    """Draw inputs that a runtime takes.
+
+    The first ones stay where it takes them, or does not load the model. Else sizes that the model leaves open are
+    tried, and then other values of integers, short lists and flags, which a runtime refuses where they are no index,
+    axis or size. These count only if both runtimes run the model on them, and what only the tested one refuses is a
+    finding.
+
+    Args:
+        hosts: the process of the tested runtime, and perhaps that of the one that it is compared with.
+        graph: the model.
+        arrays: the inputs that are given, by name.
+        seed: of those that are drawn.
+        second: the model that the other runtime runs, if it is another one.
+    """
+    first = Drawn(*feeds_for(graph, arrays, seed))
+    ports = chosen_ports(graph, arrays, first.feeds)
+    if not ports and not _leaves_sizes_open(graph, arrays, seed, first):
+        return first
+    tested, reference = _takers(hosts, graph, second or graph)
+    base, kind = _of_fitting_sizes(tested, graph, arrays, seed, first)
+    if not ports or not _are_refused(kind, base, tested, reference):
+        return base
+    best, highest = base, -1
+    for drawn in _with_choices(graph, arrays, seed, None if kind == "refused" else base):
+        answer = tested.answer(drawn.feeds)
+        if answer.kind == "hung":
+            break
+        if answer.kind == "result" and (reference is None or reference.answer(drawn.feeds).kind == "result"):
+            fit = fitness(graph, drawn.feeds, answer.arrays)
+            best, highest = (drawn, fit) if fit > highest else (best, highest)
+            if fit == BEST:
+                break
+    return best
+
+
+def _are_refused(kind: str, drawn: Drawn, tested: _Taker, reference: _Taker | None) -> bool:
+    """Whether it is the inputs that are refused: by the reference, or where there is none by the tested runtime."""
+    if kind not in ("result", "refused") or (kind == "refused" and not tested.loads):
+        return False
+    if reference is None:
+        return kind == "refused"
+    return reference.answer(drawn.feeds).kind == "refused" and reference.loads
+
+
+def _takers(hosts: Sequence[Host], graph: Graph, second: Graph) -> tuple[_Taker, _Taker | None]:
+    """The tested runtime, and the other one unless it is the same and runs the same model."""
+    takers = [_Taker(host, each, graph) for host, each in zip(hosts, (graph, second), strict=False)]
+    is_same = len(takers) < 2 or (second is graph and hosts[0].runtime.name == hosts[1].runtime.name)
+    return takers[0], None if is_same else takers[1]
+
+
+def _leaves_sizes_open(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn) -> bool:
+    with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
+        others, _source = feeds_for(graph, arrays, seed, SIZES[-1])
+        return open_sizes(graph, first.feeds) != open_sizes(graph, others)
+    return True
+
+
+def _of_fitting_sizes(
+    tested: _Taker, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn
+) -> tuple[Drawn, str]:
+    """The inputs of the first sizes that are not refused, or else the first of all, and the kind of their answer."""
+    for feeds, source, _sizes in feeds_to_try(graph, arrays, seed):
+        kind = tested.answer(feeds).kind
+        if kind != "refused":
+            return Drawn(feeds, source), kind
+        if not tested.loads:
+            break
+    return first, "refused"
+
+
+def _with_choices(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, base: Drawn | None) -> Iterator[Drawn]:
+    """Inputs with other values, of the sizes that fit, or of each of those that are tried first."""
+    tried = [base] if base else [Drawn(feeds, source) for feeds, source, _sizes in feeds_to_try(graph, arrays, seed)]
+    for drawn in tried[: len(SIZES)]:
+        ports = chosen_ports(graph, arrays, drawn.feeds)
+        for feeds in choices(graph, ports, drawn.feeds, seed):
+            changed = [port for port in ports if feeds[port.value] is not drawn.feeds[port.value]]
+            yield Drawn(feeds, f"{drawn.source}; values chosen: {described(changed, feeds)}")

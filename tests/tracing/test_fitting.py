@@ -1,0 +1,133 @@
+"""Inputs are drawn that the runtimes take: indices, axes, sizes and factors as much as open dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eltwise
+from eltwise import runtimes
+from eltwise.model import read
+from eltwise.runtimes import Answer
+from eltwise.testing import assert_same_model
+from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.record import record
+from support.local_hosts import LocalHost, use_local_hosts
+from support.traced_models import parsed
+
+MODELS = {
+    "table": "(int64[3] i, float[2, 4] w) => (float[3, 4] y) { t = Tanh(w) y = Gather(t, i) }",
+    "bytes": "(uint8[2, 3] i, float[2, 4] w) => (float[2, 3, 4] y) { j = Cast<to = 7>(i) y = Gather(w, j) }",
+    "open table": "(int64[N, L] i, float[2, 4] w) => (float[N, L, 4] y) { y = Gather(w, i) }",
+    "elements": "(float[3, 3] x, int64[2, 3] i) => (float[2, 3] y) { y = GatherElements<axis = 1>(x, i) }",
+    "scatter": "(float[2, 3] x, int64[2, 3] i, float[2, 3] u) => (float[2, 3] y) { y = ScatterElements(x, i, u) }",
+    "reshape": "(float[2, 3, 4] x, int64[2] s) => (float[6, 4] y) { y = Reshape(x, s) }",
+    "expand": "(float[3, 1] x, int64[3] s) => (float[2, 3, 6] y) { y = Expand(x, s) }",
+    "slice": "(float[4, 5, 6] x, int64[2] b, int64[2] e, int64[2] a) => (float[A, B, C] y) { y = Slice(x, b, e, a) }",
+    "sums": "(float[3, 2, 2] x, int64[1] a) => (float[A, B, C] y) { y = ReduceSum(x, a) }",
+    "unsqueezed": "(float[3, 2] x, int64[2] a) => (float[A, B, C, D] y) { y = Unsqueeze(x, a) }",
+    "largest": "(float[3, 1] x, int64[1] k) => (float[3, 1] y, int64[3, 1] i) { y, i = TopK(x, k) }",
+    "splits": "(float[2, 6] x, int64[2] s) => (float[2, 2] y, float[2, 4] z) { y, z = Split<axis = 1>(x, s) }",
+    "factors": "(float[1, 1, 2, 4] x, float[4] s) => (float[1, 1, 4, 8] y) { y = Resize(x, , s) }",
+}
+
+
+class Watched(LocalHost):
+    """Counts the runs, and refuses integers that another function does."""
+
+    def __init__(self, name: str, refuses: Callable[[Sequence[np.ndarray]], bool] = lambda _inputs: False) -> None:
+        super().__init__(runtimes.find(name))
+        self.refuses, self.runs = refuses, 0
+
+    def run(self, program: Any, inputs: Sequence[np.ndarray], *, only_load: bool = False, **options: Any) -> Answer:
+        self.runs += 1
+        if not only_load and self.refuses(inputs):
+            return Answer("refused", message="as planted")
+        return super().run(program, inputs, only_load=only_load, **options)
+
+
+def feeds_of(text: str, *hosts: Watched) -> tuple[dict[str, np.ndarray], str]:
+    return fitting_feeds(hosts, read(parsed(f"g {text}")).graph, {}, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", MODELS.values(), ids=MODELS)
+def test_a_model_is_run_on_inputs_that_it_takes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is chosen is said, and no output is empty."""
+    use_local_hosts(monkeypatch)
+    report = eltwise.trace(parsed(f"g {text}"), runtime="onnxruntime", against="float64", switches=False)
+    assert (report.verdict, "; values chosen: " in report.inputs) == ("agree", True), str(report)
+    assert all(output.total for output in report.outputs), report.inputs
+
+
+@pytest.mark.parametrize("name", ["open table", "slice"])
+def test_every_command_draws_them(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_local_hosts(monkeypatch, "eltwise.targets.run", "eltwise.targets.special_values")
+    model = parsed(f"g {MODELS[name]}")
+    run = record(model, runtime="onnxruntime")
+    assert all(array.size for array in run.values.values())
+    run.save(tmp_path / "run.safetensors")
+    assert eltwise.trace(model, runtime="onnxruntime", against=str(tmp_path / "run.safetensors")).is_good
+    assert_same_model(model, model, runtime="onnxruntime")
+    report = eltwise.check(model, "onnxruntime")
+    assert report.verdict == "agree", str(report)
+
+
+def test_what_the_values_are_is_said() -> None:
+    feeds, source = feeds_of(MODELS["reshape"], Watched("onnxruntime"))
+    assert (feeds["s"].tolist(), source.rpartition("; ")[2]) == ([6, 4], "values chosen: s=[6, 4]")
+    _feeds, source = feeds_of(MODELS["scatter"], Watched("onnxruntime"))
+    assert source.endswith("; values chosen: i from 0 to 1")
+    _feeds, source = feeds_of(MODELS["factors"], Watched("onnxruntime"))
+    assert source.endswith("; values chosen: s=[1, 1, 2, 2]")
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("(float[2, 3] x) => (float[2, 3] y) { y = Tanh(x) }", 0),
+        ("(int64[3] i, float[9, 4] w) => (float[A, B] y) { y = Gather(w, i) }", 1),
+        ("(float[N, L] x) => (float[N, L] y) { y = Tanh(x) }", 1),
+    ],
+)
+def test_a_model_that_takes_what_is_drawn_is_run_once_at_most(text: str, runs: int) -> None:
+    host = Watched("onnxruntime")
+    _feeds, source = feeds_of(text, host)
+    assert (host.runs, "values chosen" in source) == (runs, False)
+
+
+def test_a_model_that_is_not_loaded_is_not_run_on_other_inputs() -> None:
+    host = Watched("onnxruntime")
+    answers = iter([Answer("refused"), Answer("refused")])
+    host.run = lambda *_args, **_options: next(answers)  # type: ignore[method-assign]
+    _feeds, source = feeds_of(MODELS["table"], host)
+    assert ("values chosen" in source, next(answers, None)) == (False, None)
+
+
+def test_what_only_the_tested_runtime_refuses_stays_a_finding() -> None:
+    """A runtime that is wrong to refuse an index of 2 or more is not given smaller ones."""
+    text = "(int64[8] i, float[9, 4] w) => (float[A, B] y) { y = Gather(w, i) }"
+    tested = Watched("onnxruntime", lambda inputs: bool((inputs[0] > 1).any()))
+    feeds, source = feeds_of(text, tested, Watched("onnx-reference"))
+    assert (feeds["i"].max() > 1, "values chosen" in source) == (True, False)
+    both = Watched("onnx-reference", lambda inputs: bool((inputs[0] > 1).any()))
+    feeds, source = feeds_of(text, tested, both)
+    assert (feeds["i"].max() > 1, "values chosen" in source) == (False, True)
+
+
+def test_values_are_chosen_that_both_runtimes_take() -> None:
+    """OpenVINO gives zeros for indices that are out of range, which others refuse."""
+    lenient, strict = Watched("onnxruntime"), Watched("onnx-reference", lambda inputs: bool((inputs[0] > 1).any()))
+    feeds, _source = feeds_of("(int64[8] i, float[9, 4] w) => (float[A, B] y) { y = Gather(w, i) }", lenient, strict)
+    assert feeds["i"].max() <= 1
+
+
+def test_inputs_on_which_a_runtime_dies_or_hangs_are_not_chosen() -> None:
+    host = Watched("onnxruntime", lambda _inputs: True)
+    answers = iter([Answer("refused"), Answer("result"), Answer("crashed"), Answer("hung")])
+    host.run = lambda *_args, **_options: next(answers)  # type: ignore[method-assign]
+    _feeds, source = feeds_of(MODELS["table"], host)
+    assert ("values chosen" in source, next(answers, None)) == (False, None)
