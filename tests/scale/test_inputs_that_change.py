@@ -27,12 +27,12 @@ from eltwise.scale.jobs import JobPart, Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.sources import open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget
+from support.buckets import BUCKET
 from support.onnx_models import model, node, value
 from support.stores import begun, read, store, unfinished
 
 Cli = Callable[..., tuple[int, str, str]]
 Write = Callable[[Path, np.ndarray], str]
-MEMORY = "memory://eltwise-changes"
 
 
 def _npy(folder: Path, values: np.ndarray) -> str:
@@ -65,7 +65,7 @@ def _zarr(**options: Any) -> Write:
 
 
 def _url(folder: Path, values: np.ndarray) -> str:
-    place = f"{MEMORY}{folder}/a.zarr"
+    place = f"{BUCKET}{folder}/a.zarr"
     zarr.create_array(place, shape=values.shape, chunks=(5, 7), dtype="f4", overwrite=True)[...] = values
     return place
 
@@ -98,7 +98,7 @@ def contents(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def targets(kind: str, folder: Path) -> list[str]:
     if kind in ("safetensors", "shards"):
         return [str(folder / "c.safetensors")]
-    return [str(folder / "c.npy"), str(folder / "c.zarr"), f"{MEMORY}{folder}/c.zarr"]
+    return [str(folder / "c.npy"), str(folder / "c.zarr"), f"{BUCKET}{folder}/c.zarr"]
 
 
 def exists(target: str) -> bool:
@@ -309,7 +309,7 @@ def test_a_chunk_that_is_added_or_removed_is_a_change(contents: tuple[np.ndarray
         state(str(path))
 
 
-@pytest.mark.parametrize("output", ["c.npy", "c.zarr", "c.safetensors", f"{MEMORY}/damage/c.zarr"])
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr", "c.safetensors", f"{BUCKET}/damage/c.zarr"])
 @pytest.mark.parametrize("length", [0, 1, 60])
 def test_a_finished_block_that_changed_on_disk_is_computed_again(
     cli: Cli,

@@ -8,26 +8,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import zarr
 
 import eltwise
 from eltwise.formats.file_states import state
 from eltwise.formats.zarr_stores import open_store
+from support.buckets import BUCKET
+from support.onnx_models import sub_model
 from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
-MEMORY = "memory://eltwise-tests"
 
 
 @pytest.fixture
 def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Two stores on disk, in a zip archive and in fsspec's memory."""
+    """Two stores on disk, in a zip archive and behind URLs."""
     draw = np.random.default_rng(seed)
     a, b = (draw.standard_normal((23, 31), np.float32) for _ in "ab")
     for name, values in (("a", a), ("b", b)):
         store(tmp_path / f"{name}.zarr", values)
-        place = f"{MEMORY}/{name}.zarr"
+        place = f"{BUCKET}/{name}.zarr"
         zarr.create_array(place, shape=values.shape, chunks=(5, 7), dtype="f4", overwrite=True)[...] = values
     with zipfile.ZipFile(tmp_path / "ab.zip", "w") as archive:
         for file in tmp_path.rglob("*"):
@@ -39,10 +41,10 @@ def operands(seed: int, tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("first", "second", "output"),
     [
-        (f"{MEMORY}/a.zarr", f"{MEMORY}/b.zarr", f"{MEMORY}/c1.zarr"),
+        (f"{BUCKET}/a.zarr", f"{BUCKET}/b.zarr", f"{BUCKET}/c1.zarr"),
         ("file://{}/a.zarr", "{}/b.zarr", "file://{}/c.zarr"),
         ("simplecache::file://{}/a.zarr", "local://{}/b.zarr", "{}/c.zarr"),
-        ("zip://a.zarr::file://{}/ab.zip", "zip://b.zarr::file://{}/ab.zip", f"{MEMORY}/c2.zarr"),
+        ("zip://a.zarr::file://{}/ab.zip", "zip://b.zarr::file://{}/ab.zip", f"{BUCKET}/c2.zarr"),
     ],
 )
 def test_urls(
@@ -87,7 +89,7 @@ def test_a_process_that_lives_on_reads_what_a_store_holds_now(tmp_path: Path, ur
     [
         ("nonsense://x/a.zarr", "Protocol not known: nonsense"),
         ("s3://x/a.zarr", "s3fs"),
-        (f"{MEMORY}/none.zarr", "cannot be read"),
+        (f"{BUCKET}/none.zarr", "cannot be read"),
     ],
 )
 def test_what_is_refused(
@@ -102,3 +104,27 @@ def test_what_is_refused(
     a, c = tmp_path / "a.zarr", tmp_path / "c.zarr"
     code, _out, err = cli("apply", "Subtract-1", url, a, "--output", c)
     assert (code, words in err, err.count("\n"), c.exists()) == (2, True, 1, False)
+
+
+@pytest.mark.parametrize("output", ["memory://c.zarr", "simplecache::memory://c.zarr"])
+@pytest.mark.parametrize("command", ["apply", "run", "cluster"])
+def test_an_output_that_ends_with_the_process_is_refused(cli: Cli, tmp_path: Path, command: str, output: str) -> None:
+    a = store(tmp_path / "a.zarr", np.ones((3, 4), np.float32))
+    onnx.save(sub_model(), tmp_path / "m.onnx")
+    if command == "run":
+        arguments = ["run", tmp_path / "m.onnx", "-i", f"x={a}", "-i", f"y={a}", "-o", f"z={output}"]
+    else:
+        cluster = ["--scheduler", "tcp://127.0.0.1:1"] if command == "cluster" else []
+        arguments = ["apply", "Subtract-1", a, a, "-o", output, *cluster]
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    reason = "what is written to memory is gone when the command ends; name a file, or a store that lasts"
+    assert err == f"eltwise: {output}: {reason}\n"
+
+
+def test_a_cluster_without_an_output_is_refused(cli: Cli, tmp_path: Path) -> None:
+    a = store(tmp_path / "a.zarr", np.ones((3, 4), np.float32))
+    onnx.save(sub_model(), tmp_path / "m.onnx")
+    arguments = ("run", tmp_path / "m.onnx", "-i", f"x={a}", "-i", f"y={a}", "--scheduler", "tcp://127.0.0.1:1")
+    code, out, err = cli(*arguments)
+    assert (code, out, "name a file with --output" in err) == (2, "", True)

@@ -35,7 +35,7 @@ def apply(
 
     bound = options.bound_operator(op, attributes)
     raw_type = by_name(element_type) if element_type else None
-    if limits.scheduler is not None or is_in_blocks(operands, [output] if output else []):
+    if is_in_blocks(operands, [output] if output else [], limits.scheduler):
         from eltwise.scale.apply import apply_files
 
         with resources_of(limits) as resources:

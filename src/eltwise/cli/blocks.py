@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eltwise.cli import printing
 from eltwise.cli.options import Limits
 from eltwise.cli.progress import progress_of_bytes
-from eltwise.core.errors import AttributeValueError, counted
+from eltwise.core.errors import AttributeValueError, FileFormatError, counted
 
 if TYPE_CHECKING:
     from eltwise.scale.jobs import JobOutcome, Resources
@@ -19,17 +19,26 @@ _LARGE = 64 << 20
 """Files of more bytes are worked on in blocks, whatever their format."""
 
 
-def is_in_blocks(operands: Sequence[str], outputs: Sequence[str]) -> bool:
-    """Whether files are worked on in blocks: zarr stores, checkpoints, and large .npy files.
+def is_in_blocks(operands: Sequence[str], outputs: Sequence[str], scheduler: str | None) -> bool:
+    """Whether files are worked on in blocks: on a cluster, zarr stores, checkpoints, and large .npy files.
 
     Raises:
         AttributeValueError: where they are, and no output is named.
+        FileFormatError: where an output would be gone with the process of the command.
     """
+    from eltwise.formats.store_paths import is_in_memory
     from eltwise.scale.sources import is_streamed
 
+    if lost := next(filter(is_in_memory, outputs), ""):
+        problem, hint = "what is written to memory is gone when the command ends", "name a file, or a store that lasts"
+        raise FileFormatError(problem, where=lost, hint=hint)
     is_npy = all(Path(text).suffix.lower() == ".npy" for text in (*operands, *outputs))
     sizes = (path.stat().st_size for path in map(Path, operands) if path.is_file())
-    is_large = any(map(is_streamed, (*operands, *outputs))) or (bool(outputs) and is_npy and sum(sizes) > _LARGE)
+    is_large = (
+        scheduler is not None
+        or any(map(is_streamed, (*operands, *outputs)))
+        or (bool(outputs) and is_npy and sum(sizes) > _LARGE)
+    )
     if is_large and not outputs:
         problem, hint = "the result of files like these is not printed", "name a file with --output"
         raise AttributeValueError(problem, operand="--output", hint=hint)

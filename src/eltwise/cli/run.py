@@ -55,7 +55,7 @@ def run(
         )
     loaded = load(model)
     values, targets = _inputs(loaded, inputs), _outputs(loaded, outputs)
-    if dump is None and (limits.scheduler is not None or is_in_blocks([*values.values()], [*targets.values()])):
+    if dump is None and is_in_blocks([*values.values()], [*targets.values()], limits.scheduler):
         from eltwise.scale.models import run_files
 
         with resources_of(limits) as resources:

@@ -18,6 +18,15 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
+def is_in_memory(text: str) -> bool:
+    """Whether a URL is of fsspec's file system in memory, which ends with the process.
+
+    >>> is_in_memory("memory://a.zarr"), is_in_memory("simplecache::memory://a.zarr"), is_in_memory("memory.zarr")
+    (True, True, False)
+    """
+    return is_url(text) and "memory" in opened_anew(text)
+
+
 def opened_anew(url: str) -> dict[str, Any]:
     """Options of fsspec with which each file system of a URL is opened anew.
 
