@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-_MARKS = ("zarr.json", ".zarray", ".zgroup")
+FORMATS = {"zarr.json": 3, ".zarray": 2, ".zgroup": 2}
+"""The files that describe an array or a group, with the version of zarr's format."""
 
 
 def is_store(path: Path) -> bool:
     """Whether a folder is a zarr array or group."""
-    return any((path / mark).is_file() for mark in _MARKS)
+    return any((path / mark).is_file() for mark in FORMATS)
 
 
 def is_url(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import struct
 import warnings
@@ -23,6 +24,7 @@ from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import add_attributes
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
+from eltwise.formats.store_paths import FORMATS
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
@@ -67,6 +69,7 @@ def open_store(path: Path | str) -> TensorSet:
         try:
             store = opened(str(path))
             root: Any = zarr.open(store, mode="r", use_consolidated=False)
+            _check_one_format(root, path)
             copies = _consolidated(zarr.open(store, mode="r"))
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
@@ -138,6 +141,7 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
             member = group[name]
             if hasattr(member, "members"):
                 member = zarr.open_group(member.store_path, mode="r", use_consolidated=False)
+            _check_one_format(member, path)
         except KeyError:  # No array and no group.
             continue
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
@@ -153,6 +157,25 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
             described[prefix + name] = _description(member.metadata)
             tensors.add(prefix + name, _opened, prefix + name, member, path)
     return described
+
+
+def _check_one_format(node: Any, where: Path | str) -> None:
+    """Refuse an array or group that has the metadata of both formats, of which each program reads another one.
+
+    Raises:
+        FileFormatError: for such a node.
+    """
+    from zarr.core.sync import sync
+
+    async def marks() -> list[str]:
+        is_there = await asyncio.gather(*((node.store_path / mark).exists() for mark in FORMATS))
+        return [mark for mark, exists in zip(FORMATS, is_there, strict=True) if exists]
+
+    names: list[str] = sync(marks())
+    if len({FORMATS[name] for name in names}) > 1:
+        problem = "the store has the metadata of two formats of zarr, which may say different things"
+        hint = "delete the files of the one that is out of date"
+        raise FileFormatError(problem, where=str(where), got=" and ".join(names), hint=hint)
 
 
 def _listed(keys: AsyncIterator[str]) -> set[str]:

@@ -1,0 +1,61 @@
+"""What is read of zarr stores is what the store says, or an error."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import zarr
+
+from eltwise.core.errors import FileFormatError
+from eltwise.formats.zarr_stores import open_store
+from support.buckets import BUCKET, Buckets
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+FORMATS: tuple[Literal[2, 3], ...] = (2, 3)
+
+
+def of_two_formats(folder: Path, node: str) -> Path:
+    """A store, one node of which has the metadata of both formats: an array, one in a group, or the group."""
+    path = folder / "a.zarr"
+    for zarr_format in FORMATS:
+        part = folder / f"{zarr_format}.zarr"
+        if node == "array":
+            zarr.create_array(str(part), data=X, zarr_format=zarr_format)
+        else:
+            group = zarr.open_group(str(part), mode="w", zarr_format=zarr_format)
+            group.create_array("inner", data=X)
+            if node == "group":
+                shutil.rmtree(part / "inner")
+        shutil.copytree(part, path, dirs_exist_ok=True)
+    return path
+
+
+@pytest.mark.parametrize("node", ["array", "group", ".zgroup", "zarr.json"])
+@pytest.mark.parametrize("is_url", [False, True])
+def test_metadata_of_two_formats_are_refused(tmp_path: Path, node: str, *, is_url: bool) -> None:
+    """Each program reads those of another one: of an array, a group, and an array in a group of either."""
+    path: Path | str = of_two_formats(tmp_path, node)
+    if node.endswith(("zgroup", "json")):
+        (tmp_path / "a.zarr" / node).unlink()
+    if is_url:
+        path = f"{BUCKET}/{node}.zarr"
+        Buckets().put(str(tmp_path / "a.zarr"), path, recursive=True)
+    with pytest.raises(FileFormatError) as caught:
+        raise next(iter(open_store(path).unreadable.values()))
+    got = "zarr.json and .zgroup" if node == "group" else "zarr.json and .zarray"
+    assert str(caught.value).startswith(f"{path}: ")
+    assert f"the metadata of two formats of zarr, which may say different things, got {got}; delete" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_a_store_of_one_format_is_read(tmp_path: Path, zarr_format: Literal[2, 3]) -> None:
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", zarr_format=zarr_format)
+    group.create_group("b").create_array("inner", data=X)
+    tensors = open_store(tmp_path / "a.zarr")
+    assert (list(tensors), tensors.unreadable) == (["b/inner"], {})
