@@ -13,8 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from eltwise.testing.golden import Golden
 
-_WRITTEN = pytest.StashKey[set[Path]]()
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
@@ -36,7 +34,12 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         test=request.node.nodeid,
         root=config.rootpath,
         configuration=read_configuration(config.rootpath),
-        is_updated=config.getoption("--eltwise-update"),
         reports=Path(config.invocation_params.dir, report) if report else None,
-        written=config.stash.setdefault(_WRITTEN, set()),
+        written=_written(request) if config.getoption("--eltwise-update") else None,
     )
+
+
+def _written(request: pytest.FixtureRequest) -> Path:
+    """The folder of the goldens that this session has written, one for all workers of pytest-xdist."""
+    folder: Path = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    return (folder.parent if hasattr(request.config, "workerinput") else folder) / "eltwise-goldens"

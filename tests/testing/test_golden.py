@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from eltwise.comparison.tolerance import parse_tolerances
 from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
 from eltwise.testing import assert_close, assert_same
+from eltwise.testing import golden as golden_module
 from eltwise.testing.golden import Golden
 from eltwise.tracing.recording import Recording, read_recording
 from support.goldens import updated
@@ -30,6 +34,50 @@ from support.traced_models import CHAIN, parsed
 
 SOURCES = Path(eltwise.__file__).parent.parent
 X = np.random.default_rng(5).standard_normal((4, 5)).astype(np.float32)
+
+
+TWICE = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_golden(golden, number):
+    golden.check("numbers", [number])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist.plugin", "-n", "2")], ids=["one process", "two workers"])
+def test_one_name_with_two_results_is_refused_when_goldens_are_written(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    (tmp_path / "test_it.py").write_text(TWICE)
+    assert "3 failed, 1 passed" in session(tmp_path, "-p", "pytest_eltwise", "--eltwise-update", *workers)
+    assert sorted(path.name for path in tmp_path.rglob("*.safetensors")) == ["numbers.safetensors"]
+    (tmp_path / "test_it.py").write_text(TWICE.replace("[number]", "[1]"))
+    assert "4 passed" in session(tmp_path, "-p", "pytest_eltwise", "--eltwise-update", *workers)
+
+
+def test_of_two_that_write_one_golden_at_once_the_second_compares(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have seen that it is not written yet."""
+    session, barrier, compute = updated(golden), Barrier(2), golden_module._recording
+
+    def computed(*arguments: Any) -> Recording:
+        with suppress(BrokenBarrierError):
+            barrier.wait(1)
+        return compute(*arguments)
+
+    def outcome(value: int) -> str:
+        try:
+            session.check("logits", [value])
+        except AssertionError:
+            return "differs"
+        return "written"
+
+    monkeypatch.setattr(golden_module, "_recording", computed)
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(outcome, range(2))) == ["differs", "written"]
 
 
 def test_a_golden_is_written_compared_and_written_anew(golden: Golden) -> None:

@@ -8,11 +8,14 @@ attributes that decode elements, and ``format``, whose attributes they are.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkstemp
 
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tolerances, parse_tolerances
 from eltwise.configuration import Configuration
@@ -44,18 +47,16 @@ class Golden:
         test: what pytest calls the test.
         root: the folder that paths are relative to in messages.
         configuration: what the project forgives and runs by default.
-        is_updated: whether goldens are written.
         reports: the folder for reports of failures; None for no reports.
-        written: the goldens that were written in this session.
+        written: where the processes of a session that writes goldens keep a copy of each; None where none is written.
     """
 
     folder: Path
     test: str
     root: Path
     configuration: Configuration
-    is_updated: bool
     reports: Path | None
-    written: set[Path]
+    written: Path | None
 
     @public
     def check(
@@ -98,13 +99,12 @@ class Golden:
         requested = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
         subject = subject_of(actual, name, inputs, (runtime, self.configuration.runtimes), seed)
         path = self.folder / f"{name}{ENDING}"
-        if self.is_updated and path not in self.written:
-            self._update(path, subject, requested)
-            self.written.add(path)
+        copy = self._copy_of(path)
+        if copy is not None and not copy.exists() and self._update(path, copy, subject, requested):
             return
-        if not path.exists():
+        if copy is None and not path.exists():
             raise AssertionError(f"there is no golden {self._relative(path)}; write it with: {self._command()}")
-        golden = self._read(path)
+        golden = self._read(path if copy is None else copy)
         result = _recording(subject, golden.inputs)
         tolerances = requested or (*_stored(golden), *default_tolerances(self.configuration.tolerances))
         head = self._head(path, actual, golden)
@@ -117,19 +117,30 @@ class Golden:
             self._write_report(path, golden, result, forgiven)
             raise
 
-    def _update(self, path: Path, subject: Subject, requested: Tolerances) -> None:
-        """Write a golden, unless the one that is there holds the same."""
+    def _copy_of(self, path: Path) -> Path | None:
+        """The copy of a golden that was written in this session, which another process may have done."""
+        if self.written is None:
+            return None
+        self.written.mkdir(parents=True, exist_ok=True)
+        return self.written / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}{ENDING}"
+
+    def _update(self, path: Path, copy: Path, subject: Subject, requested: Tolerances) -> bool:
+        """Write a golden, unless the one that is there holds the same; whether no other test has done so before."""
         try:
             previous = self._read(path)
         except EltwiseError:
             previous = None
         recording = _recording(subject, previous.inputs if previous else {})
         if previous is not None and _is_same(previous, recording) and (not requested or requested == _stored(previous)):
-            return
+            return _is_first(previous, copy)
         tolerances, described = (requested, {}) if requested else subject.bounds(recording)
         metadata = {"golden": FORMAT, **recording.metadata, "tolerance": "\n".join(map(str, tolerances)), **described}
+        golden = Recording(recording.inputs, recording.values, metadata)
+        if not _is_first(golden, copy):
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        Recording(recording.inputs, recording.values, metadata).save(path)
+        golden.save(path)
+        return True
 
     def _read(self, path: Path) -> Recording:
         """Read a golden.
@@ -172,6 +183,21 @@ class Golden:
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def _is_first(golden: Recording, copy: Path) -> bool:
+    """Whether a golden could be saved where no process of the session had saved another one, which is whole then."""
+    descriptor, name = mkstemp(suffix=ENDING, dir=copy.parent)
+    os.close(descriptor)
+    draft = Path(name)
+    try:
+        golden.save(draft)
+        os.link(draft, copy)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    return True
 
 
 def _recording(subject: Subject, recorded: Values) -> Recording:
