@@ -223,6 +223,28 @@ def test_each_report_is_printed_where_its_file_is_stdout(
         assert (done, out.count("\n"), snapshot(folder)) == (code, text.count("\n"), before), option
 
 
+NOT_REPORTS = [
+    *(command for command, ending, _inputs in WRITERS if command[0] not in REPORTS),
+    ("record", "m.onnx", "--runtime", "onnx-reference", "-i", "x=a.npy", "-o"),
+    ("reproduce", "r.json", "-o"),
+    (*TRACE, "--reproduce"),
+    (*CONFORM, "--export"),
+    ("demo", "--folder"),
+]
+
+
+@pytest.mark.parametrize("command", NOT_REPORTS, ids=" ".join)
+def test_nothing_but_a_report_is_for_stdout(
+    command: tuple[str, ...], folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No command writes a file or a folder that is named ``-``."""
+    monkeypatch.chdir(folder)
+    before = snapshot(folder)
+    code, out, err = cli(*command, "-")
+    assert (code, out, err.count("\n"), snapshot(folder)) == (2, "", 1, before), err
+    assert err.startswith("eltwise: -: ")
+
+
 def test_a_stream_may_be_closed_before_its_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
     """As by a caller that reads what a command printed; the wrapper is flushed when it is collected."""
     stream = io.TextIOWrapper(io.BytesIO())

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 @click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown; - for stdout.")
 @click.option("--strict", type=options.PATH, metavar="FILE", help="Exit 1 unless the failures are those of this file.")
 @click.option("--write-expected", type=options.PATH, metavar="FILE", help="Write the failures as a file for --strict.")
-@click.option("--export", type=options.PATH, metavar="FOLDER", help="Write the cases as test vectors; run nothing.")
+@click.option(
+    "--export", type=options.OUTPUT_PATH, metavar="FOLDER", help="Write the cases as test vectors; run nothing."
+)
 @click.option("--resume", type=options.PATH, metavar="FILE", help="Continue from the results of an interrupted run.")
 def conform(
     *,

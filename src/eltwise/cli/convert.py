@@ -13,7 +13,7 @@ from eltwise.core.exit_codes import ExitCode
 
 @click.command(cls=options.Command)
 @options.source
-@click.argument("target", type=options.PATH, metavar="OUT", help="The .onnx or .xml file to write.")
+@click.argument("target", type=options.OUTPUT_PATH, metavar="OUT", help="The .onnx or .xml file to write.")
 @click.option("--opset", type=int, metavar="N", help="The ONNX opset of OUT. Default for an IR: 17.")
 @click.option(
     "--ir-version", type=int, metavar="N", help="The IR version of OUT, 10 or 11. Default for an ONNX model: 11."

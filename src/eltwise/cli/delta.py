@@ -17,7 +17,7 @@ from eltwise.cli.progress import progress_of_bytes
     help="The checkpoint to store: .safetensors, its .safetensors.index.json, or the folder.",
 )
 @click.argument("base", type=options.PATH, help="The checkpoint that it was tuned from.")
-@click.option("--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The delta to write.")
+@click.option("--output", "-o", type=options.OUTPUT_PATH, required=True, metavar="FILE", help="The delta to write.")
 @click.option("--level", type=options.Integer(1, 19), default=3, help="The level of zstd's compression.")
 @options.force
 @options.json

@@ -46,7 +46,7 @@ WITHOUT_RUNTIMES = ("pip install onnxruntime openvino", "the runtimes that `chec
 
 
 @click.command(cls=options.Command)
-@click.option("--folder", type=options.PATH, help="A new folder for the files; a temporary one by default.")
+@click.option("--folder", type=options.OUTPUT_PATH, help="A new folder for the files; a temporary one by default.")
 def demo(*, folder: Path | None) -> ExitCode:
     """Make a small model, find what a wrong runtime does to it, and repair it: every command with its output.
 

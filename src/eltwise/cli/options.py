@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from eltwise.cli import printing
-from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError, UnsupportedError
 from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -21,6 +21,19 @@ Callback = Callable[..., ExitCode | None]
 """The function of a command."""
 
 PATH = click.Path(path_type=Path)
+
+
+class OutputPath(click.Path):
+    """The path of what is written and is no text, which alone goes to stdout where the path is ``-``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse ``-``."""
+        if str(value) == "-":
+            raise FileFormatError("this is stdout, which takes text only", where="-", hint="name a file or a folder")
+        return super().convert(value, param, ctx)
+
+
+OUTPUT_PATH = OutputPath(path_type=Path)
 
 SEVERITIES = "sign of zero or NaN, precision, wrong values, refused"
 """Those of ``targets.rules``, which is loaded by the commands that need it; the beginning of a name is enough."""

@@ -19,7 +19,7 @@ from eltwise.core.errors import counted
 @options.runtime("The runtime that runs it.")
 @options.inputs
 @click.option("--values", default="outputs", metavar="CHOICE", help="outputs, or all: also the values between.")
-@click.option("--output", "-o", required=True, type=options.PATH, metavar="FILE", help="A .safetensors file.")
+@click.option("--output", "-o", required=True, type=options.OUTPUT_PATH, metavar="FILE", help="A .safetensors file.")
 @options.seed
 @click.option("--limit", type=options.Number(0.1), default=120.0, metavar="SECONDS", help="Of one answer.")
 def record(

@@ -16,7 +16,7 @@ from eltwise.core.exit_codes import ExitCode
 
 @click.command(cls=options.Command)
 @options.source
-@click.argument("out", type=options.PATH, metavar="OUT", help="The file to write, of the same format.")
+@click.argument("out", type=options.OUTPUT_PATH, metavar="OUT", help="The file to write, of the same format.")
 @click.option(
     "--target", required=True, metavar="RUNTIME", help="onnxruntime or openvino; with --precision any runtime."
 )

@@ -14,7 +14,12 @@ from eltwise.cli import options, printing
 @click.argument("results", type=options.PATH, help="A file that `eltwise conform --json` wrote.")
 @click.argument("test", help="The test: RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE.")
 @click.option(
-    "--output", "-o", type=options.PATH, required=True, metavar="FOLDER", help="The folder to write, new or empty."
+    "--output",
+    "-o",
+    type=options.OUTPUT_PATH,
+    required=True,
+    metavar="FOLDER",
+    help="The folder to write, new or empty.",
 )
 @options.json
 def reproduce(results: Path, test: str, output: Path, json: bool) -> None:

@@ -15,7 +15,7 @@ from eltwise.core.errors import counted
 @click.argument("base", type=options.PATH, help="The checkpoint that the delta was made with.")
 @click.argument("delta", type=options.PATH, help="The delta.")
 @click.option(
-    "--output", "-o", type=options.PATH, required=True, metavar="FILE", help="The .safetensors file to write."
+    "--output", "-o", type=options.OUTPUT_PATH, required=True, metavar="FILE", help="The .safetensors file to write."
 )
 @options.force
 def restore(base: Path, delta: Path, output: Path, force: bool) -> None:

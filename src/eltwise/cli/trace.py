@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "all_nodes", is_flag=True, help="Show every node, not 30 lines of them.")
 @options.summary
-@click.option("--reproduce", type=options.PATH, metavar="FOLDER", help="Write the node that is blamed as a case.")
+@click.option(
+    "--reproduce", type=options.OUTPUT_PATH, metavar="FOLDER", help="Write the node that is blamed as a case."
+)
 @options.json_file
 @options.html_file
 @options.sarif_file
