@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 import eltwise
 from eltwise import runtimes
@@ -22,6 +24,7 @@ from eltwise.targets.plan import TARGETS
 from eltwise.targets.rules import MEASURED_FACTS, level, shipped_rules
 from eltwise.targets.run import severity_of
 from eltwise.tracing.model import program_of
+from support import onnx_models
 from support.node_pairs import node_pairs
 from support.openvino_models import binary
 from support.random_chains import random_chain
@@ -169,3 +172,36 @@ def test_a_repair_that_is_planted_wrong_is_caught(monkeypatch: pytest.MonkeyPatc
         planted.setattr(upcast, "exact_upcast", lambda *_arguments: INT8)
         with pytest.raises(eltwise.EltwiseError):
             eltwise.repair(narrow, "openvino", verify=True)
+
+
+# A constant of shape (0) beside (2, 0) is right by chance, and said to be refused.
+EMPTY = [
+    *[((0,), (0,)), ((0,), (1,)), ((0,), ()), ((0, 3), (0, 3)), ((0, 3), (3,)), ((0, 3), ())],
+    *[((3,), (0, 3)), ((0, 1), (1, 3)), ((0, 0), (0, 0)), ((1, 1, 0), (1,))],
+]
+
+
+@pytest.mark.skipif("openvino" not in {each.name for each in INSTALLED}, reason="OpenVINO is not installed")
+@pytest.mark.parametrize("operator", ["Sub", "Max"])
+def test_openvino_is_said_to_fail_without_elements_where_it_does(operator: str) -> None:
+    """Its reader of ONNX takes an input of shape (0) and every constant without elements for a scalar."""
+    runtime = runtimes.find("openvino", domain="ai.onnx")
+    if not is_measured_version(runtime):
+        pytest.skip("another version was measured")
+    wrong = []
+    with Host(runtime) as host:
+        for shapes, constants in product(EMPTY, product((False, True), repeat=2)):
+            arrays = {name: np.ones(shape, np.float32) for name, shape in zip("xy", shapes, strict=True)}
+            inputs = [name for name, is_constant in zip("xy", constants, strict=True) if not is_constant]
+            made = onnx_models.model(
+                [onnx_models.node(operator, ["x", "y"], ["z"])],
+                [onnx_models.value(name, arrays[name].shape) for name in inputs],
+                [onnx_models.value("z", np.broadcast_shapes(*shapes))],
+                initializers=[numpy_helper.from_array(arrays[name], name) for name in arrays if name not in inputs],
+            )
+            answer = host.run(runtimes.Model(made.SerializeToString()), [arrays[name] for name in inputs])
+            is_right = bool(answer.arrays) and np.shape(answer.arrays[0]) == np.broadcast_shapes(*shapes)
+            report = eltwise.check(made, "openvino", run=False)
+            if is_right == bool(report.severe):
+                wrong.append((shapes, constants, is_right, str(report)))
+    assert not wrong

@@ -57,7 +57,7 @@ _CONTEXTS: dict[str, Context] = {
     "b-plain": Context(constants=(1,)),
     "read-wider": Context(is_cast=True),
 }
-_PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "high-rank")
+_PATTERNS = ("equal", "broadcast", "inside", "scalars", "empty", "empty-list", "high-rank")
 
 
 def requested(runtime: Runtime, ops: Collection[str] = (), types: Collection[str] = ()) -> list[Variant]:
@@ -156,7 +156,7 @@ def cases_of(variant: Variant) -> Iterator[tuple[tuple[str, str], Case]]:
                 largest[key] = max(largest.get(key, case), case, key=lambda one: prod(one.shape()))
     for (source, pattern, count), case in largest.items():
         # Nothing of scalars is dynamic, and a model of unknown sizes does not tell that one is 0.
-        if source == "dynamic" and pattern in ("scalars", "empty"):
+        if source == "dynamic" and pattern in ("scalars", "empty", "empty-list"):
             continue
         context = _CONTEXTS[source]
         is_plain = source.endswith("-plain") and context.constants[0] < count
@@ -168,7 +168,8 @@ def _rare_patterns(case: Case) -> Iterator[Case]:
     """The case in a high rank, and without elements: conformance does not ask for these with every operand source."""
     ones = (1,) * HIGHEST_ORDINARY_RANK
     yield replace(case, operands=tuple(operand.reshape(ones + operand.shape) for operand in case.operands))
-    yield replace(case, operands=tuple(operand[:0] for operand in case.operands))
+    for shape in ((0,), (1, 0)):
+        yield replace(case, operands=tuple(operand[:0].reshape(shape) for operand in case.operands))
 
 
 def _pattern_of(case: Case) -> str:

@@ -64,7 +64,7 @@ def _may_be_called(severity: Severity, key: Key, seen: Mapping[Key, Seen]) -> bo
     """
     if level(seen[key].severity) >= level(severity):
         return True
-    if severity == "refused" or key[-1] == "empty":
+    if severity == "refused" or key[-1].startswith("empty"):
         return severity in ("precision", "sign of zero or NaN")
     equal = seen.get((*key[:-1], "equal"), Seen()).severity
     return equal != "refused" and level(equal) >= level(severity)

@@ -129,8 +129,9 @@ def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
 def patterns_of(rule: Rule, shapes: Sequence[Shape]) -> frozenset[str]:
     """How the shapes of operands may relate under a rule.
 
-    ``equal``; ``broadcast`` with their ends aligned; ``inside``, B aligned elsewhere in A; ``scalars``; ``empty``, one
-    of them known to hold no element; ``high-rank``.
+    ``equal``; ``broadcast`` with their ends aligned; ``inside``, B aligned elsewhere in A; ``scalars``; ``high-rank``.
+    Where one of them is known to hold no element ``empty-list`` if that is one-dimensional, else ``empty``, or
+    ``empty-broadcast`` if they are not equal.
 
     >>> from eltwise.core.shapes import parse
     >>> sorted(patterns_of(Rule("numpy"), [parse("N,3"), parse("N,3")]))
@@ -142,7 +143,9 @@ def patterns_of(rule: Rule, shapes: Sequence[Shape]) -> frozenset[str]:
     dimensions = [dimension for shape in shapes for dimension in shape.dimensions or ()]
     ranks = [shape.rank or 0 for shape in shapes]
     if any(dimension.high == 0 for dimension in dimensions):
-        return frozenset({"empty"})
+        if any(shape.rank == 1 and shape.dimensions and shape.dimensions[0].high == 0 for shape in shapes):
+            return frozenset({"empty-list"})
+        return frozenset({"empty" if all(shape == first for shape in shapes) else "empty-broadcast"})
     if max(ranks) > HIGHEST_ORDINARY_RANK:
         return frozenset({"high-rank"})
     is_aligned = rule.axis == -1 or rule.axis + ranks[-1] == ranks[0]
@@ -182,7 +185,7 @@ def plain_numbers(array: np.ndarray, element_type: ElementType) -> np.ndarray:
 def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
     """What the numbers of a constant are to a runtime, of which several may hold.
 
-    ``plain`` numbers only; one ``number``; ``zero`` or several ``zeros`` of either sign, of a float;
+    ``plain`` numbers only; one ``number``; none, ``empty``; ``zero`` or several ``zeros`` of either sign, of a float;
     ``almost-neutral``, one that is 0 or 1 only when rounded to float32.
 
     >>> sorted(numbers_of(np.float32([0, -0.0]), FLOAT32)), sorted(numbers_of(np.float64(1e-60), FLOAT64))
@@ -203,6 +206,8 @@ def numbers_of(array: np.ndarray, element_type: ElementType) -> frozenset[str]:
             break
     if is_zero:
         kinds.update(f"{'minus-' if sign else ''}zero{'' if flat.size == 1 else 's'}" for sign in signs)
+    if not flat.size:
+        kinds.add("empty")
     if flat.size == 1:
         kinds.add("number")
         with np.errstate(all="ignore"):
@@ -260,8 +265,8 @@ class _Values:
         for index, value in enumerate(node.inputs):
             letter = "b" if index else "a"
             kinds = self._numbers(value) if index in constant_like else frozenset[str]()
-            if not element_type.is_integer:
-                numbers |= {f"{letter}-{name}" for name in kinds - {"plain"}}
+            kinds_of_type = kinds & {"empty"} if element_type.is_integer else kinds - {"plain"}
+            numbers |= {f"{letter}-{name}" for name in kinds_of_type}
             if constants == {index} and "plain" in kinds and element_type in HELD_IN_LESS:
                 source = (source - {f"{letter}-constant"}) | {f"{letter}-plain"}
             if index not in constants:
