@@ -241,3 +241,37 @@ def test_constants_and_parameters_of_an_ir_are_wired_too(tmp_path: Path) -> None
         text = text.replace(old, new)
     (tmp_path / "c.xml").write_text(text)
     assert "input 0 is float32(2) in A and float16(2) in B" in nodes(tmp_path / "a.xml", tmp_path / "c.xml")
+
+
+VERSIONS = [
+    ("Sub (x, x)", 13, 14, ""),
+    ("Sub (x, x)", 7, 22, ""),
+    ("Sub (x, x)", 6, 7, "A has 1 more Sub-6; B has 1 more Sub-14"),
+    ("Clip <min = 0.0> (x)", 5, 6, "A has 1 more Clip-1; B has 1 more Clip-6"),
+    ("MatMul (x, x)", 8, 13, ""),
+    ("Sin (x)", 21, 22, ""),
+    ("Softmax (x)", 12, 13, "A has 1 more Softmax-11; B has 1 more Softmax-13"),
+    ("Gelu (x)", 20, 25, ""),
+]
+
+
+@pytest.mark.parametrize(("node", "one", "other", "phrase"), VERSIONS)
+def test_of_two_versions_of_an_operator_the_meaning_counts(
+    node: str, one: int, other: int, phrase: str, tmp_path: Path
+) -> None:
+    """What decides is the computation, or of an operator that eltwise does not run ONNX's text."""
+    models = [
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,2] x) => (float[2,2] y) {{ y = {node} }}'
+        for opset in (one, other)
+    ]
+    difference = compared(tmp_path, *models)
+    assert difference.startswith(phrase)
+    assert bool(difference) == bool(phrase)
+    report = str(eltwise.compare(tmp_path / "a.onnx", tmp_path / "b.onnx"))
+    assert "metadata that differs, which does not count: opset_import" in report
+
+
+def test_a_domain_that_no_node_uses_is_no_difference(tmp_path: Path) -> None:
+    other = MODEL.replace('["" : 17]', '["" : 17, "ai.onnx.ml" : 3]')
+    assert compared(tmp_path, MODEL, other) == ""
+    assert "does not count: opset_import" in str(eltwise.compare(tmp_path / "a.onnx", tmp_path / "b.onnx"))

@@ -1,21 +1,25 @@
 """The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
-Names within a model and the order of nodes do not count, nor whether a constant is an initializer or a node, or an
-attribute is left out or has its default. The names of inputs and outputs count in ONNX; in OpenVINO IR a converter
-draws those that the model had none for.
+Names within a model and the order of nodes do not count, nor which of several versions of an operator a node has that
+mean the same, nor whether a constant is an initializer or a node, or an attribute is left out or has its default. The
+names of inputs and outputs count in ONNX; in OpenVINO IR a converter draws those that the model had none for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from typing import Any
 
+from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Port, Tensor
 from eltwise.ir.structure import Labels, Structure, Wiring
+from eltwise.ops.registry import newest_alike
+from eltwise.ops.schema import ElementwiseSchema
 
 _TENSORS_AND_GRAPHS = (4, 5, 9, 10)
 """The types of ONNX attributes that hold tensors, which are constants, or graphs, which are looked into."""
@@ -93,8 +97,8 @@ class _Walk:
         return tuple(values.get(port.value, "") for port in graph.outputs)
 
     def _node(self, node: Node, values: Mapping[str, str]) -> str:
-        attributes = _digest(sorted(_attributes(node)))
-        self.nodes[node.schema.versioned_name, attributes] += 1
+        attributes, version = _digest(sorted(_attributes(node))), _version_of(node)
+        self.nodes[version, attributes] += 1
         bodies = [(name, self.graph(body, values)) for name, body in node.graphs]
         tensors = [
             (name, self._constant(self.names.attributes[id(node), name]))
@@ -102,10 +106,23 @@ class _Walk:
             if (id(node), name) in self.names.attributes
         ]
         operands = [values.get(name, "") for name in node.inputs]
-        return _digest([node.operator, node.schema.versioned_name, attributes, tensors, bodies, operands])
+        return _digest([node.operator, version, attributes, tensors, bodies, operands])
 
     def _constant(self, name: str) -> str:
         return f"constant {self.labels.get(name, '')}"
+
+
+def _version_of(node: Node) -> str:
+    """The operator with its newest version that means the same: the opset that a file imports does not count."""
+    schema = node.schema
+    if isinstance(schema, ElementwiseSchema):
+        with suppress(EltwiseError):  # Inputs that it does not take.
+            return newest_alike(node.bound, tuple(map(bool, node.inputs))).versioned_name
+    if schema.domain == "ai.onnx" and node.operator[0] == "" and schema.version:
+        from eltwise.formats.onnx import schemas
+
+        return f"{schema.name}-{schemas.newest_alike(schema.name, schema.version)}"
+    return schema.versioned_name
 
 
 def _attributes(node: Node) -> Iterator[tuple[str, str]]:

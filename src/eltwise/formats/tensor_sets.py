@@ -104,12 +104,20 @@ def constants_of(graph: Graph, where: str) -> TensorSet:
     Those of functions and of graphs in nodes, as the branches of If, are named by a path: ``NODE/else_branch/NAME`` and
     ``FUNCTION/NAME``. What lies in other files is not read.
     """
-    constants = TensorSet(where, format=graph.origin.domain, metadata=dict(graph.metadata), stores_once=True)
+    metadata = {**dict(graph.metadata), **_opsets_of(graph)}
+    constants = TensorSet(where, format=graph.origin.domain, metadata=metadata, stores_once=True)
     names, constant_names = Names(), ConstantNames()
     for path, body in (("", graph), *((function.name, function.body) for function in graph.functions)):
         _add_constants(constants, body, names.fresh(path) + "/" if path else "", names, constant_names)
     constants.models[""] = structure_of(graph, constant_names)
     return constants
+
+
+def _opsets_of(graph: Graph) -> dict[str, str]:
+    """The opsets that an ONNX model imports, which decide on the versions of its operators."""
+    origin = graph.origin
+    imports = [f"{domain} {version}" for domain, version in (("ai.onnx", origin.opset), *sorted(origin.other_opsets))]
+    return {"opset_import": ", ".join(imports)} if origin.domain == "ai.onnx" else {}
 
 
 def _add_constants(constants: TensorSet, graph: Graph, path: str, names: Names, constant_names: ConstantNames) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
-from eltwise.core.errors import AttributeValueError, NameUnknownError, shown, unknown_name
+from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError, shown, unknown_name
 from eltwise.ops import casts, data_movement, onnx_operators, onnx_quantization, openvino_operators
-from eltwise.ops.schema import Domain, ElementwiseSchema, OpSchema
+from eltwise.ops.schema import Domain, ElementwiseSchema, Operation, OpSchema
 
 NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
 """The newest opset of each domain that the tables were checked against."""
@@ -106,3 +107,30 @@ def previous(of: ElementwiseSchema) -> ElementwiseSchema | None:
         if (other.name, other.domain) == (of.name, of.domain) and other.version < of.version
     ]
     return max(older, key=lambda other: other.version, default=None)
+
+
+@lru_cache(maxsize=1024)
+def newest_alike(operation: Operation, present: tuple[bool, ...]) -> ElementwiseSchema:
+    """The newest version of an operator that computes the same with these attributes, in as many types or others.
+
+    Args:
+        operation: an element-wise one.
+        present: whether each input is there.
+    """
+    schema = operation.schema
+    assert isinstance(schema, ElementwiseSchema)
+    defaults = {each.name: each.default for each in schema.attributes}
+    values = {name: value for name, value in operation.attributes if value != defaults.get(name)}
+    expected, newest = _meaning(operation, present), schema
+    newer = (each for each in ELEMENTWISE if (each.name, each.domain) == (schema.name, schema.domain))
+    for each in sorted(newer, key=lambda one: one.version):
+        with suppress(EltwiseError):  # It lacks an attribute, or takes other inputs.
+            if each.version > newest.version and _meaning(each.bind(values), present) == expected:
+                newest = each
+    return newest
+
+
+def _meaning(operation: Operation, present: tuple[bool, ...]) -> object:
+    """What an operation computes of inputs, whatever their types."""
+    computation = operation.computation_of([True if each else None for each in present])[0]
+    return computation.expression, computation.rule, computation.operands, computation.keeps_shape

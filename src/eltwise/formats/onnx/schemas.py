@@ -52,6 +52,27 @@ def versioned_name(op_type: str, opset: int) -> str:
     return f"{op_type}-{schema.since_version}" if schema else op_type
 
 
+@cache
+def newest_alike(op_type: str, version: int) -> int:
+    """The newest version of ONNX's own operator of which it says the same, word for word, but for the types."""
+    versions = [each for each in since_versions(op_type) if each >= version]
+    texts = {each: _text_of(published_schema(op_type, each)) for each in versions}
+    return max((each for each in versions if texts[each] == texts[version]), default=version)
+
+
+def _text_of(schema: Any) -> object:
+    """What ONNX says of an operator, but for the types that it takes; the package's stubs do not have all of it."""
+    attributes = [
+        (name, each.type, each.required, each.default_value.SerializeToString(), " ".join(each.description.split()))
+        for name, each in sorted(schema.attributes.items())
+    ]
+    parameters = [
+        (each.name, each.option, each.is_homogeneous, each.min_arity, " ".join(each.description.split()))
+        for each in (*schema.inputs, *schema.outputs)
+    ]
+    return " ".join(schema.doc.split()), attributes, len(schema.inputs), parameters
+
+
 def is_function(op_type: str, opset: int) -> bool:
     """Whether ONNX defines an operator of its own by others, which a runtime without a kernel for it runs."""
     schema: Any = published_schema(op_type, opset)  # The package's stubs do not have what is asked.
