@@ -135,6 +135,21 @@ def test_results_that_no_specification_states_are_a_cause_of_their_own() -> None
     assert report.nodes[0].explanation.startswith("no specification states 2 of 4 results: NaN or numbers out of range")
 
 
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+@pytest.mark.parametrize("divisor", [[0, 2, -3], [0]])
+def test_integers_divided_by_0_are_a_difference_that_no_specification_states(operator: str, divisor: list[int]) -> None:
+    """OpenVINO gives the least integer there, and ONNX's reference 0."""
+    pytest.importorskip("openvino")
+    text = f"g (int32[2, 3] x, int32[{len(divisor)}] y) => (int32[2, 3] z) {{ z = {operator}(x, y) }}"
+    inputs = {"x": np.int32([[7, 8, -9], [0, 1, 2]]), "y": np.int32(divisor)}
+    report = eltwise.trace(parsed(text), runtime="openvino", against="onnx-reference", inputs=inputs)
+    (node,) = report.nodes
+    count = 6 // len(divisor)
+    assert (report.verdict, node.blame, node.cause) == ("disagree", "own", "unstated"), str(report)
+    assert node.explanation.startswith(f"no specification states {count} of 6 results: ")
+    assert "integers divided by 0" in node.explanation
+
+
 @pytest.mark.parametrize("special", [[], [np.nan, np.inf, 3e9]], ids=["stated", "some not stated"])
 def test_a_wrong_cast_has_its_cause_beside_results_that_are_not_stated(special: list[float]) -> None:
     made = named(parsed("g (float[N] x) => (int32[N] z) { c = Cast <to = 6> (x)  z = Neg(c) }"))
