@@ -6,7 +6,7 @@ The name of a node says which nodes of the generated model it stands for: ``mul_
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 
 import numpy as np
@@ -119,6 +119,18 @@ def with_identities(model: ModelProto, rng: random.Random) -> ModelProto:
                 nodes.append(helper.make_node("Identity", [value], [copy], f"copy of {value}"))
                 new[value] = copy
     _set_nodes(model, nodes)
+    return model
+
+
+def with_rounded_constants(model: ModelProto, names: Collection[str]) -> ModelProto:
+    """Some constants in float16, cast back for their readers."""
+    model = deepcopy(model)
+    constants, casts = constants_of(model), list[NodeProto]()
+    for name in sorted(names):
+        constants[f"{name} half"] = constants.pop(name).astype(np.float16)
+        casts.append(helper.make_node("Cast", [f"{name} half"], [name], f"cast {name}", to=TensorProto.FLOAT))
+    _set_nodes(model, [*casts, *model.graph.node])
+    _set_constants(model, constants)
     return model
 
 

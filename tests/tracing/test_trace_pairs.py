@@ -24,9 +24,9 @@ from eltwise.model import read
 from eltwise.runtimes import Runtime, registry
 from eltwise.tracing.report import TraceReport
 from support.local_hosts import use_local_hosts
-from support.model_pairs import REWRITES, SHAPE, constants_of, generate, plant
+from support.model_pairs import REWRITES, SHAPE, constants_of, generate, plant, with_rounded_constants
 from support.openvino_core import openvino_core
-from support.traced_models import with_constant_nodes
+from support.traced_models import parsed, with_constant_nodes
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -82,11 +82,11 @@ def test_only_the_planted_node_is_blamed(
     seed=st.integers(0, 1 << 30),
     count=st.integers(1, 6),
     swapped=st.booleans(),
-    in_nodes=st.booleans(),
+    form=st.sampled_from(("initializers", "nodes", "rounded")),
     segment=st.sampled_from((1, 1 << 26)),
 )
 def test_constants_that_differ_are_named_in_both_orders(
-    seed: int, count: int, swapped: bool, in_nodes: bool, segment: int
+    seed: int, count: int, swapped: bool, form: str, segment: int
 ) -> None:
     """Whichever of them differ: where the outputs do, the first node that is named reads one of these."""
     rng = random.Random(seed)  # noqa: S311 - models, not secrets
@@ -95,26 +95,54 @@ def test_constants_that_differ_are_named_in_both_orders(
     names = sorted(constants_of(model).keys() & {name for node in direct for name in node.input})
     chosen = set(rng.sample(names, min(count, len(names))))
     other = onnx.ModelProto.FromString(model.SerializeToString())
+    if form == "rounded":
+        other = with_rounded_constants(other, chosen)
     for tensor in other.graph.initializer:
         if tensor.name in chosen:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.5), tensor.name))
-    pair = (model, with_constant_nodes(other) if in_nodes else other)
+    pair = (model, with_constant_nodes(other) if form == "nodes" else other)
     inputs = {"x": np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)}
     report = eltwise.trace(
         *(pair[::-1] if swapped else pair), runtime="onnxruntime", against="onnxruntime", inputs=inputs, segment=segment
     )
-    readers = {node.name for node in direct if chosen & set(node.input)}
+    readers = {node.name for node in direct if chosen & set(node.input)} | {f"cast {name}" for name in chosen}
     blamed = {node.name for node in report.nodes if node.blame in ("own", "in_graph", "fused", "changed")}
+    names_of = chosen | {f"{name} half" for name in chosen}
     assert blamed <= readers
-    if report.is_good:
+    node = report.first_node
+    if node is None:
+        assert report.is_good, str(report)
         notes = [note for note in report.notes if "another constant in the other model" in note]
         assert len(notes) == bool(chosen), str(report)
-        assert all(any(f"{name!r} of " in note for name in chosen) for note in notes)
+        assert all(any(f"{name!r} of " in note for name in names_of) for note in notes)
         return
-    node = report.first_node
-    assert node is not None
     assert node.blame == "changed"
-    assert any(f"{name!r}" in node.message for name in chosen)
+    assert any(f"{name!r}" in node.message for name in names_of)
+    assert form != "rounded" or "rounded to float16" in node.message
+
+
+@pytest.mark.parametrize("kinds", ["onnx half", "half onnx", "full half", "half full"])
+def test_no_runtime_is_blamed_for_weights_that_a_file_rounds(kinds: str, tmp_path: Path) -> None:
+    """OpenVINO saves the weights of an IR in float16 unless it is asked not to."""
+    weights = numpy_helper.from_array(np.random.default_rng(0).standard_normal((8, 3, 3, 3), np.float32), "w")
+    model = parsed("""
+        g (float[1,3,9,9] x) => (float[1,8,7,7] y) { c = Conv (x, w)  y = Relu (c) }
+    """)
+    model.graph.initializer.append(weights)
+    onnx.save(model, tmp_path / "onnx.onnx")
+    for kind in ("half", "full"):
+        loaded = openvino_core().read_model(tmp_path / "onnx.onnx")
+        openvino.save_model(loaded, tmp_path / f"{kind}.xml", compress_to_fp16=kind == "half")
+    paths = [tmp_path / f"{kind}.{'onnx' if kind == 'onnx' else 'xml'}" for kind in kinds.split()]
+    runtimes = ["onnxruntime" if kind == "onnx" else "openvino:precision=f32" for kind in kinds.split()]
+    report = eltwise.trace(
+        *paths, runtime=runtimes[0], against=runtimes[1], tolerance="rtol=1e-6, atol=1e-6", switches=False
+    )
+    assert report.verdict == "disagree"
+    assert {node.blame for node in report.nodes} <= {None, "changed", "inherited"}, str(report)
+    node = report.first_node
+    assert node is not None, str(report)
+    assert "rounded to float16" in node.message
 
 
 @settings(deadline=None)

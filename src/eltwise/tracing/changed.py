@@ -10,11 +10,12 @@ import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
-from eltwise.core.errors import named
-from eltwise.ir.graph import Node
+from eltwise.core.errors import EltwiseError, named
+from eltwise.ir.graph import Tensor
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.partners import attributes_of
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.partners import as_read, is_alike
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Values, copied, in_narrower_type
 from eltwise.tracing.runs import Runs
@@ -32,8 +33,8 @@ class ChangedConstant:
         number: the node.
         name: the constant.
         other: its name in the other model.
-        array: its elements.
-        other_array: those of the other model, in the type of the tested one.
+        array: its elements, in the type that the node reads.
+        other_array: those of the other model, in that type.
     """
 
     number: int
@@ -44,7 +45,7 @@ class ChangedConstant:
 
     def message(self) -> str:
         """How it differs, in words."""
-        record = compare_arrays(*in_narrower_type(self.other_array, self.array))
+        record = compare_arrays(self.other_array, self.array)
         cause = record.explanation if record.cause not in (None, UNEXPLAINED) else ""
         message = f"the constant B, {self.name!r}, is not A, {self.other!r} of the other model"
         return f"{message}: {cause or f'they differ by {record.max_abs:.4g} at most'}"
@@ -90,8 +91,11 @@ def find_changed(
 
 
 def unseen_changes(runs: Runs) -> list[str]:
-    """A line for the constants of the other model that are not those of the tested one, where the outputs agree."""
-    changes = list(_changed_constants(runs))
+    """A line for the constants of the other model that are not those of the tested one, where the outputs agree.
+
+    Models of two formats are passed over: a converter folds nodes into constants of others.
+    """
+    changes = list(_changed_constants(runs)) if runs.partners.has_one_format else []
     if not changes:
         return []
     names = named(list(dict.fromkeys(f"{one.name!r} of {runs.model.nodes[one.number].label!r}" for one in changes)))
@@ -101,8 +105,8 @@ def unseen_changes(runs: Runs) -> list[str]:
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
     """The constants of nodes that the other model has too, with the same operator and attributes."""
     for number in range(len(runs.model.nodes)):
-        for name, partner in _operands(runs, number):
-            array, other = runs.model.array_of(name, {}), runs.reference.model.array_of(partner, {})
+        for name, value, partner in _operands(runs, number):
+            array, other = _array_as_read(runs.model, value), _array_as_read(runs.reference.model, partner)
             if array is None or other is None or array.shape != other.shape:
                 continue
             pair = in_narrower_type(array, other)
@@ -111,20 +115,25 @@ def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
                     yield ChangedConstant(number, name, partner, array, other.astype(array.dtype))
 
 
-def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str]]:
-    """The operands of a node and those of the same one in the other model: of a copy, which is left out there, its own.
+def _array_as_read(model: TracedModel, value: str) -> np.ndarray | None:
+    try:
+        tensor = as_read(model, value)
+        return tensor.array if isinstance(tensor, Tensor) else None
+    except EltwiseError:
+        return None
 
-    Where the other model reads a copy of a constant, the constant is the operand.
+
+def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str, str]]:
+    """The constants of a node, each as itself, as what is read, and as what the same node of the other model reads.
+
+    Of a copy, which is left out there, what it gives is read.
     """
-    node, others, second = runs.model.nodes[number], runs.partners.in_place_of(number), runs.reference.model
+    node, others = runs.model.nodes[number], runs.partners.in_place_of(number)
     if runs.model.is_copy(node):
-        yield node.inputs[0], runs.partners.values.get(node.outputs[0], "")
-    elif len(others) == 1 and _has_same_operator(node, others[0]):
-        yield from zip_longest(node.inputs, map(second.source, others[0].inputs), fillvalue="")
-
-
-def _has_same_operator(node: Node, other: Node) -> bool:
-    return node.schema.name == other.schema.name and attributes_of(node) == attributes_of(other)
+        yield node.inputs[0], node.outputs[0], runs.partners.values.get(node.outputs[0], "")
+    elif len(others) == 1 and is_alike(node, others[0]):
+        pairs = zip_longest(node.inputs, others[0].inputs, fillvalue="")
+        yield from ((name, name, other) for name, other in pairs if runs.model.is_constant(name))
 
 
 def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], outputs: Values) -> bool:

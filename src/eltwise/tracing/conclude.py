@@ -79,7 +79,7 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:
     if not any(result.blame in _CERTAIN for result in beyond):
         for result in beyond:
             result.out, result.alone, result.blame, result.message = None, None, None, _UNPROVEN
-    return unseen_changes(runs)
+    return unseen_changes(runs) if all(output.status in WITHIN for output in whole.outputs) else []
 
 
 def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:

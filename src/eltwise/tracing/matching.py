@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Node, Port
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.partners import Partners, attributes_of, is_one_constant
+from eltwise.tracing.partners import Partners, as_read, has_one_operator, is_alike, is_one_constant
 
 
 def match(first: TracedModel, second: TracedModel) -> Partners:
@@ -58,7 +59,8 @@ class _Matching:
         """Whether the second model has this node: its operator, attributes and constants, on the same inputs."""
         node = self.first.nodes[number]
         if self.first.is_copy(node):
-            return self._is_one_input(node.inputs[0], self._partner(node.outputs[0]))
+            partner = self._partner(node.outputs[0])
+            return self._is_one_input(node.inputs[0], partner) and self._is_read_alike(node.outputs[0], partner)
         others = (self.partners.get(value) for value in self.first.made[number])
         producers = {self.second.producer.get(other) for other in others if other is not None}
         other = producers.pop() if len(producers) == 1 else None
@@ -66,7 +68,8 @@ class _Matching:
             return False
         one, two = self.first.nodes[number], self.second.nodes[other]
         pairs = zip_longest(one.inputs, two.inputs, fillvalue="")
-        return self._is_alike(one, two) and all(self._is_one_input(*pair) for pair in pairs)
+        is_one_input = (self._is_one_input(*pair) and self._is_read_alike(*pair) for pair in pairs)
+        return is_alike(one, two) and all(is_one_input)
 
     def _names(self) -> dict[str, str]:
         """The values of the second model by all their names; what is constant there too, as after folding."""
@@ -102,11 +105,11 @@ class _Matching:
         if other is not None:
             outputs = dict(zip(node.outputs, self.second.nodes[other].outputs, strict=False))
             self._used.add(other)
-            if self._is_alike(node, self.second.nodes[other]):
+            if is_alike(node, self.second.nodes[other]):
                 self._taken.update(outputs.values())
                 alike = outputs
             for value, operand in zip(node.inputs, self.second.nodes[other].inputs, strict=False):
-                if value in self.first.producer and self._is_constant(value):
+                if value in self.first.producer and self._is_constant(value) and self._may_be(value, operand):
                     self.partners.setdefault(value, self.second.source(operand))
         for value, name in named.items():
             partner = alike.get(value) or self._of_outputs.get(value) or outputs.get(value) or name
@@ -146,7 +149,7 @@ class _Matching:
             one for one in self._readers.get(tuple(sorted(inputs)), []) if not self._is_of_another(one, number)
         ]
         candidates = [one for one in candidates if one not in self._used] or candidates
-        alike = [one for one in candidates if self._is_alike(node, nodes[one])]
+        alike = [one for one in candidates if is_alike(node, nodes[one])]
         of_name = [one for one in candidates if named & set(nodes[one].outputs)]
         best = [one for one in of_name if inputs and one in alike]
         best = best or [one for one in alike if self._has_constants(node, nodes[one])] or of_name
@@ -154,7 +157,7 @@ class _Matching:
             return best[0] if best else None
         is_cast = self.first.origin(node.outputs[0]) != node.outputs[0]
         others = candidates if self._has_one_format and not is_cast else []
-        candidates = [one for one in candidates if self._has_operator(node, nodes[one])] or others
+        candidates = [one for one in candidates if has_one_operator(node, nodes[one])] or others
         return candidates[0] if len(candidates) == 1 else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
@@ -166,21 +169,8 @@ class _Matching:
         alike = [one for one in producers if set(self.first.reads[one]) == inputs]
         return any(self._has_constants(self.first.nodes[one], node) for one in alike)
 
-    def _is_alike(self, one: Node, two: Node) -> bool:
-        """Whether two nodes have one operator, and in one format the same attributes."""
-        if self._has_one_format and attributes_of(one) != attributes_of(two):
-            return False
-        return self._has_operator(one, two)
-
-    def _has_operator(self, one: Node, two: Node) -> bool:
-        """Whether two nodes have one operator, which two formats may call Conv and Convolution, or Relu and ReLU."""
-        if self._has_one_format:
-            return one.schema.name == two.schema.name
-        names = sorted((one.schema.name.casefold(), two.schema.name.casefold()), key=len)
-        return names[1].startswith(names[0])
-
     def _has_constants(self, one: Node, two: Node) -> bool:
-        return self._is_alike(one, two) and all(
+        return is_alike(one, two) and all(
             self._is_one_input(value, other) or (self._partner(value) and not self._is_constant(value))
             for value, other in zip_longest(one.inputs, two.inputs, fillvalue="")
         )
@@ -188,6 +178,15 @@ class _Matching:
     def _is_constant(self, value: str) -> bool:
         """Whether a value of the first model is a constant or a copy of one."""
         return self.first.is_constant(self.first.source(value))
+
+    def _is_read_alike(self, value: str, other: str) -> bool:
+        """Whether constants are one to those that read them: one that is rounded, and has its type again, is not."""
+        if not self._is_constant(value):
+            return True
+        try:
+            return is_one_constant(as_read(self.first, value), as_read(self.second, other))
+        except EltwiseError:
+            return False
 
     def _is_one_input(self, value: str, other: str) -> bool:
         if self._partner(value) and not self._is_constant(value):

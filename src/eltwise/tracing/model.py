@@ -289,7 +289,8 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
         EltwiseError: if it is not a graph, or cannot be run in parts.
     """
     raise_all(structure_problems(graph, in_order=False))
-    types = {value: _type_of(array) for value, array in arrays.items()}
+    types = {name: tensor.type for name, tensor in graph.constants}
+    types |= {value: _type_of(array) for value, array in arrays.items()}
     typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
     return TracedModel(graph, value_types(typed) | types, deciding)
 

@@ -9,7 +9,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Node, Tensor
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.runner import in_narrower_type
+from eltwise.tracing.runner import cast_float, in_narrower_type
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Partners:
     def is_identity(self) -> bool:
         """Whether both have the same nodes, so that partners certainly mean the same."""
         return self.finds_same is None
+
+    @property
+    def has_one_format(self) -> bool:
+        """Whether both are of one format."""
+        return self.first.graph.origin.domain == self.second.graph.origin.domain
 
     def is_same(self, number: int) -> bool:
         """Whether the second model has a node of the first as well."""
@@ -66,7 +71,7 @@ class Partners:
             what = "the constant" if self.second.is_constant(partner) else "the value"
             return f"the other model has {what} {partner!r} in its place"
         name = f"{others[0].schema.name} {others[0].label!r}"
-        if self.first.is_copy(node) or node.schema.name != others[0].schema.name:
+        if self.first.is_copy(node) or not is_of_one_kind(node, others[0]):
             return f"the other model has {name} in its place"
         attributes, other_attributes = attributes_of(node), attributes_of(others[0])
         names = attributes.keys() | other_attributes
@@ -148,6 +153,39 @@ def attributes_of(node: Node) -> dict[str, object]:
         return {name: any_float(value) for name, value in attributes.items()}
     floats = (name for name, value in attributes.items() if isinstance(value, ElementType) and value.kind == "float")
     return attributes | dict.fromkeys(floats, "float")
+
+
+def is_of_one_kind(one: Node, two: Node) -> bool:
+    """Whether two nodes have one operator of one format, so that their attributes can be compared."""
+    return one.schema.domain == two.schema.domain and one.schema.name == two.schema.name
+
+
+def is_alike(one: Node, two: Node) -> bool:
+    """Whether two nodes have one operator, and in one format the same attributes."""
+    if is_of_one_kind(one, two):
+        return attributes_of(one) == attributes_of(two)
+    return has_one_operator(one, two)
+
+
+def has_one_operator(one: Node, two: Node) -> bool:
+    """Whether two nodes have one operator, which two formats may call Conv and Convolution, or Relu and ReLU."""
+    if one.schema.domain == two.schema.domain:
+        return is_of_one_kind(one, two)
+    names = sorted((one.schema.name.casefold(), two.schema.name.casefold()), key=len)
+    return names[1].startswith(names[0])
+
+
+def as_read(model: TracedModel, value: str) -> object:
+    """What the readers of a value get of a constant or a copy of one, in the type that they read; None of another.
+
+    Raises:
+        EltwiseError: where the constant cannot be read.
+    """
+    constant, declared = model.constant(model.source(value)), model.types.get(value)
+    element_type = None if declared is None else declared.element_type
+    if not isinstance(constant, Tensor) or element_type is None or element_type is constant.type.element_type:
+        return constant
+    return Tensor(cast_float(constant.array, element_type.storage), element_type)
 
 
 def is_one_constant(one: object, two: object) -> bool:
