@@ -52,6 +52,7 @@ class Layer:
         inputs: the numbers of the input ports in the file's order, which is the order of the operands.
         outputs: the numbers of the output ports, each with its tensor names.
         output_names: the tensor names that a Result has of its own.
+        inner: the graphs in it, and how their values are those of its ports.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Layer:
     inputs: tuple[int, ...]
     outputs: tuple[tuple[int, tuple[str, ...]], ...]
     output_names: tuple[str, ...]
+    inner: tuple[etree._Element, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -109,6 +111,9 @@ class _Form:
 EDGE = ("from-layer", "from-port", "to-layer", "to-port")
 """The attributes of an edge."""
 
+_INNER = ("port_map", "back_edges", "body", "then_port_map", "then_body", "else_port_map", "else_body")
+"""What the layers of If, Loop and TensorIterator have beside: its content is not looked at here."""
+
 _FORMS = {
     "net": _Form(
         required=("version",),
@@ -120,7 +125,7 @@ _FORMS = {
     "layer": _Form(
         required=("id", "name", "type", "version"),
         optional=("output_names",),
-        once=("data", "input", "output", "rt_info"),
+        once=("data", "input", "output", "rt_info", *_INNER),
         numbers=("id",),
     ),
     "input": _Form(often=("port",)),
@@ -250,6 +255,7 @@ def _read_layer(element: etree._Element) -> Layer:
         inputs=tuple(int(port.attrib["id"]) for port in parts.get("input", ())),
         outputs=tuple((int(port.attrib["id"]), split_names(port.get("names", ""))) for port in parts.get("output", ())),
         output_names=split_names(element.get("output_names", "")),
+        inner=tuple(parts[tag] for tag in _INNER if tag in parts),
     )
 
 

@@ -19,6 +19,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, GraphError, UnsupportedError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
+from eltwise.formats.openvino.bodies import read_body
 from eltwise.formats.openvino.document import (
     LARGEST_XML,
     Layer,
@@ -251,7 +252,15 @@ class _Assembly:
             return
         inputs = [source[0].value(source[1]) if source else "" for source in self.sources[layer.id]]
         outputs = [layer.value(position) for position in range(len(layer.outputs))]
-        operation = Foreign(ForeignSchema("openvino", layer.type), tuple(layer.data.items()))
+        bodies = list[tuple[str, object]]()
+        try:
+            for element in layer.inner:
+                body = read_body(element, self.weights)
+                bodies.append((str(element.tag), body))
+                body.check()
+        except EltwiseError as error:
+            self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
+        operation = Foreign(ForeignSchema("openvino", layer.type), (*layer.data.items(), *bodies))
         self.nodes.append(Node(layer.name, operation, tuple(inputs), tuple(outputs)))
 
     def _add_parameter(self, layer: Layer) -> None:
