@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -354,6 +354,10 @@ def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
     return open_store(path)
 
 
+_NODES = "the nodes"
+"""What stands for the nodes of a model where they cannot be read."""
+
+
 def _onnx(path: Path, _wanted: ElementType | None) -> TensorSet:
     return constants_of(registry.read(path, reads_weights=False).graph, str(path))
 
@@ -362,10 +366,13 @@ def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     from eltwise.formats.openvino.reader import read_constants
 
     constants = read_constants(path)
-    with suppress(EltwiseError):  # Of a model whose nodes cannot be read the constants can be compared.
+    try:
         graph = registry.read(path, reads_weights=False).graph
-        constants.models[""] = structure_of(graph, ConstantNames())
-        constants.metadata.update(graph.metadata)
+    except EltwiseError as error:  # The constants can be compared.
+        constants.unreadable[_NODES] = error.located(where=str(path), operand="nodes")
+        return constants
+    constants.models[""] = structure_of(graph, ConstantNames())
+    constants.metadata.update(graph.metadata)
     return constants
 
 

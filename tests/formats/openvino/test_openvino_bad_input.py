@@ -248,6 +248,20 @@ def test_layers_that_cannot_be_read_are_foreign_nodes_and_every_problem_is_said_
     assert_says(sentence_of_writing(replace(reading.graph)), "not a supported operator")
 
 
+@pytest.mark.parametrize("pair", [("sound", "broken"), ("broken", "sound"), ("broken", "broken")])
+def test_a_comparison_says_that_nodes_cannot_be_read(pair: tuple[str, str], tmp_path: Path) -> None:
+    """The constants are compared all the same, and equal ones do not make the models equal."""
+    ir = Ir().parameter("a", "3").constant("b", "f32", "3", RAW).layer("Subtract", "s", ["a", "b"]).result("s")
+    texts = {"sound": ir.text(), "broken": ir.text().replace('to-layer="2"', 'to-layer="9"')}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.xml").write_text(text)
+        (tmp_path / f"{name}.bin").write_bytes(ir.weights)
+    report = eltwise.compare(*(tmp_path / f"{name}.xml" for name in pair))
+    assert [one.status for one in report.tensors] == ["equal"]
+    assert not report.is_good
+    assert "there is no layer 9" in str(report)
+
+
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     path, beside = tmp_path / "net.xml", tmp_path / "net.bin"
     for place, words in ((path, "no such file"), (tmp_path, "a folder")):
