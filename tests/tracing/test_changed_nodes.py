@@ -41,6 +41,8 @@ def chain(steps: Sequence[str], prefix: str = "v") -> onnx.ModelProto:
                 helper.make_node("Cast", [value], [f"{result} half"], f"half_{number}", to=TensorProto.FLOAT16),
                 helper.make_node("Cast", [f"{result} half"], [result], f"step_{number}", to=TensorProto.FLOAT),
             ],
+            "Minus": [helper.make_node("Sub", [value, "One"], [result], f"step_{number}")],
+            "Rest": [helper.make_node("Sub", ["One", value], [result], f"step_{number}")],
             **{
                 name: [
                     helper.make_node("Identity", [name], [f"{result} copy"], f"copy_{number}"),
@@ -100,6 +102,7 @@ PAIRS = {
     "Relu, Identity": "the other model has the value 'x' in its place",
     "Neg Identity, Neg Relu": "the other model has Relu 'step_1' in its place",
     "Neg Relu, Neg Identity": "the other model has the value 'v0' in its place",
+    "Minus, Rest": "the other model has its operands exchanged",
     "Neg, Abs": "the other model has Abs 'step_0' in its place",
     "One, Two": "the constant B, 'One', is not A, 'Two' of the other model: they differ by 1 at most",
 }

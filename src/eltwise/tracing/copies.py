@@ -10,11 +10,12 @@ from eltwise.ir.types import TensorType
 
 
 def gives_back(node: Node, types: Mapping[str, TensorType]) -> bool:
-    """Whether a node is an Identity, or a Cast between two float types."""
+    """Whether a node is an Identity, or a Cast between two float types that are run."""
     if len(node.inputs) != 1 or node.schema.name not in ("Identity", "Cast", "Convert"):
         return False
     element_types = [_element_type(value, types) for value in (*node.inputs, *node.outputs)]
-    return node.schema.name == "Identity" or all(one is not None and one.kind == "float" for one in element_types)
+    is_float = (one is not None and one.kind == "float" and one.runs for one in element_types)
+    return node.schema.name == "Identity" or all(is_float)
 
 
 def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from eltwise.core.errors import EltwiseError
+from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Port
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners, as_read, has_one_operator, is_alike, is_one_constant
@@ -133,10 +134,9 @@ class _Matching:
     def _may_be(self, value: str, partner: str) -> bool:
         """Whether two values have one shape, and one type or two of floats, as far as these are known."""
         types = [one for one in (self.first.types.get(value), self.second.types.get(partner)) if one is not None]
-        shapes = {one.shape for one in types if one.shape.is_known}
         element_types = [one.element_type for one in types if one.element_type is not None]
         kinds = {"float" if one.kind == "float" else one for one in element_types}
-        return len(shapes) < 2 and len(kinds) < 2
+        return len(kinds) < 2 and (len(types) < 2 or _may_be_one(types[0].shape, types[1].shape))
 
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""
@@ -233,6 +233,15 @@ def _dequantized(model: TracedModel) -> dict[str, str]:
         if last and {node.schema.name for node in last} == {"DequantizeLinear"} and nodes[0].inputs[0] == value:
             pairs[value] = last[0].outputs[0]
     return pairs
+
+
+def _may_be_one(one: Shape, two: Shape) -> bool:
+    """Whether no known sizes of two shapes contradict each other."""
+    if one.dimensions is None or two.dimensions is None:
+        return True
+    pairs = zip(one.dimensions, two.dimensions, strict=False)
+    contradict = (mine.is_known and other.is_known and mine.low != other.low for mine, other in pairs)
+    return one.rank == two.rank and not any(contradict)
 
 
 def _computed_inputs(model: TracedModel, number: int) -> list[str]:

@@ -254,7 +254,7 @@ class TracedModel:
         if node is None:
             return self.graph.constant.get(value)
         is_known = node.schema.behaviour == "constant" and len(node.bound.attributes) == 1
-        return constant_tensor(node.bound) if is_known else node
+        return constant_tensor(node.bound) if is_known else node.operation
 
     def array_of(self, value: str, values: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """An array of ``values``, or a constant of the model; None where there is none, or it cannot be read."""

@@ -77,7 +77,26 @@ class Partners:
         names = attributes.keys() | other_attributes
         if changed := sorted(one for one in names if attributes.get(one) != other_attributes.get(one)):
             return f"the other model has another attribute {changed[0]!r}"
+        pairs = [*zip(node.inputs, others[0].inputs, strict=False)]
+        exchanged = [*zip(node.inputs, others[0].inputs[::-1], strict=False)]
+        if len(pairs) == 2 and all(self._is_operand(*pair) for pair in exchanged):
+            return "the other model has its operands exchanged"
+        for value, other in pairs:
+            if None not in self._constants(value, other) and not self._is_operand(value, other):
+                return f"the other model has another constant {value!r}"
         return f"the other model has {others[0].label!r} in its place"
+
+    def _constants(self, value: str, other: str) -> tuple[object, object]:
+        """The constants that a value of each model is, or a copy of; None of what is computed."""
+        return self.first.constant(self.first.source(value)), self.second.constant(self.second.source(other))
+
+    def _is_operand(self, value: str, other: str) -> bool:
+        """Whether a value of the second model is an equal constant, or the partner of one of the first."""
+        one, two = self._constants(value, other)
+        if one is not None:
+            return one == two
+        partner = self.values.get(value) or self.values.get(self.first.source(value))
+        return partner in (other, self.second.source(other))
 
     def is_of_one_type(self, value: str) -> bool:
         """Whether a value and its partner have one element type, as far as both are known."""

@@ -293,8 +293,8 @@ class TraceReport(Written[TracedNode]):
             return lines
         isolated = next((node for node in self.nodes if node.blame == "not_isolated"), None)
         if isolated is not None:
-            line = f"no node is wrong alone; first beyond the tolerance, by {number(isolated.error_out)}"
-            return [f"{line}: {isolated}, {isolated.message}"]
+            by = "" if isolated.error_out is None else f", by {number(isolated.error_out)}"
+            return [f"no node is wrong alone; first beyond the tolerance{by}: {isolated}, {isolated.message}"]
         if counts.keys() == {"not_compared"}:
             return ["nothing was compared: see the reason of each node"]
         if counts.get("differs"):

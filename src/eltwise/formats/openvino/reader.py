@@ -19,7 +19,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, GraphError, UnsupportedError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
-from eltwise.formats.openvino.bodies import read_body
+from eltwise.formats.openvino.contents import contents_of
 from eltwise.formats.openvino.document import (
     LARGEST_XML,
     Layer,
@@ -121,8 +121,15 @@ def read_constants(path: Path) -> TensorSet:
         raise FileFormatError(problem, where=str(path), got=missing)
     weights = file.open()
     for layer in layers:
-        constants.add(layer.name, lambda layer=layer: read_constant(layer, weights).opened(layer.name, str(path)))
+        constants.add(layer.name, _read_named, layer, weights, path)
     return constants
+
+
+def _read_named(layer: Layer, weights: OpenFile | None, path: Path) -> Tensor:
+    try:
+        return read_constant(layer, weights).opened(layer.name, str(path))
+    except EltwiseError as error:
+        raise error.located(node=layer.name, operator=shown(layer.type)) from None
 
 
 def _ir_file(path: Path) -> IrFile:
@@ -252,15 +259,17 @@ class _Assembly:
             return
         inputs = [source[0].value(source[1]) if source else "" for source in self.sources[layer.id]]
         outputs = [layer.value(position) for position in range(len(layer.outputs))]
-        bodies = list[tuple[str, object]]()
+        contents = list[tuple[str, object]]()
         try:
-            for element in layer.inner:
-                body = read_body(element, self.weights)
-                bodies.append((str(element.tag), body))
-                body.check()
+            for name, content in contents_of(layer, self.weights):
+                contents.append((name, content))
+                content.check()
         except EltwiseError as error:
-            self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
-        operation = Foreign(ForeignSchema("openvino", layer.type), (*layer.data.items(), *bodies))
+            earlier = [each for each in self.problems if each.node == layer.name]
+            if all(isinstance(each, UnsupportedError) for each in earlier):  # Others say it of the same bytes.
+                self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
+        data = [item for item in layer.data.items() if item[0] != "offset"]
+        operation = Foreign(ForeignSchema("openvino", layer.type), (*data, *contents))
         self.nodes.append(Node(layer.name, operation, tuple(inputs), tuple(outputs)))
 
     def _add_parameter(self, layer: Layer) -> None:

@@ -1,7 +1,8 @@
-"""The graphs in layers of IR, as of an If or a TensorIterator: compared with others, and never looked into."""
+"""What layers of IR hold that is not read: graphs, as of an If, and elements of other types. Both are compared."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,15 +12,15 @@ from lxml import etree
 
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.file_tensors import OpenFile
-from eltwise.formats.openvino.document import parse_integer
+from eltwise.formats.openvino.document import Layer, parse_integer
 
 _AT_A_TIME = 1 << 24
 _NAMES = ("name", "names", "output_names")
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
-    """What a layer has beside its attributes and ports; equal to another one that differs in names and offsets only.
+class Content:
+    """A part of a layer; equal to another one that differs in names and offsets only.
 
     Attributes:
         text: the XML, without names and without where constants are.
@@ -51,7 +52,7 @@ class Body:
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same layers, connections and constants; reads the constants."""
-        return isinstance(other, Body) and self._digest == other._digest
+        return isinstance(other, Content) and self._digest == other._digest
 
     def __hash__(self) -> int:
         return hash(self._digest)
@@ -60,12 +61,19 @@ class Body:
         return self._digest
 
 
-def read_body(element: etree._Element, weights: OpenFile | None) -> Body:
-    """Read an element of a layer; the constants in it are not read.
+def contents_of(layer: Layer, weights: OpenFile | None) -> Iterator[tuple[str, Content]]:
+    """What a layer holds, each part with its name; constants are not read.
 
     Raises:
         AttributeValueError: where an offset or a size is no number.
     """
+    for element in layer.inner:
+        yield str(element.tag), _read_graph(element, weights)
+    if "offset" in layer.data and "size" in layer.data:
+        yield "elements", Content(b"", weights, (_range_of(layer.data, "attribute"),))
+
+
+def _read_graph(element: etree._Element, weights: OpenFile | None) -> Content:
     copy, ranges = deepcopy(element), list[tuple[int, int]]()
     for info in list(copy.iter("rt_info")):
         info.getparent().remove(info)  # type: ignore[union-attr]
@@ -75,7 +83,12 @@ def read_body(element: etree._Element, weights: OpenFile | None) -> Body:
         for name in _NAMES:
             part.attrib.pop(name, "")
         if part.tag == "data" and "offset" in part.attrib and "size" in part.attrib:
-            offset = parse_integer(str(part.attrib.pop("offset")), f"attribute offset in line {part.sourceline}")
-            size = parse_integer(str(part.attrib["size"]), f"attribute size in line {part.sourceline}")
-            ranges.append((offset, size))
-    return Body(etree.tostring(copy, method="c14n"), weights, tuple(ranges))
+            attributes = {str(name): str(text) for name, text in part.attrib.items()}
+            ranges.append(_range_of(attributes, f"line {part.sourceline}, attribute"))
+            del part.attrib["offset"]
+    return Content(etree.tostring(copy, method="c14n"), weights, tuple(ranges))
+
+
+def _range_of(data: Mapping[str, str], where: str) -> tuple[int, int]:
+    offset, size = (parse_integer(data[name], f"{where} {name}") for name in ("offset", "size"))
+    return offset, size

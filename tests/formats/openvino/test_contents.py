@@ -1,8 +1,8 @@
-"""Layers of IR with graphs in them: read, compared and run, whatever is in these."""
+"""What layers of IR hold and eltwise does not read, graphs and elements of other types: it is compared and run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from openvino import Model
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.model import read
+from eltwise.tracing.report import TraceReport
 from support.local_hosts import use_local_hosts
 
 Operator = Callable[..., openvino.Node]
@@ -126,3 +127,46 @@ def test_a_constant_that_the_weights_lack_is_a_problem(kind: str, tmp_path: Path
     assert "of the weights" in str(report)
     with pytest.raises(EltwiseError, match="weights"):
         eltwise.compare(path, path)
+
+
+def write_weights(path: Path, element_type: str, numbers: Sequence[int], name: str = "w") -> Path:
+    """A model with weights of a type, behind an operator."""
+    x = ops.parameter([2, 4], np.float32, name="x")
+    weights = openvino.op.Constant(getattr(openvino.Type, element_type), openvino.Shape([4, 2]), list(numbers))
+    weights.set_friendly_name(name)
+    end = ops.matmul(ops.relu(x), ops.convert(weights, "f32", name="wide"), False, False)
+    openvino.serialize(Model([end], [x], "weights"), path)
+    return path
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("element_type", ["nf4", "u1", "f4e2m1"])
+def test_no_runtime_is_blamed_for_weights_that_are_not_read(element_type: str, swapped: bool, tmp_path: Path) -> None:
+    ones = [1, 0, 1, 1, 0, 1, 0, 1]
+    pair = [
+        write_weights(tmp_path / f"{number}.xml", element_type, [*ones[:-1], number], name)
+        for number, name in ((1, "w"), (0, "v"))
+    ]
+    inputs = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+
+    def traced(one: Path, other: Path) -> TraceReport:
+        return eltwise.trace(one, other, runtime="openvino", against="openvino", inputs=inputs, switches=False)
+
+    report = traced(*pair[:: -1 if swapped else 1])
+    node = report.first_node
+    assert node is not None, str(report)
+    assert (report.verdict, node.op_type, node.blame) == ("disagree", "Convert", "changed")
+    assert node.message == f"the other model has another constant {'v' if swapped else 'w'!r}"
+    same = write_weights(tmp_path / "same.xml", element_type, [*ones[:-1], 1], "other name")
+    assert {node.blame for node in traced(pair[0], same).nodes} == {None}
+    assert not eltwise.compare(*pair).is_good
+    assert eltwise.check(same).problems == ()
+    same.with_suffix(".bin").write_bytes(b"")
+    assert "of the weights" in str(eltwise.check(same))
+
+
+def test_a_constant_without_elements_is_read_as_openvino_writes_it(tmp_path: Path) -> None:
+    x, path = ops.parameter([2, 3], np.float32, name="x"), tmp_path / "model.xml"
+    openvino.serialize(Model([ops.concat([x, ops.constant(np.zeros((0, 3), np.float32))], 0)], [x], "empty"), path)
+    assert eltwise.check(path).problems == ()
+    assert [len(tensor.array) for _name, tensor in read(path).graph.constants] == [0]
