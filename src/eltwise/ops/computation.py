@@ -27,6 +27,7 @@ class Computation:
         operands: what errors call each operand.
         other_types: for each operand what its type may be, None where it is T; empty where all are T.
         keeps_shape: whether the result must have the shape of the first operand.
+        unsupported: what T may be by the specification, too, and is not run.
     """
 
     expression: Expression
@@ -36,6 +37,7 @@ class Computation:
     operands: tuple[str, ...]
     other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
     keeps_shape: bool = False
+    unsupported: tuple[ElementType, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -91,13 +93,15 @@ class Computation:
 
         Raises:
             ElementTypeError: for a type that is not allowed, and for two types T.
+            UnsupportedError: for a type that is not run.
         """
         first: tuple[ElementType, str] | None = None
         for index, (element_type, name) in enumerate(zip(types, self.operands, strict=True)):
             if element_type is None:
                 continue
             if element_type not in self.allowed(index):
-                raise wrong_type(element_type, self.allowed(index), self.name, f"operand {name}")
+                unsupported = self.unsupported if self.allowed(index) is self.types else ()
+                raise wrong_type(element_type, self.allowed(index), self.name, f"operand {name}", unsupported)
             if self.other_types and self.other_types[index]:
                 continue
             first = first or (element_type, name)
@@ -117,10 +121,14 @@ def wrong_count(name: str, count: int, allowed: str) -> GraphError:
 
 
 def wrong_type(
-    element_type: ElementType, allowed: tuple[ElementType, ...], name: str, operand: str
+    element_type: ElementType,
+    allowed: tuple[ElementType, ...],
+    name: str,
+    operand: str,
+    unsupported: tuple[ElementType, ...] = (),
 ) -> ElementTypeError | UnsupportedError:
     """Make the error for an element type that an operator does not take here; one that is not run may be valid."""
-    if not element_type.runs:
+    if not element_type.runs or element_type in unsupported:
         return not_run(element_type, allowed, operator=name, operand=operand)
     return ElementTypeError(
         "this element type is not allowed",

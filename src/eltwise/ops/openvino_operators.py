@@ -1,7 +1,8 @@
 """Every version of OpenVINO's element-wise operators that run here.
 
 Sources: the operation specifications of OpenVINO, and what it validates; what they leave open is decided in
-docs/semantics.md. Real functions of integers, whose rounding no text states, are unsupported.
+docs/semantics.md. Real functions of integers, whose rounding no text states, are unsupported, and what else OpenVINO
+validates and few models have.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from eltwise.ops.schema import ElementwiseSchema
 _ANY_NUMERIC = (*ALL_ONNX, INT4, UINT4, FLOAT8E4M3FN, FLOAT8E5M2)
 _ANY_FLOAT = tuple(each for each in _ANY_NUMERIC if each.kind == "float")
 _ANY_INTEGER = tuple(each for each in _ANY_NUMERIC if each.is_integer)
+_UNSIGNED = tuple(each for each in _ANY_INTEGER if each.kind == "unsigned")
 _ONNX_NAMES = {schema.versioned_name for schema in ONNX}
 
 _AUTO_BROADCAST = Attribute(
@@ -70,10 +72,17 @@ def _openvino(
     )
 
 
+_OF_FLOATS_ONLY = ("Mish", "SoftPlus", "SoftSign", "Swish", "Selu", "Gelu", "IsFinite", "IsNaN", "IsInf")
+"""The functions that OpenVINO itself refuses for integers."""
+
+
 def _real(name: str, function: str = "", since: int = 1, **fields: Any) -> ElementwiseSchema:
     """A function of one operand."""
-    types = fields.pop("types", _ANY_FLOAT)
-    return _openvino(name, function or name.lower(), types, since=since, is_unary=True, **fields)
+    if "types" not in fields and name not in _OF_FLOATS_ONLY:
+        fields = {"unsupported": _ANY_INTEGER, **fields}
+    return _openvino(
+        name, function or name.lower(), fields.pop("types", _ANY_FLOAT), since=since, is_unary=True, **fields
+    )
 
 
 _MODE = Attribute(
@@ -117,14 +126,14 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     ),
     _openvino("Maximum", "maximum"),
     _openvino("Minimum", "minimum"),
-    _openvino("Negative", "negative", signed(_ANY_NUMERIC), is_unary=True),
+    _openvino("Negative", "negative", signed(_ANY_NUMERIC), is_unary=True, unsupported=_UNSIGNED),
     _openvino("Abs", "absolute", is_unary=True),
     _openvino("Equal", "equal", (BOOL, *_ANY_NUMERIC)),
     _openvino("NotEqual", "not_equal", (BOOL, *_ANY_NUMERIC)),
-    _openvino("Less", "less"),
-    _openvino("LessEqual", "less_equal"),
-    _openvino("Greater", "greater"),
-    _openvino("GreaterEqual", "greater_equal"),
+    _openvino("Less", "less", unsupported=(BOOL,)),
+    _openvino("LessEqual", "less_equal", unsupported=(BOOL,)),
+    _openvino("Greater", "greater", unsupported=(BOOL,)),
+    _openvino("GreaterEqual", "greater_equal", unsupported=(BOOL,)),
     _openvino(
         "Select",
         "where",
@@ -138,9 +147,12 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     _openvino("Mod", "fmod"),
     *(_openvino(f"Logical{name}", f"logical_{name.lower()}", (BOOL,)) for name in ("And", "Or")),
     _openvino("LogicalXor", "logical_xor", (BOOL,)),
-    _real("LogicalNot", "logical_not", types=(BOOL,)),
-    *(_openvino(f"Bitwise{name}", f"bitwise_{name.lower()}", _ANY_INTEGER, since=13) for name in ("And", "Or", "Xor")),
-    _real("BitwiseNot", "bitwise_not", 13, types=_ANY_INTEGER),
+    _real("LogicalNot", "logical_not", types=(BOOL,), unsupported=_ANY_NUMERIC),
+    *(
+        _openvino(f"Bitwise{name}", f"bitwise_{name.lower()}", _ANY_INTEGER, since=13, unsupported=(BOOL,))
+        for name in ("And", "Or", "Xor")
+    ),
+    _real("BitwiseNot", "bitwise_not", 13, types=_ANY_INTEGER, unsupported=(BOOL,)),
     _openvino("BitwiseLeftShift", "shift_left", _ANY_INTEGER, since=15),
     _openvino("BitwiseRightShift", "shift_right", _ANY_INTEGER, since=15),
     _real("ReLU", "relu", types=_ANY_NUMERIC),
@@ -152,8 +164,17 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         attributes=(_LEVELS,),
         parameters=(("levels", "levels"),),
         keeps_shape=True,
+        unsupported=(BOOL, *_ANY_INTEGER),
     ),
-    _openvino("PRelu", "prelu", _ANY_FLOAT, operands=("data", "slope"), broadcasting="channel", keeps_shape=True),
+    _openvino(
+        "PRelu",
+        "prelu",
+        _ANY_FLOAT,
+        operands=("data", "slope"),
+        broadcasting="channel",
+        keeps_shape=True,
+        unsupported=(BOOL, *_ANY_INTEGER),
+    ),
     _real("Sign", types=_ANY_NUMERIC),
     _real(
         "Clamp",
@@ -168,7 +189,13 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     _real("IsFinite", "is_finite", 10),
     _real("IsNaN", "is_nan", 10),
     _real("IsInf", "is_inf", 10, attributes=_DETECTS, parameters=tuple((each.name, each.name) for each in _DETECTS)),
-    _real("Round", since=5, attributes=(_MODE,), variants=(("mode", "half_away_from_zero", "round_away"),)),
+    _real(
+        "Round",
+        since=5,
+        attributes=(_MODE,),
+        variants=(("mode", "half_away_from_zero", "round_away"),),
+        unsupported=(BOOL, *_ANY_INTEGER),
+    ),
     *(
         _real(name, "ceil" if name == "Ceiling" else "")
         for name in ("Ceiling", "Floor", "Sqrt", "Exp", "Log", "Erf", "Sigmoid")
@@ -183,6 +210,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         "Elu",
         attributes=(number("alpha", None, "A number of the formula.")._replace(required=True),),
         parameters=(("alpha", "alpha"),),
+        unsupported=(BOOL, *_ANY_INTEGER),
     ),
     _real(
         "Swish",
@@ -203,6 +231,7 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
         attributes=(_constant("alpha"), _constant("beta")),
         parameters=(("alpha", "alpha"), ("beta", "beta")),
         constant_operands=(("alpha", ()), ("beta", ())),
+        unsupported=(BOOL, *_ANY_INTEGER),
     ),
     _real("Gelu", since=2, last=6),
     _real("Gelu", since=7, attributes=(_FORMULA,), variants=(("approximation_mode", "TANH", "gelu_tanh"),)),

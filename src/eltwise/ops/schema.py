@@ -149,6 +149,7 @@ class ElementwiseSchema(OpSchema):
         keeps_shape: whether the result must have the shape of the first operand.
         of_integers: the functions that this version has for integers only.
         constant_operands: attributes that files state as constants of type T after the operands, and their shapes.
+        unsupported: what T may be by the specification, too, and is not run.
     """
 
     behaviour: Behaviour = "elementwise"
@@ -165,6 +166,7 @@ class ElementwiseSchema(OpSchema):
     keeps_shape: bool = False
     of_integers: tuple[str, ...] = ()
     constant_operands: tuple[tuple[str, Sizes], ...] = ()
+    unsupported: tuple[ElementType, ...] = ()
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; attributes without a default are named."""
@@ -400,6 +402,7 @@ class Operation:
             tuple(map(schema.operand_name, indices)),
             other_types if any(other_types) else (),
             schema.keeps_shape and not self.is_aligned,
+            schema.unsupported,
         )
 
     def _check_like(self, like: ElementType) -> None:

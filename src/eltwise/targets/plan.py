@@ -71,7 +71,7 @@ def read_model(source: Source | Model, weights: bytes | None = None) -> Model:
     """
     model = read(source, weights, reads_weights=False)
     if model.graph.origin.domain != "ai.onnx" and not unread(model.analysis):
-        raise_all(model.problems)
+        raise_all([problem for problem in model.problems if not isinstance(problem, UnsupportedError)])
     return model
 
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from eltwise.core.dtypes import BOOL, BY_IR_NAME, FLOAT32, INT32, TYPES, ElementType
-from eltwise.formats.openvino.reader import read_openvino_file
+from eltwise.core.errors import ElementTypeError, UnsupportedError
+from eltwise.formats.openvino.reader import read_openvino, read_openvino_file
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from support.openvino_core import openvino_core
-from support.openvino_models import PRECISIONS, Ir, assert_round_trip, read, run, written_anew
-from support.operands import choices, in_file, operand_types
+from support.openvino_models import PRECISIONS, Ir, assert_round_trip, problems_of, read, run, written_anew
+from support.operands import choices, in_file, operand_types, required
 
 
 def openvino_results(xml: bytes, weights: bytes, feeds: list[np.ndarray]) -> list[np.ndarray]:
@@ -165,3 +166,27 @@ def test_openvino_reads_every_operator_as_we_write_it(schema: ElementwiseSchema)
         assert {name: str(value).casefold() for name, value in written.items()} == {
             name: str(value).casefold() for name, value in stated.items()
         }
+
+
+@pytest.mark.parametrize("schema", [each for each in registry.ELEMENTWISE if each.domain == "openvino"], ids=str)
+def test_a_type_is_not_allowed_where_openvino_refuses_it(schema: ElementwiseSchema) -> None:
+    """What OpenVINO takes and eltwise does not run is unsupported, which makes no model invalid."""
+    core, count = openvino_core(), len(schema.operands)
+    attributes = {name: str(value).lower() for name, value in in_file(schema, required(schema)).items()}
+    for element_type in (each for each in TYPES if each.runs and each.ir):
+        ir = Ir()
+        for name, each in zip("abcde", operand_types(schema, element_type, count), strict=False):
+            ir.parameter(name, "2,3", each.ir)
+        data = dict(attributes)
+        inputs = [*"abcde"[:count], *ir.stated(schema, "s", element_type, data)]
+        ir.layer(schema.name, "s", inputs, opset=f"opset{schema.version}", **data).result("s")
+        try:
+            core.read_model(ir.xml(), bytes(ir.weights))
+            is_valid = True
+        except RuntimeError:
+            is_valid = False
+        kinds = {type(problem) for problem in problems_of(read_openvino(ir.xml(), ir.weights))}
+        if element_type in schema.types:
+            assert kinds == set(), element_type
+        else:
+            assert kinds == {UnsupportedError if is_valid else ElementTypeError}, element_type
