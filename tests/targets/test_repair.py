@@ -72,6 +72,17 @@ def test_what_is_less_severe_is_left_and_told() -> None:
     assert measured(report) == ["Add-14 node 'n': allowed: constant_left_out"]
 
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def test_what_is_left_is_what_the_repaired_model_has() -> None:
+    paths = [*sorted(EXAMPLES.glob("models/sub*.onnx")), EXAMPLES / "networks" / "motion.onnx"]
+    for path in paths:
+        repaired, report = eltwise.repair(path, "onnxruntime")
+        left = [sentence for sentence in measured(report) if sentence.startswith("left as it is")]
+        assert measured(eltwise.repair(repaired, "onnxruntime")[1]) == left, path.name
+
+
 def test_versions_are_lowered_only_where_nothing_needs_them() -> None:
     right = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 14)
     made, report = eltwise.repair(right, "onnxruntime")

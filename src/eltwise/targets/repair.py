@@ -123,7 +123,7 @@ def repair(
         graph, report = _rewritten(model.analysis, target, rules.without(allowed), least)
     except EltwiseError as error:
         raise error.located(where=model.analysis.name) from None
-    notes = [*_left(model.graph, rules, allowed, least), version_note(BY_NAME[name], rules)]
+    notes = [*_left(graph, rules, allowed), version_note(BY_NAME[name], rules)]
     dropped = () if report.unchanged or graph.origin.domain == "ai.onnx" else model.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
@@ -291,16 +291,16 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, PassReport]:
     return graph, report
 
 
-def _left(graph: Graph, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
-    """What is left as it is, a sentence each: what is allowed node by node, what is less severe by its kind."""
+def _left(repaired: Graph, rules: RuleSet, allowed: Collection[str]) -> Iterator[str]:
+    """What a repaired model has, a sentence each: what is allowed by its node, what is less severe by its kind."""
     less: Counter[tuple[Severity, str]] = Counter()
-    for site in measured(graph, rules):
+    for site in measured(repaired, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
         if named:
             yield f"{site.schema.versioned_name} node {site.node!r}: allowed: {', '.join(named)}"
-        then = decide(rules.without(allowed), site, least)[1]
-        if then:
-            less[then[0].severity, ", ".join(rule.fault for rule in then)] += 1
+        left = ask(rules.without(allowed), site)
+        if left:
+            less[left[0].severity, ", ".join(rule.fault for rule in left)] += 1
     for (severity, faults), count in sorted(less.items(), key=lambda item: -level(item[0][0])):
         yield f"left as it is: {severity} at {counted(count, 'node')} ({faults})"
 
