@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from eltwise.conversion import convert
 from eltwise.core.dtypes import ElementType
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.onnx.schemas import in_opset, since_versions
 from eltwise.formats.onnx.writer import write_onnx
@@ -30,6 +32,8 @@ ORACLE_NAMES = {
 
 _OPSET = 17
 """The opset of the models; later for functions that came later."""
+
+_IR_VERSION = 11
 
 _NUMPY = {
     **dict.fromkeys(("Cos", "Cosh", "Exp", "Log", "Reciprocal", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")),
@@ -60,9 +64,11 @@ hard sigmoid, which has another slope.
 
 def program_of(runtime: Runtime, function: str, element_type: ElementType, count: int) -> Program | None:
     """What computes a function of ``count`` elements; None where a runtime is no candidate for it."""
-    domain = "openvino" if function in _OPENVINO else "ai.onnx"
-    if runtime.loads_models and domain in runtime.domains:
-        return Model(*_model(function, element_type, count))
+    if runtime.loads_models:
+        files = _model(function, element_type, count)
+        if "ai.onnx" not in runtime.domains and function not in _OPENVINO:
+            files = _in_openvino(files)
+        return Model(*files) if files and ("openvino" in runtime.domains or function not in _OPENVINO) else None
     names = next((_NAMES[package] for package in runtime.packages if package in _NAMES), {})
     if function not in names:
         return None
@@ -70,10 +76,21 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
 
 
 @cache
+def _in_openvino(files: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The files of the same as an IR; none where OpenVINO has no operator that is the function."""
+    try:
+        graph = convert(files[0], "openvino", ir_version=_IR_VERSION)[0].graph
+    except EltwiseError:
+        return ()
+    computing = [node for node in graph.nodes if node.schema.behaviour != "constant"]
+    return write_openvino(graph) if len(computing) == 1 else ()
+
+
+@cache
 def _model(function: str, element_type: ElementType, count: int) -> tuple[bytes, ...]:
     """The files of a model of one node."""
     if function in _OPENVINO:
-        origin = Origin("openvino", 11)
+        origin = Origin("openvino", _IR_VERSION)
         node = Node("y", registry.find(_OPENVINO[function]).bind({}), ("x",), ("y",))
     else:
         name = re.sub(r"\(.*", "", function)
