@@ -27,9 +27,11 @@ from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened
+from eltwise.tracing.part import Part, part_of_numbers
 from eltwise.tracing.partners import identity
-from eltwise.tracing.program import with_export
+from eltwise.tracing.program import ProgramRun, with_export
 from eltwise.tracing.recorded_side import recorded_side
+from eltwise.tracing.recording import RecordedRun
 from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
@@ -111,21 +113,17 @@ def trace(
     >>> report.is_good, len(report)
     (True, 1)
     """
-    for name, number, low, high in (
-        ("seed", seed, 0, 2**63),
-        ("segment", segment, 1, 2**63),
-        ("limit", limit, 0.01, 1e6),
-    ):
-        check_range(name, number, low, high)
+    _check_ranges(seed, segment, limit)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     model, other = with_export(model, other, (runtime, against), float(limit))
     side = recorded_side(model, other, (runtime, against), float(limit))
-    if side is not None and side.is_tested:
+    if _is_swapped(side):
         model, runtime, against = model if other is None else other, against, runtime
     tested_model, inputs = read(model, reads_weights=False), {} if inputs is None else inputs
+    part = Part(tested_model.graph) if other is not None or side is not None else part_of_numbers(tested_model.graph)
     if side is None:
-        arrays = check_inputs(tested_model.graph, inputs)
-        graph = declared = with_replaced(tested_model.graph, arrays)
+        arrays = check_inputs(part.graph, inputs)
+        graph = declared = with_replaced(part.graph, arrays)
         replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in arrays]
         second = second_model(graph, other, runtime, against, replaced)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
@@ -163,11 +161,11 @@ def trace(
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         report = conclude(runs, tracer, segment)
-        is_swapped = side is not None and side.is_tested
         start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
-        search = _search(runs, report, start, among) if switches and not is_swapped else None
+        search = _search(runs, report, start, among) if switches and not _is_swapped(side) else None
     report = replace(
         report,
+        outputs=(*report.outputs, *part.left_out),
         runtime=sides[0],
         against=recorded.recording.name if recorded else sides[1],
         inputs=source,
@@ -179,7 +177,23 @@ def trace(
         model=tested_model.analysis.name or graph.name,
         switches=search,
     )
-    return swapped(report) if is_swapped else report
+    return swapped(report) if _is_swapped(side) else report
+
+
+def _is_swapped(side: RecordedRun | ProgramRun | None) -> bool:
+    """Whether the side whose values are given is the tested one."""
+    return side is not None and side.is_tested
+
+
+def _check_ranges(seed: int, segment: int, limit: float) -> None:
+    """Refuse numbers that are out of range.
+
+    Raises:
+        AttributeValueError: for the first of them.
+    """
+    check_range("seed", seed, 0, 2**63)
+    check_range("segment", segment, 1, 2**63)
+    check_range("limit", limit, 0.01, 1e6)
 
 
 def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versions: Sequence[str]) -> Switches | None:

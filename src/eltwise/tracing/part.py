@@ -1,0 +1,56 @@
+"""The part of a model that a trace can run: what does not depend on inputs that are no tensors of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eltwise.ir.graph import Graph, Port
+from eltwise.ir.verify import reads, topological_order
+from eltwise.tracing.records import TracedOutput
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model, or what is left of it.
+
+    Attributes:
+        graph: the model without inputs that cannot be given, the nodes that depend on them, and the outputs of these.
+        left_out: these outputs, not compared.
+    """
+
+    graph: Graph
+    left_out: tuple[TracedOutput, ...] = ()
+
+
+def part_of_numbers(graph: Graph) -> Part:
+    """What does not depend on inputs of strings, sequences and the like; all of the model where nothing is left."""
+    sources = {port.value: port for port in graph.inputs if not _can_be_given(port)}
+    if not sources:
+        return Part(graph)
+    nodes = []
+    for number in topological_order(graph.nodes):
+        node = graph.nodes[number]
+        source = next((sources[value] for value in reads(node) if value in sources), None)
+        if source is None:
+            nodes.append(node)
+        else:
+            sources |= dict.fromkeys(node.outputs, source)
+    outputs = tuple(port for port in graph.outputs if port.value not in sources)
+    left_out = tuple(_not_compared(port, sources[port.value]) for port in graph.outputs if port.value in sources)
+    if not outputs or not left_out:
+        return Part(graph)
+    inputs = tuple(port for port in graph.inputs if port.value not in sources)
+    names = {port.name for port in (*inputs, *graph.optional_inputs)}
+    order = tuple(name for name in graph.input_order if name in names)
+    return Part(replace(graph, inputs=inputs, outputs=outputs, nodes=tuple(nodes), input_order=order), left_out)
+
+
+def _not_compared(output: Port, source: Port) -> TracedOutput:
+    kind = source.type.other or source.type.element_type
+    message = f"it depends on the input {source.name!r}, which is {kind} and cannot be given to a runtime here"
+    return TracedOutput(output.name, "not_compared", message=message)
+
+
+def _can_be_given(port: Port) -> bool:
+    element_type = port.inner_type or port.type.element_type
+    return not port.type.other and (element_type is None or element_type.runs)
