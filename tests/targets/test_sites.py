@@ -158,6 +158,14 @@ def test_sizes_of_tensors_are_told_from_other_integers() -> None:
     assert not are_sizes(("Mul", "s i", "r"))
 
 
+@pytest.mark.parametrize(("made", "are_sizes"), [("ShapeOf", True), ("Roll", False)])
+def test_sizes_of_tensors_are_told_where_an_ir_does_not_tell_their_type(made: str, are_sizes: bool) -> None:
+    ir = Ir().parameter("x", "?,3", "i64").layer(made, "s", ["x"], opset="opset7", output_type="i64")
+    ir.layer("Concat", "c", ["s", "s"], axis=0).layer("Multiply", "m", ["c", "s"]).result("m")
+    (found,) = sites_of(read_model(ir.xml(), ir.weights).graph)
+    assert (found.element_type, found.are_sizes) == (None, are_sizes)
+
+
 @pytest.mark.parametrize(("kind", "reads"), [("i4", [True, False]), ("i8", [False, False])])
 def test_results_of_4_bits_may_stay_in_8_whoever_reads_them(kind: str, reads: list[bool]) -> None:
     """Two such nodes cannot overflow 8 bits."""

@@ -240,9 +240,9 @@ class _Values:
             self._sizes.update(node.outputs)
 
     def are_sizes(self, node: Node, element_type: ElementType | None) -> bool:
-        """Whether a node computes with sizes of tensors only."""
-        is_wide = element_type is not None and element_type.is_integer and element_type.bits >= INT32.bits
-        return is_wide and all(map(self._is_size, node.inputs))
+        """Whether a node computes with sizes of tensors only; of which type may not be known in an IR."""
+        is_wide = element_type is None or (element_type.is_integer and element_type.bits >= INT32.bits)
+        return is_wide and bool(node.inputs) and all(map(self._is_size, node.inputs))
 
     def _is_size(self, value: str) -> bool:
         if value in self._sizes:
