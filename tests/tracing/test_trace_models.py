@@ -15,13 +15,14 @@ from onnx import ModelProto, helper, numpy_helper
 from onnx.parser import parse_model
 
 import eltwise
-from eltwise.core.dtypes import BOOL, TYPES, ElementType
+from eltwise.core.dtypes import BOOL, BY_IR_NAME, TYPES, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.model import read
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from support.openvino_core import openvino_core
+from support.openvino_models import binary
 from support.peak import PEAK_KIB
 from support.traced_models import CHAIN, PRODUCT, mixed, named, parsed
 
@@ -57,6 +58,34 @@ def test_an_ir_of_any_operators_is_traced_against_the_exact_results(ir: Path, se
     assert by_type["Convolution"].message == "exact: eltwise does not compute Convolution"
     assert by_type["Add"].status == "differs"
     assert by_type["Add"].blame == "inherited"
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"), [("f16", ("float16", "float32")), ("i64", ("int64", "int32")), ("u8", ("uint8", "float32"))]
+)
+def test_an_ir_of_version_10_has_the_types_of_its_callers(kind: str, types: tuple[str, str], tmp_path: Path) -> None:
+    """It computes the same as itself, and the same as version 11 only where its results have a type of that kind."""
+    for version in ("10", "11"):
+        (tmp_path / f"{version}.xml").write_text(binary("Maximum", element_type=kind, version=version).text())
+    old, new = tmp_path / "10.xml", tmp_path / "11.xml"
+
+    def traced(*models: Path, inputs: dict[str, np.ndarray] | None = None) -> TraceReport:
+        return eltwise.trace(*models, runtime="openvino", against="openvino", inputs=inputs, switches=False)
+
+    report = traced(old)
+    assert (report.verdict, [output.status for output in report.outputs]) == ("agree", ["equal"]), str(report)
+    for pair, (one, other) in (((new, old), types), ((old, new), types[::-1])):
+        report = traced(*pair)
+        if kind == "f16":
+            assert report.verdict == "agree", str(report)
+        else:
+            assert (report.verdict, [output.message for output in report.outputs]) == (
+                "disagree",
+                [f"it is {one}, and {other} in the other model"],
+            )
+    of_caller = np.float32 if kind == "f16" else BY_IR_NAME[kind].storage
+    array = np.arange(6).reshape(2, 3).astype(of_caller)
+    assert traced(old, inputs={"a": array, "b": array[::-1].copy()}).verdict == "agree"
 
 
 @pytest.mark.parametrize("segment", [1, 5000, 1 << 28])

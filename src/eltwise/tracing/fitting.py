@@ -17,7 +17,7 @@ from eltwise.runtimes import Model as Program
 from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
 from eltwise.tracing.inputs import SIZES, feeds_for, feeds_to_try, open_sizes, reference_feeds
 from eltwise.tracing.model import program_of
-from eltwise.tracing.runner import Values
+from eltwise.tracing.runner import Values, file_inputs
 
 
 class Drawn(NamedTuple):
@@ -52,7 +52,7 @@ class _Taker:
             return Answer("refused")
         if self.graph is not self.first:
             feeds = reference_feeds(self.graph, feeds, self.first)
-        return self.host.run(self._program, [feeds[port.value] for port in self.graph.inputs])
+        return self.host.run(self._program, [*file_inputs(self.graph, feeds).values()])
 
     @cached_property
     def _program(self) -> Program | None:

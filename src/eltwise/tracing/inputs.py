@@ -148,6 +148,8 @@ def _checked(port: Port, value: object) -> np.ndarray:
     operand = f"input {port.name!r}"
     array, element_type = as_array(value, operand)
     expected = port.inner_type or port.type.element_type
+    if expected is not None and port.inner_type and element_type is port.type.element_type:  # As the file takes it.
+        array, element_type = array.astype(expected.storage), expected
     if expected not in (None, element_type):
         hint = "convert it first; types are never changed silently"
         message = "the array has another type than the input"

@@ -11,6 +11,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Graph
 from eltwise.runtimes import Answer, Host
 from eltwise.tracing.model import Submodel, TracedModel, program_of
 
@@ -112,8 +113,11 @@ class Runner:
         except EltwiseError as error:
             return Outcome(message=str(error))
         names = tuple(dict.fromkeys(port.value for port in graph.outputs))
-        inputs = {port.value: feeds[port.value] for port in graph.inputs}
-        return _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
+        inputs = file_inputs(graph, feeds)
+        outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
+        inner = {port.value: port.inner_type.storage for port in graph.outputs if port.inner_type}
+        values = {value: array.astype(inner.get(value, array.dtype)) for value, array in outcome.values.items()}
+        return replace(outcome, values=values) if inner else outcome
 
     def _run(
         self,
@@ -155,6 +159,16 @@ class Runner:
         if element_type is None or element_type.kind != "float":
             return array
         return cast_float(array, element_type.storage)
+
+
+def file_inputs(graph: Graph, feeds: Mapping[str, np.ndarray]) -> Values:
+    """The inputs of a model in the types that its file takes, which in an IR 10 are not those of its values."""
+    return {
+        port.value: feeds[port.value].astype(port.type.element_type.storage)
+        if port.inner_type and port.type.element_type
+        else feeds[port.value]
+        for port in graph.inputs
+    }
 
 
 def _outcome(answer: Answer, submodel: Submodel) -> Outcome:

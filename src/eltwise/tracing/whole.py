@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eltwise.core.dtypes import of_numpy
+from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Port
 from eltwise.runtimes import Host
@@ -79,7 +79,7 @@ def compare_whole(
     reference |= agreed
     failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
     outputs = list(decided)
-    for value, (port, _other) in pairs.items():
+    for value, (port, other) in pairs.items():
         if reasons[value]:
             outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
         elif value not in tested:
@@ -91,6 +91,8 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
         elif message := runs.reference.doubt(reference[value], tested[value]):
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
+        elif message := _other_type(runs, port, other):
+            outputs.append(TracedOutput(port.name, "differs", message=message))
         elif value not in agreed and _leaves(runs, value, tested, reference, segments):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
@@ -141,7 +143,7 @@ def _untied(
 
 def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message: str = "") -> TracedOutput:
     difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
-    declared, actual_type = port.type.element_type, of_numpy(actual[port.value].dtype)
+    declared, actual_type = port.inner_type or port.type.element_type, of_numpy(actual[port.value].dtype)
     if declared is not None and actual_type is not declared:
         return TracedOutput(port.name, "differs", message=f"it is {actual_type}, and the model declares {declared}")
     if not message and not difference.is_beyond and _is_only_nan(array):
@@ -156,6 +158,20 @@ def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message:
         difference.beyond,
         array.size,
     )
+
+
+def _other_type(runs: Runs, port: Port, other: Port | None) -> str:
+    """How the type that a caller gets of an IR 10 differs from that of the other model; empty if it does not."""
+    if other is None or port.inner_type is other.inner_type:
+        return ""
+    types = _caller_type(runs.model, port), _caller_type(runs.reference.model, other)
+    kinds = {"float" if one.kind == "float" else one for one in types if one is not None}
+    return f"it is {types[0]}, and {types[1]} in the other model" if len(kinds) > 1 else ""
+
+
+def _caller_type(model: TracedModel, port: Port) -> ElementType | None:
+    declared = model.types.get(port.value)
+    return port.type.element_type or (None if declared is None else declared.element_type)
 
 
 def _is_only_nan(array: np.ndarray) -> bool:
@@ -228,7 +244,8 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
     if not outputs and runner is not tested:
         return Outcome(values)
     sizes = open_sizes(model.graph, feeds)
-    has_file = bool(sizes) or model.file is not None or (bool(values) and runner is tested)
+    converts = any(port.inner_type for port in (*model.graph.inputs, *model.graph.outputs))
+    has_file = bool(sizes) or converts or model.file is not None or (bool(values) and runner is tested)
     outcome = runner.run_file(feeds) if has_file else Outcome()
     if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
