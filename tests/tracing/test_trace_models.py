@@ -83,6 +83,8 @@ def test_an_ir_of_version_10_has_the_types_of_its_callers(kind: str, types: tupl
                 "disagree",
                 [f"it is {one}, and {other} in the other model"],
             )
+        assert not eltwise.compare(*pair).is_good
+    assert eltwise.compare(old, old).is_good
     of_caller = np.float32 if kind == "f16" else BY_IR_NAME[kind].storage
     array = np.arange(6).reshape(2, 3).astype(of_caller)
     assert traced(old, inputs={"a": array, "b": array[::-1].copy()}).verdict == "agree"

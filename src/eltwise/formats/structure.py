@@ -80,7 +80,13 @@ class _Walk:
     def model(self, graph: Graph) -> tuple[str, ...]:
         """A digest of each output, and one of the functions."""
         bodies = {each.name: self.graph(each.body, {}) for each in graph.functions}
-        return (*self.graph(graph, {}), _digest(sorted(bodies.items())))
+        outputs = list(self.graph(graph, {}))
+        for number, port in enumerate(graph.outputs):
+            if port.inner_type:  # An IR 10 converts its results.
+                converted = f"result in {port.type.element_type} of version 10"
+                self.nodes[converted, ""] += 1
+                outputs[number] = _digest([outputs[number], converted])
+        return (*outputs, _digest(sorted(bodies.items())))
 
     def graph(self, graph: Graph, outer: Mapping[str, str]) -> tuple[str, ...]:
         """A digest of each output; ``outer`` has those of the values around a body."""
