@@ -17,6 +17,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.errors import UnsupportedError
 from eltwise.kernels import float_mode, jit
+from eltwise.testing import assert_close
 from support.onnx_models import model, node, value
 
 DEFAULT, FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO = 0x1F80, 0x9FC0, 0x3F80, 0x7F80
@@ -121,6 +122,21 @@ def test_numbers_are_taken_in_any_mode(dtype: type, number: float) -> None:
     a = np.zeros(3, dtype)
     expected = eltwise.subtract(a, number).tobytes()
     assert in_mode(FLUSHES, lambda: eltwise.subtract(a, number).tobytes()) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64], ids=str)
+def test_comparisons_do_not_depend_on_it(dtype: type) -> None:
+    a, b = (np.arange(20, dtype=f"u{np.dtype(dtype).itemsize}")[::step].copy().view(dtype) for step in (1, -1))
+
+    def work() -> list[str]:
+        report = eltwise.compare({"x": a}, {"x": b}, rtol=0.5)
+        with pytest.raises(AssertionError) as raised:
+            assert_close(a, b, rtol=0.5)
+        return [str(report), report.to_json(), report.to_html(), str(raised.value)]
+
+    expected = work()
+    for mode in (FLUSHES, ROUNDS_DOWN):
+        assert in_mode(mode, work) == expected
 
 
 def constants(value: object) -> Iterator[object]:

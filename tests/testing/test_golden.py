@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -207,6 +209,8 @@ def test_a_damaged_golden_is_refused(golden: Golden) -> None:
         ("x", [None], {}),
         ("x", {}, {}),
         ("x", [], {}),
+        ("x", {"a\ud800": X}, {}),
+        ("x", X.astype(ml_dtypes.int4), {}),
         ("x", parsed("g (float[4] x) => () { y = Sub(x, x) }"), {}),
         ("x", X, {"runtime": "onnxruntime"}),
         ("x", X, {"inputs": {"x": X}}),
@@ -223,6 +227,24 @@ def test_bad_arguments_write_nothing(golden: Golden, name: str, actual: object, 
     with pytest.raises(EltwiseError):
         updated(golden).check(name, actual, **options)
     assert not golden.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("actual", "got"), [(np.complex64([1]), "an array of complex64"), (["a"], "'a'|a"), (None, "None")]
+)
+def test_what_a_golden_cannot_hold_is_named(golden: Golden, actual: object, got: str) -> None:
+    with pytest.raises(EltwiseError, match=f"a golden holds arrays and numbers, got ({got})$"):
+        updated(golden).check("x", actual)
+
+
+@pytest.mark.parametrize("actual", [X + 1, X[:1], {"x": X}], ids=["values", "shape", "name"])
+def test_pytest_shows_the_line_of_the_test(golden: Golden, actual: object) -> None:
+    updated(golden).check("x", X)
+    with pytest.raises(AssertionError) as raised:
+        golden.check("x", actual)
+    frames = [frame for frame, _line in traceback.walk_tb(raised.tb)]
+    shown = [Path(each.f_code.co_filename) for each in frames if not each.f_globals.get("__tracebackhide__")]
+    assert shown == [Path(__file__)]
 
 
 def test_a_project_has_tolerances_and_runtimes(golden: Golden) -> None:

@@ -32,6 +32,7 @@ from eltwise.formats.tensor_sets import constants_of, open_tensors
 from eltwise.ir.graph import Graph
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor
+from eltwise.kernels.float_mode import default_mode
 
 
 @public
@@ -78,11 +79,12 @@ def compare(
     >>> compare({"w": np.float32([1, 2])}, {"w": np.float32([1, 2.5])})["w"].max_abs
     0.5
     """
-    tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
-    graph = None if order is None else graph_of(order)
-    sets = tensors_of(a, "A"), tensors_of(b, "B")
-    check_labels(a, b)
-    return compare_sets(*sets, tolerances, causes, progress, graph)
+    with default_mode():
+        tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
+        graph = None if order is None else graph_of(order)
+        sets = tensors_of(a, "A"), tensors_of(b, "B")
+        check_labels(a, b)
+        return compare_sets(*sets, tolerances, causes, progress, graph)
 
 
 def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:

@@ -18,6 +18,7 @@ from eltwise.core.border import public
 from eltwise.core.errors import counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.exit_codes import ExitCode, exit_code
+from eltwise.kernels.float_mode import default_mode
 from eltwise.report.base import Written
 
 _MOST_SHOWN, _MOST_LISTED = 40, 8
@@ -115,10 +116,14 @@ class ComparisonReport(Written[TensorReport]):
             detail: ``summary`` for the whole in some lines, ``all`` for every tensor that differs; by default these are
                 the worst three where there are many, and what tensors of all layers have in common.
         """
+        with default_mode():  # Another mode shows subnormal numbers as 0.
+            return as_lines(self._lines(detail))
+
+    def _lines(self, detail: str) -> list[str]:
         cards = [each for each in self.by_badness if each.status != "equal"]
         if detail == "summary":
             only = [f"{each.label}: {each.figures}" for each in cards if each.differing and len(cards) == 1]
-            return as_lines([*self.headline, *only, *self.others_shown(), *self._notes()])
+            return [*self.headline, *only, *self.others_shown(), *self._notes()]
         is_short = detail == "worst"
         lines = self.headline
         if is_short and self.is_good and any(each.status == "within_tolerance" for each in cards):
@@ -131,7 +136,7 @@ class ComparisonReport(Written[TensorReport]):
             lines += [*self._table_of_patterns(), *self._cards(cards, _WORST)]
         else:
             lines += self._cards(cards, len(cards))
-        return as_lines(lines + self.others_shown() + self._not_compared())
+        return lines + self.others_shown() + self._not_compared()
 
     def __str__(self) -> str:
         return self.to_text()

@@ -15,6 +15,7 @@ from eltwise.core.escaping import to_json
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.foreign import library
 from eltwise.formats import files
+from eltwise.kernels.float_mode import default_mode
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +73,8 @@ class BaseReport(Generic[RecordT]):
     @public
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
-        text = json_document(self.json_kind, self.to_dict())
+        with default_mode():
+            text = json_document(self.json_kind, self.to_dict())
         if path is not None:
             files.write_text(Path(path), f"{text}\n")
         return text
@@ -80,7 +82,8 @@ class BaseReport(Generic[RecordT]):
     @public
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as one page that needs nothing else, written to a file if one is named."""
-        text = self._page()
+        with default_mode():
+            text = self._page()
         if path is not None:
             files.write_text(Path(path), text)
         return text

@@ -274,13 +274,21 @@ def header_of(tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata
     Args:
         tensors: the name, dtype, shape and size in bytes of each, in order.
         metadata: names and texts that the file holds beside them.
+
+    Raises:
+        FileFormatError: for a name or a text that UTF-8 cannot hold.
     """
     fields: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     end = 0
     for name, dtype, shape, size in tensors:
         fields[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [end, end + size]}
         end += size
-    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        got = repr(error.object[max(error.start - 40, 0) : error.end])
+        problem, hint = "safetensors holds names and texts in UTF-8", "choose another name"
+        raise FileFormatError(problem, got=f"half a surrogate at the end of {got}", hint=hint) from None
     return text + b" " * (-len(text) % 8)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eltwise.comparison import intake
-from eltwise.core.containers import dotted, leaves
+from eltwise.core.containers import dotted, leaves, text_of
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
@@ -97,3 +97,10 @@ def _array_of_number(number: object, types: list[Any]) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise ElementTypeError("no element type holds this number", got=shown(number))
     return array
+
+
+def described(leaf: Leaf) -> str:
+    """What a leaf is, in a message: the type of an array, and a single value itself."""
+    if isinstance(leaf, Values):
+        return f"an array of {leaf.type}" if leaf.shape else str(leaf.read(0, 1)[0])[:80]
+    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else text_of(leaf)[:80]

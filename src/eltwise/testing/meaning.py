@@ -13,6 +13,8 @@ from eltwise.testing.labels import labels_text, read_labels
 from eltwise.testing.sides import check_sides
 from eltwise.tracing.recording import Recording, RecordingError
 
+__tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
+
 LABELS, PARAMETERS, FORMAT = "labels", "parameters", "format"
 """The names in the metadata of a golden."""
 

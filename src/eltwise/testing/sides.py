@@ -8,14 +8,14 @@ from eltwise.comparison.intake import attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
-from eltwise.core.containers import CONTAINERS, text_of
+from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.pandas_objects import check_labels
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.tensors import Tensor
 from eltwise.ir.values import Values
+from eltwise.kernels.float_mode import default_mode
 from eltwise.testing.differences import Failure, Rule, differing
-from eltwise.testing.leaves import Leaf, as_tensors, leaves_of, opened
+from eltwise.testing.leaves import Leaf, as_tensors, described, leaves_of, opened
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
 
@@ -45,28 +45,29 @@ def check_sides(
         AssertionError: where they differ.
         EltwiseError: for what cannot be compared.
     """
-    rule = rule or Rule()
-    sets = opened(actual, "actual"), opened(expected, "expected")
-    sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
-    names = [name for name in sides[1] if name in sides[0]]
-    check_patterns(tolerances, [*sides[1], *sides[0]])
-    failures = _labels(*(labels or (actual, expected)), rule)
-    for name in names:
-        of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
-        failure = _compared(name, sides[0][name], sides[1][name], of_name)
-        failures += [failure] if failure is not None else []
-    one, other = (each if isinstance(each, TensorSet) else attributes_of(each, "A") for each in sets[::-1])
-    pairs = tuple((tensor, other[name]) for name, tensor in one.items() if name in other)
-    others = compare_parameters(one, other, pairs)  # A is the expected side, as in all messages.
-    different = [each for each in others if each.status == "differs"]
-    if sides[0].keys() != sides[1].keys():  # Other names have other containers.
-        different = [each for each in different if each.name != CONTAINERS]
-    failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
-    missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
-    if failures or missing or extra:
-        from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
+    with default_mode():
+        rule = rule or Rule()
+        sets = opened(actual, "actual"), opened(expected, "expected")
+        sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
+        names = [name for name in sides[1] if name in sides[0]]
+        check_patterns(tolerances, [*sides[1], *sides[0]])
+        failures = _labels(*(labels or (actual, expected)), rule)
+        for name in names:
+            of_name = replace(rule, tolerance=tolerance_of(tolerances, name)) if tolerances else rule
+            failure = _compared(name, sides[0][name], sides[1][name], of_name)
+            failures += [failure] if failure is not None else []
+        one, other = (each if isinstance(each, TensorSet) else attributes_of(each, "A") for each in sets[::-1])
+        pairs = tuple((tensor, other[name]) for name, tensor in one.items() if name in other)
+        others = compare_parameters(one, other, pairs)  # A is the expected side, as in all messages.
+        different = [each for each in others if each.status == "differs"]
+        if sides[0].keys() != sides[1].keys():  # Other names have other containers.
+            different = [each for each in different if each.name != CONTAINERS]
+        failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
+        missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
+        if failures or missing or extra:
+            from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
 
-        raise AssertionError(message(failures, missing, extra, len(names), err_msg))
+            raise AssertionError(message(failures, missing, extra, len(names), err_msg))
 
 
 def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | None:
@@ -75,7 +76,7 @@ def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | 
         difference = expected.difference(actual, rule.equal_nan)
         return Failure(name, rule, text=difference) if difference else None
     if tensors is None:
-        return Failure(name, rule, text=f"{_shown(actual)} instead of {_shown(expected)}")
+        return Failure(name, rule, text=f"{described(actual)} instead of {described(expected)}")
     if rule.tolerance is DEFAULT and not all(is_float(each.element_type) for each in tensors):
         rule = replace(rule, tolerance=None)
     count = differing(*tensors, rule)
@@ -89,9 +90,3 @@ def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
     except EltwiseError as error:
         return [Failure("", rule, text=error.problem, is_value=False)]
     return []
-
-
-def _shown(leaf: Leaf) -> str:
-    if isinstance(leaf, Values):
-        return f"an array of {leaf.type}" if leaf.shape else str(leaf.read(0, 1)[0])[:80]
-    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else text_of(leaf)[:80]

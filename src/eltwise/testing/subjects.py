@@ -15,7 +15,7 @@ from eltwise.formats.registry import FORMATS
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.model import Model, read
 from eltwise.testing.bounds import Bounds, bounds_of
-from eltwise.testing.leaves import as_tensors, leaves_of, opened
+from eltwise.testing.leaves import as_tensors, described, leaves_of, opened
 from eltwise.testing.meaning import metadata_of
 from eltwise.testing.models import runtime_of
 from eltwise.testing.modules import ModuleRun, is_module
@@ -111,7 +111,7 @@ def _arrays(value: object, name: str) -> Arrays:
     for key, leaf in leaves_of(side, "actual").items():
         tensors = as_tensors(leaf, leaf)
         if tensors is None:
-            raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=type(leaf).__name__)
+            raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=described(leaf))
         arrays[key or name] = tensors[0].array
     if isinstance(side, TensorSet):
         if side.models:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -76,6 +77,14 @@ class Recording:
         target = Path(path)
         if target.suffix.lower() != ENDING:
             raise files.unknown_ending(target, ENDING)
+        files.write_atomically(target, self.content())
+
+    def content(self) -> Iterator[bytes]:
+        """The bytes of the file, in parts; what it cannot hold is refused before the first one.
+
+        Raises:
+            EltwiseError: for element types that safetensors does not have, and names that are no UTF-8.
+        """
         pairs = [(_INPUT, self.inputs), (_VALUE, self.values)]
         arrays = {kind + name: array for kind, named_arrays in pairs for name, array in named_arrays.items()}
         described = [
@@ -83,7 +92,7 @@ class Recording:
         ]
         header = header_of(described, dict(self.metadata))
         contents = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
-        files.write_atomically(target, [len(header).to_bytes(8, "little") + header, *contents])
+        return chain([len(header).to_bytes(8, "little") + header], contents)
 
 
 class RecordedRunner(Runner):
