@@ -60,6 +60,38 @@ def test_an_ir_of_any_operators_is_traced_against_the_exact_results(ir: Path, se
     assert by_type["Add"].blame == "inherited"
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("node", "old", "new"),
+    [
+        ("Elu", 'alpha="0.5"', 'alpha="1"'),
+        ("Softmax", 'axis="1"', 'axis="2"'),
+        ("Conv", 'pads_begin="1, 1" pads_end="1, 1"', 'pads_begin="0, 2" pads_end="2, 0"'),
+    ],
+)
+def test_no_runtime_is_blamed_for_attributes_of_another_format(
+    node: str, old: str, new: str, swapped: bool, tmp_path: Path
+) -> None:
+    import openvino
+
+    model = named(
+        parsed("""g (float[1,3,6,6] x, float[4,3,3,3] w) => (float[1,4,6,6] z) {
+            c = Conv <pads = [1, 1, 1, 1]> (x, w)  e = Elu <alpha = 0.5> (c)  z = Softmax <axis = 1> (e)
+        }""")
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    openvino.save_model(openvino_core().read_model(tmp_path / "model.onnx"), tmp_path / "model.xml")
+    text = (tmp_path / "model.xml").read_text()
+    assert old in text
+    (tmp_path / "model.xml").write_text(text.replace(old, new))
+    sides = [(tmp_path / "model.onnx", "onnxruntime"), (tmp_path / "model.xml", "openvino:precision=f32")]
+    (one, runtime), (other, against) = sides[:: -1 if swapped else 1]
+    report = eltwise.trace(one, other, runtime=runtime, against=against, switches=False)
+    assert report.first_node is not None, str(report)
+    assert report.first_node.op_type.casefold().startswith(node.casefold())
+    assert "own" not in {each.blame for each in report.nodes}, str(report)
+
+
 @pytest.mark.parametrize(
     ("kind", "types"), [("f16", ("float16", "float32")), ("i64", ("int64", "int32")), ("u8", ("uint8", "float32"))]
 )

@@ -122,8 +122,12 @@ class Attribution:
 
 
 def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
-    """Whether the reference's value is certainly that of the node."""
-    if runs.partners.is_same(number):
+    """Whether the reference's value is certainly that of the node.
+
+    The attributes of two formats cannot be compared: there a runtime that rounds operands shows that they are the same.
+    """
+    is_rounding = isolated is not None and isolated.difference.cause in ROUNDINGS
+    if runs.partners.is_same(number) and (is_rounding or runs.partners.has_same_attributes(number)):
         return True
     return isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact)
 

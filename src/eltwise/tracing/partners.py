@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Node, Tensor
+from eltwise.ops.expression import Expression
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.runner import cast_float, in_narrower_type
 
@@ -44,6 +46,16 @@ class Partners:
         """Whether the second model has a node of the first as well."""
         return self.finds_same is None or self.finds_same(number)
 
+    def has_same_attributes(self, number: int) -> bool:
+        """Whether the other model has a node with its attributes; of two formats, if both compute one expression."""
+        if self.is_identity or self.has_one_format:
+            return self.is_same(number)
+        node, others = self.first.nodes[number], self.in_place_of(number)
+        if not any(one.operation.attributes for one in (node, *others)):
+            return True
+        expressions = [_expression_of(one) for one in (node, *others)]
+        return None not in expressions and all(one == expressions[0] for one in expressions)
+
     @property
     def unmatched(self) -> list[str]:
         """The values of the first model for which the second has none."""
@@ -72,7 +84,9 @@ class Partners:
             return f"the other model has {what} {partner!r} in its place"
         name = f"{others[0].schema.name} {others[0].label!r}"
         if self.first.is_copy(node) or not is_of_one_kind(node, others[0]):
-            return f"the other model has {name} in its place"
+            may_be_same = not self.has_one_format and has_one_operator(node, others[0])
+            unknown = "; attributes of two formats are not compared" if may_be_same else ""
+            return f"the other model has {name} in its place{unknown}"
         attributes, other_attributes = attributes_of(node), attributes_of(others[0])
         names = attributes.keys() | other_attributes
         if changed := sorted(one for one in names if attributes.get(one) != other_attributes.get(one)):
@@ -192,6 +206,16 @@ def has_one_operator(one: Node, two: Node) -> bool:
         return is_of_one_kind(one, two)
     names = sorted((one.schema.name.casefold(), two.schema.name.casefold()), key=len)
     return names[1].startswith(names[0])
+
+
+def _expression_of(node: Node) -> Expression | None:
+    """What an element-wise node computes of each element; None of others."""
+    if node.is_foreign or not isinstance(node.schema, ElementwiseSchema):
+        return None
+    try:
+        return node.bound.computation(len(node.inputs)).expression
+    except EltwiseError:
+        return None
 
 
 def as_read(model: TracedModel, value: str) -> object:
