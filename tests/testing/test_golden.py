@@ -247,6 +247,18 @@ def test_pytest_shows_the_line_of_the_test(golden: Golden, actual: object) -> No
     assert shown == [Path(__file__)]
 
 
+def test_a_folder_that_cannot_be_made_is_an_error(golden: Golden, tmp_path: Path) -> None:
+    golden.folder.parent.mkdir()
+    golden.folder.touch()
+    with pytest.raises(EltwiseError, match="goldens/test_net: the folder cannot be written"):
+        updated(golden).check("x", X)
+    golden.folder.unlink()
+    updated(golden).check("x", X)
+    (tmp_path / "file").touch()
+    with pytest.raises(EltwiseError, match="file/test_net: the folder cannot be written"):
+        replace(golden, reports=tmp_path / "file").check("x", X + 1)
+
+
 def test_a_project_has_tolerances_and_runtimes(golden: Golden) -> None:
     configuration = Configuration({"logits*": "atol=1", "other": "ulp<=1"}, ("openvino", "onnxruntime"))
     project = replace(golden, configuration=configuration)

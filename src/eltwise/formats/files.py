@@ -293,6 +293,18 @@ def publish_folder(staging: Staging, target: Path, name: str = STAGED) -> None:
     staging.publish(name, str(target))
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing.
+
+    Raises:
+        FileFormatError: where it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error, "folder") from None
+
+
 def write_into(folder: Path, name: str, data: bytes) -> None:
     """Write a file into a folder that is being filled; ``name`` may hold folders of its own."""
     file = folder / name

@@ -21,6 +21,7 @@ from eltwise.comparison.tolerance import ToleranceLike, Tolerances, default_tole
 from eltwise.configuration import Configuration
 from eltwise.core.border import public
 from eltwise.core.errors import AttributeValueError, EltwiseError
+from eltwise.formats import files
 from eltwise.testing.golden_report import report_of
 from eltwise.testing.meaning import NAMES as MEANING
 from eltwise.testing.meaning import check_values
@@ -138,7 +139,7 @@ class Golden:
         golden = Recording(recording.inputs, recording.values, metadata)
         if not _is_first(golden, copy):
             return False
-        path.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(path.parent)
         golden.save(path)
         return True
 
@@ -170,7 +171,7 @@ class Golden:
         if self.reports is None:
             return
         target = self.reports / self.folder.name / path.stem
-        target.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(target.parent)
         report = report_of(golden, result, tolerances)
         report.to_html(target.with_name(f"{path.stem}.html"))
         report.to_json(target.with_name(f"{path.stem}.json"))
