@@ -18,6 +18,7 @@ from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
 from eltwise.conformance.runner import CaseRunner
 from eltwise.core.dtypes import INT4, TYPES, UINT4, ElementType
+from eltwise.core.errors import UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime
 from eltwise.runtimes.worker import make_adapter
@@ -29,6 +30,16 @@ INSTALLED = [pytest.param(runtime, id=runtime.name) for runtime in runtimes.inst
 def case_of(runtime: Runtime, dtype: object) -> Case:
     schema = registry.find("Sub-14" if "ai.onnx" in runtime.domains else "Subtract-1")
     return Case(schema, (), (np.array([[5], [7]], dtype), np.array([1, 2, 3], dtype)))  # type: ignore[call-overload]
+
+
+def constant_model(size: int) -> onnx.ModelProto:
+    """A model with so many numbers."""
+    numbers = onnx.numpy_helper.from_array(np.ones(size, np.float32), "c")
+    ports = [onnx.helper.make_tensor_value_info(name, 1, [size]) for name in "xy"]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Sub", ["x", "c"], ["y"])], "g", ports[:1], ports[1:], [numbers]
+    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 14)], ir_version=8)
 
 
 @pytest.mark.parametrize("runtime", INSTALLED)
@@ -59,6 +70,25 @@ def test_inputs_go_by_position_also_where_their_names_are_other_positions(runtim
     with Host(runtime) as host:
         answer = host.run(program_of(model.graph), [np.array([5, 7], np.int32), np.array([1, 2], np.int32)])
     assert np.array_equal(answer.arrays[0], [4, 5]), answer
+
+
+@pytest.mark.parametrize("runtime", [one for one in INSTALLED if one.values[0].loads_models])
+def test_a_full_disk_is_no_refusal_of_the_model(runtime: Runtime) -> None:
+    """Here a limit of the size of files stands in for it."""
+    resource = pytest.importorskip("resource")
+    model = eltwise.load(constant_model(4096))
+    program = program_of((model if "ai.onnx" in runtime.domains else eltwise.convert(model, "openvino")[0]).graph)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Host(runtime) as host:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+        try:
+            kind = host.run(program, [], only_load=True).kind
+        except UnsupportedError as error:
+            assert "could not be tried: OSError" in str(error)  # noqa: PT017 - or a result
+            kind = "result"
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert kind == "result"
 
 
 @pytest.mark.parametrize("operator", ["NegativeLogLikelihoodLoss<ignore_index = 1>", "NegativeLogLikelihoodLoss"])

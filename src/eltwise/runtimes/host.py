@@ -121,7 +121,7 @@ class Host:
                 then writes its results there, if it can.
 
         Raises:
-            UnsupportedError: if the runtime cannot be started.
+            UnsupportedError: if the runtime cannot be started, or be tried since a disk is full.
             FileFormatError: if the program and its inputs are larger than a frame may be.
             StoppedError: after ``stop``.
         """
@@ -151,6 +151,10 @@ class Host:
         except FileFormatError as error:
             answer = Answer("crashed", message=f"its answer could not be read: {error}")
         else:
+            if reply is not None and reply.fields.get("kind") == "untried":
+                problem = f"the runtime {self.runtime.name!r} could not be tried: {reply.fields['message']}"
+                hint = "make room in the folder of temporary files, or name another one by TMPDIR"
+                raise UnsupportedError(problem, hint=hint)
             if reply is not None:
                 return _answer(reply)
             answer = Answer("hung", message=f"no answer within {self.limit:g} seconds")

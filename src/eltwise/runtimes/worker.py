@@ -8,6 +8,7 @@ frames use descriptors that it does not know.
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib
 import json
 import os
@@ -33,6 +34,9 @@ _SET_PARENT_DEATH_SIGNAL = 1
 _DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)
 """``FE_DFL_ENV`` of the GNU C library: the mode that a program starts in."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a disk for temporary files reports, which says nothing of the runtime."""
+
 _KNOWN = {each.storage for each in TYPES if each.runs}
 
 
@@ -52,8 +56,9 @@ def main() -> None:
     while (message := receive(incoming, memory)) is not None:
         try:
             reply = programs.reply(message)
-        except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
-            reply = Message({"kind": "refused", "message": message_of(error)})
+        except Exception as error:  # noqa: BLE001 - whatever else a runtime raises is its refusal
+            is_full = isinstance(error, OSError) and error.errno in _FULL
+            reply = Message({"kind": "untried" if is_full else "refused", "message": message_of(error)})
         changed = changed_mode()
         if changed and not restore_mode():
             changed += ", and it could not be restored"
