@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eltwise.core import fields
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import AttributeValueError, FileFormatError
 from eltwise.formats import files
 
 FILE = "pyproject.toml"
@@ -45,7 +45,11 @@ def read_configuration(folder: Path) -> Configuration:
             except ValueError as error:
                 raise FileFormatError(f"not TOML ({error})", where=str(path)) from None
             if isinstance(tools, dict) and "eltwise" in tools:
-                return fields.read(Configuration, tools["eltwise"], f"{path}: [tool.eltwise]")
+                where = f"{path}: [tool.eltwise]"
+                configuration = fields.read(Configuration, tools["eltwise"], where)
+                if configuration.tolerances:
+                    _check_tolerances(configuration.tolerances, where)
+                return configuration
     return Configuration()
 
 
@@ -53,3 +57,14 @@ def read_configuration(folder: Path) -> Configuration:
 def _tools(content: bytes) -> object:
     """The tables of tools in a project's file; one test after another asks for the same."""
     return tomllib.loads(content.decode()).get("tool")
+
+
+def _check_tolerances(tolerances: Mapping[str, str], where: str) -> None:
+    from eltwise.comparison.tolerance import parse_tolerances  # It loads NumPy, which no help needs.
+
+    for pattern, text in tolerances.items():
+        try:
+            parse_tolerances({pattern: text})
+        except AttributeValueError as error:
+            problem = f"tolerances.{pattern}: {error.problem}"
+            raise FileFormatError(problem, where=where, got=error.got, hint=error.hint) from None

@@ -57,6 +57,7 @@ def test_the_nearest_table_counts(project: Path) -> None:
         ("[tool.eltwise]\nruntime = 'x'", "there is no field 'runtime'.*did you mean 'runtimes'"),
         ("[tool.eltwise]\nruntimes = 'x'", "runtimes"),
         ("[tool.eltwise.tolerances]\nx = 3", r"tolerances\.x"),
+        ("[tool.eltwise.tolerances]\nx = 'rtol=nan'", r"tolerances\.x: rtol and atol are numbers from 0"),
         ("[tool]\neltwise = 3", r"\[tool\.eltwise\]"),
         ("[tool.eltwise", "not TOML"),
         ("\0", "not TOML"),
