@@ -14,6 +14,7 @@ from eltwise import runtimes
 from eltwise.model import read
 from eltwise.runtimes import Answer
 from eltwise.testing import assert_same_model
+from eltwise.tracing.choices import choices
 from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.record import record
 from support.local_hosts import LocalHost, use_local_hosts
@@ -21,6 +22,7 @@ from support.traced_models import parsed
 
 MODELS = {
     "table": "(int64[3] i, float[2, 4] w) => (float[3, 4] y) { t = Tanh(w) y = Gather(t, i) }",
+    "one input": "(int64[3] i) => (float[3, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = Gather(w, i) }",
     "bytes": "(uint8[2, 3] i, float[2, 4] w) => (float[2, 3, 4] y) { j = Cast<to = 7>(i) y = Gather(w, j) }",
     "open table": "(int64[N, L] i, float[2, 4] w) => (float[N, L, 4] y) { y = Gather(w, i) }",
     "elements": "(float[3, 3] x, int64[2, 3] i) => (float[2, 3] y) { y = GatherElements<axis = 1>(x, i) }",
@@ -131,3 +133,12 @@ def test_inputs_on_which_a_runtime_dies_or_hangs_are_not_chosen() -> None:
     host.run = lambda *_args, **_options: next(answers)  # type: ignore[method-assign]
     _feeds, source = feeds_of(MODELS["table"], host)
     assert ("values chosen" in source, next(answers, None)) == (False, None)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_input_is_repeated_to_more_than_memory_holds(count: int) -> None:
+    """A size that fits a Reshape would be the repeats of a Tile."""
+    graph = read(parsed(f"g (float[16385, 16385] x, int64[{count}] s) => (float[A, B] y) {{ y = Tile(x, s) }}")).graph
+    feeds = {"x": np.broadcast_to(np.float32(0), (16385, 16385)), "s": np.ones(count, np.int64)}
+    for chosen in choices(graph, [port for port in graph.inputs if port.name == "s"], feeds, 0):
+        assert np.prod(chosen["s"]) <= 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from math import prod
 
 import numpy as np
 
@@ -15,6 +16,9 @@ _MOST_MIXED = 96
 """So many mixtures of the values of several inputs are tried."""
 
 _MOST_SIZES = 4
+
+_LARGEST_RESULT = 1 << 28
+"""No sizes are tried by which an input would be repeated to more elements than this."""
 
 _SHORT = 8
 """A list of so many numbers may be one of sizes, axes or factors."""
@@ -122,17 +126,19 @@ def _integers(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Integers: the sizes of outputs and inputs, the numbers of dimensions, indices of a dimension, ones and zeros."""
     sizes = [size for shape in (*outputs, *inputs) for size in shape]
-    highest = of_numpy(array.dtype).limits[1]
+    highest, most = of_numpy(array.dtype).limits[1], _LARGEST_RESULT // max([1, *map(prod, inputs)])
     if array.ndim < 2:
         shapes = [shape for shape in (*outputs, *inputs) if len(shape) == array.size]
         shapes = shapes if array.size > 1 else [*shapes, *((size,) for size in sizes)]
-        for number, shape in enumerate(islice(dict.fromkeys(shapes), _MOST_SIZES)):
-            if max(shape) <= highest:
-                yield f"sizes {number}", np.array(shape)
+        fitting = (shape for shape in dict.fromkeys(shapes) if max(shape) <= highest and prod(shape) <= most)
+        for number, shape in enumerate(islice(fitting, _MOST_SIZES)):
+            yield f"sizes {number}", np.array(shape)
         if array.size <= _SHORT:
             yield "from 0", np.arange(array.size)
             yield "from 1", np.arange(1, array.size + 1)
-    for size in sorted({size for size in sizes if 2 < size <= highest}, reverse=True)[-_MOST_SIZES:]:
+    count = array.size if array.ndim < 2 and array.size <= _SHORT else 0  # More are indices.
+    allowed = {size for size in sizes if 2 < size <= highest and size**count <= most}
+    for size in sorted(allowed, reverse=True)[-_MOST_SIZES:]:
         yield f"below {size}", generator.integers(0, size, array.shape)
     yield "below 2", generator.integers(0, 2, array.shape)
     yield "ones", np.ones_like(array)
