@@ -165,3 +165,22 @@ def test_what_is_no_pair_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.pt2").write_bytes(b"PK")
     with pytest.raises(UnsupportedError, match="PyTorch does not run the program"):
         eltwise.trace(tmp_path / "broken.pt2", model, runtime="torch", against="onnxruntime")
+
+
+class Table(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Two rows that are chosen from, as for the types of tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+
+    def forward(self, i: Any) -> Any:
+        return torch.exp(torch.nn.functional.embedding(i, self.table))
+
+
+def test_a_program_is_run_on_inputs_that_its_model_takes(tmp_path: Path) -> None:
+    torch.export.save(torch.export.export(Table(), (torch.zeros(3, dtype=torch.int64),)), tmp_path / "net.pt2")
+    text = "g (int64[3] i) => (float[3, 2] out) <float[2, 2] t = {1, 2, 3, 4}> { e = Gather(t, i) out = Exp(e) }"
+    onnx.save(parsed(text), tmp_path / "net.onnx")
+    report = eltwise.trace(tmp_path / "net.pt2", tmp_path / "net.onnx", runtime="torch", against="onnxruntime")
+    assert (report.verdict, "values chosen: i=[" in report.inputs) == ("agree", True), str(report)

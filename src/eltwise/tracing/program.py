@@ -18,9 +18,11 @@ from eltwise.ir.graph import Graph, Tensor
 from eltwise.model import Model as Loaded
 from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.inputs import check_inputs, with_replaced
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
+from eltwise.tracing.references import runtime_for
 from eltwise.tracing.runner import Values, cast_float, copied, is_float
 
 if TYPE_CHECKING:
@@ -49,9 +51,11 @@ class ProgramRun:
     limit: float
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int) -> tuple[Values, str]:
-        """The inputs of the model that was exported from it."""
-        return feeds_for(graph, inputs, seed)
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int, runtime: str) -> tuple[Values, str]:
+        """The inputs of the model that was exported from it, which the runtime of that one takes."""
+        arrays = check_inputs(graph, inputs)
+        with Host(runtime_for(runtime, graph.origin.domain), self.limit, shares_memory=True) as host:
+            return fitting_feeds([host], with_replaced(graph, arrays), arrays, seed)
 
     def runner(self, model: TracedModel, feeds: Values, declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime; what is said of the model is of it as it is declared.

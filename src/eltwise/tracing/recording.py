@@ -142,7 +142,7 @@ class RecordedRun:
     recording: Recording
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int) -> tuple[Values, str]:
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int, _runtime: str) -> tuple[Values, str]:
         """The inputs that were recorded by the values of the model, and where they come from.
 
         Raises:

@@ -128,7 +128,7 @@ def trace(
         second = second_model(graph, other, runtime, against, replaced)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = side.feeds(tested_model.graph, inputs, seed)
+        feeds, source = side.feeds(tested_model.graph, inputs, seed, runtime)
         graph = second = declared = with_replaced(tested_model.graph, feeds)
         if runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
             graph = second = in_float_type(declared, FLOAT64_TYPE)
