@@ -148,7 +148,7 @@ class TracedModel:
         """Write some nodes as a model.
 
         Args:
-            numbers: of the nodes.
+            numbers: of the nodes, in any order.
             values: the arrays that its inputs are taken from.
             outputs: by default all values that the nodes make and that can be compared.
             isolated: whether each node reads one of ``values`` also where another one of the nodes makes it.
@@ -160,7 +160,7 @@ class TracedModel:
         Raises:
             EltwiseError: if they cannot be written.
         """
-        chosen = list(numbers)
+        chosen = sorted(numbers)
         produced = self.made_by(chosen)
         if outputs is None:
             outputs = [value for value in produced if self.is_tensor(value)]
