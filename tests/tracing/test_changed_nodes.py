@@ -120,6 +120,11 @@ def test_a_node_that_the_other_model_has_not_is_changed(pair: str, tmp_path: Pat
         report.reproduce(tmp_path / "case")
 
 
+def test_no_option_of_a_runtime_is_tried_where_only_the_models_differ() -> None:
+    report = eltwise.trace(chain(["Neg"]), chain(["Abs"]), runtime="onnxruntime", against="onnxruntime", inputs=X)
+    assert (report.verdict, report.switches) == ("disagree", None), str(report)
+
+
 def test_an_output_that_copies_another_constant_is_changed() -> None:
     models = [
         parsed(f"g (float[4] x) => (float[4] z) <float[4] k = {{1, 2, 3, {last}}}> {{ z = Identity(k) }}")
