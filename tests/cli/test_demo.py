@@ -42,6 +42,15 @@ def test_a_command_that_ends_otherwise_than_it_should_is_named(
     assert "pip install onnxruntime openvino" in out
 
 
+def test_an_interrupt_in_a_command_ends_the_demo(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eltwise.cli.run.run.callback", interrupted)
+    code, _out, err = cli("demo")
+    assert (code, err) == (130, "")
+
+
 def test_a_folder_that_is_not_empty_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     code, _out, err = cli("demo", "--folder", tmp_path)

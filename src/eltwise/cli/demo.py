@@ -105,7 +105,8 @@ def run(step: Step) -> ExitCode:
     printing.line(step.text)
     printing.line(f"$ {step.command}")
     printing.flush()
-    code = app.main(shlex.split(step.command)[1:], prog_name="eltwise", standalone_mode=False)
+    with app.make_context("eltwise", shlex.split(step.command)[1:]) as context:  # click's main turns Ctrl-C into Abort.
+        code: ExitCode | None = app.invoke(context)
     printing.line("")
     return code or ExitCode.GOOD
 
