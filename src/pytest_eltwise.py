@@ -5,6 +5,7 @@ It lies beside the package, so that a session that does not use the fixture impo
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,8 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     report = config.getoption("--eltwise-report")
     return Golden(
         folder=request.path.parent / "goldens" / request.path.stem,
-        test=request.node.nodeid,
-        root=config.rootpath,
+        test=_test(request.path, request.node.nodeid, config.invocation_params.dir),
+        root=config.invocation_params.dir,
         configuration=read_configuration(config.rootpath),
         reports=Path(config.invocation_params.dir, report) if report else None,
         written=_written(request) if config.getoption("--eltwise-update") else None,
@@ -43,3 +44,12 @@ def _written(request: pytest.FixtureRequest) -> Path:
     """The folder of the goldens that this session has written, one for all workers of pytest-xdist."""
     folder: Path = request.getfixturevalue("tmp_path_factory").getbasetemp()
     return (folder.parent if hasattr(request.config, "workerinput") else folder) / "eltwise-goldens"
+
+
+def _test(path: Path, name: str, folder: Path) -> str:
+    """What pytest calls a test in a folder; its own name is for pytest's root folder."""
+    try:
+        file = os.path.relpath(path, folder)
+    except ValueError:  # Windows has no way from one drive to another.
+        file = str(path)
+    return f"{Path(file).as_posix()}::{name.partition('::')[2]}"

@@ -364,6 +364,9 @@ def test_the_fixture_and_its_options(tmp_path: Path) -> None:
     assert "1 failed" in missing
     assert ">       golden.check(" in missing
     assert "src/eltwise" not in missing
+    (tmp_path / "pytest.ini").touch()  # It makes its folder pytest's root, also for a call in another one.
+    (tmp_path / "inner").mkdir()
+    assert "pytest --eltwise-update ../test_it.py::test_golden" in session(tmp_path / "inner", *plugin, "../test_it.py")
     assert "1 passed" in session(tmp_path, *plugin, "--eltwise-update")
     assert "1 passed" in session(tmp_path, *plugin)
     (tmp_path / "test_it.py").write_text(USING.replace("1.5", "1.75"))

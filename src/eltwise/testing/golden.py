@@ -45,8 +45,8 @@ class Golden:
 
     Attributes:
         folder: where its goldens are.
-        test: what pytest calls the test.
-        root: the folder that paths are relative to in messages.
+        test: what pytest calls the test, as in a command in ``root``.
+        root: the folder in which pytest was called; paths in messages are relative to it.
         configuration: what the project forgives and runs by default.
         reports: the folder for reports of failures; None for no reports.
         written: where the processes of a session that writes goldens keep a copy of each; None where none is written.
