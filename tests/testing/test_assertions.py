@@ -150,6 +150,19 @@ def test_a_failure_says_what_and_why(
     assert part in str(raised.value)
 
 
+@pytest.mark.parametrize("element_type", [one for one in TYPES if one.runs and one.kind == "float"], ids=str)
+def test_no_nan_is_a_warning(element_type: ElementType) -> None:
+    """Signalling ones neither; warnings are errors here."""
+    bits = np.dtype(f"u{element_type.storage.itemsize}")
+    above = np.arange(1 << min(16, element_type.bits), dtype=np.uint64) << max(0, element_type.bits - 16)
+    values = (above | 1).astype(bits).view(element_type.storage)
+    with pytest.raises(AssertionError, match="1 of 1 value differs"):
+        assert_close(values, values, equal_nan=False)
+    for other in (np.ones(values.shape, np.float32), np.ones(values.shape)):
+        with pytest.raises(AssertionError):
+            assert_close(values, other, check_dtype=False)
+
+
 def test_values_of_two_types_are_the_same_where_types_are_not_checked() -> None:
     assert message_of(assert_same, W.astype(np.float64), W, check_dtype=False) == ""
     assert message_of(assert_same, W.astype(np.float64) * 2, W, check_dtype=False)

@@ -135,7 +135,8 @@ def converted(array: np.ndarray, element_type: ElementType) -> np.ndarray:
         return np.ascontiguousarray(array)
     if array.dtype.kind not in "biuf":  # ml_dtypes convert to float32 and int8 without loss.
         array = array.astype(np.float32 if is_float(element_type) else np.int8)
-    return array.astype(storage)
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs.
+        return array.astype(storage)
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:

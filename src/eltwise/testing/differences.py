@@ -62,7 +62,10 @@ def differing(actual: Tensor, expected: Tensor, rule: Rule) -> int | None:
 
 
 def _differing(a: np.ndarray, b: np.ndarray, element_type: ElementType, rule: Rule) -> int:
-    both_nan = 0 if rule.equal_nan or not is_float(element_type) else int(np.sum(np.isnan(a) & np.isnan(b)))
+    both_nan = 0
+    if is_float(element_type) and not rule.equal_nan:
+        with np.errstate(invalid="ignore"):  # ml_dtypes warns of signalling NaNs.
+            both_nan = int(np.sum(np.isnan(a) & np.isnan(b)))
     if has_same_bits(a, b):
         return both_nan
     records, _histogram = measure(a, b, element_type, rule.tolerance or Tolerance())
