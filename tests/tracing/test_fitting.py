@@ -87,6 +87,14 @@ def test_what_the_values_are_is_said() -> None:
     assert source.endswith("; values chosen: s=[1, 1, 2, 2]")
 
 
+def test_no_value_is_chosen_that_need_not_be() -> None:
+    nodes = "a = Gather(w, i) b = Gather(v, k) y = Add(a, b)"
+    text = f"(int64[9] i, int64[9] k, float[9, 2] w, float[2, 2] v) => (float[9, 2] y) {{ {nodes} }}"
+    feeds, source = feeds_of(text, Watched("onnxruntime"))
+    assert feeds["i"].max() > 1 >= feeds["k"].max()
+    assert ("values chosen: k" in source, " i " in source.rpartition("; ")[2]) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("text", "runs"),
     [

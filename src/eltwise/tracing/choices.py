@@ -50,12 +50,12 @@ def choices(graph: Graph, ports: Sequence[Port], feeds: Mapping[str, np.ndarray]
         seed: of the values that are drawn, and of the mixtures.
     """
     outputs = [shape for port in graph.outputs if (shape := _declared_shape(port, graph, feeds)) is not None]
-    kinds = {port.value: _kinds(port, outputs, feeds, np.random.default_rng(seed)) for port in ports}
+    generator = np.random.default_rng(seed)
+    kinds = {port.value: _kinds(port, outputs, feeds, generator) for port in ports}
     for kind in dict.fromkeys(kind for by_kind in kinds.values() for kind in by_kind):
         yield {**feeds, **{value: by_kind[kind] for value, by_kind in kinds.items() if kind in by_kind}}
     if len(ports) < 2:
         return
-    generator = np.random.default_rng(seed)
     for _number in range(_MOST_MIXED):
         mixed = dict(feeds)
         for value, by_kind in kinds.items():

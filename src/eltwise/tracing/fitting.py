@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from eltwise.core.errors import EltwiseError, UnsupportedError
-from eltwise.ir.graph import Graph
+from eltwise.ir.graph import Graph, Port
 from eltwise.runtimes import Answer, Host
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
 from eltwise.tracing.inputs import SIZES, feeds_for, feeds_to_try, open_sizes, reference_feeds
 from eltwise.tracing.model import program_of
 from eltwise.tracing.runner import Values, file_inputs
+
+_REFUSED, _HUNG = -1, -2
 
 
 class Drawn(NamedTuple):
@@ -91,17 +93,33 @@ def fitting_feeds(
     base, kind = _of_fitting_sizes(tested, graph, arrays, seed, first)
     if not ports or not _are_refused(kind, base, tested, reference):
         return base
-    best, highest = base, -1
-    for drawn in _with_choices(graph, arrays, seed, None if kind == "refused" else base):
-        answer = tested.answer(drawn.feeds)
-        if answer.kind == "hung":
+    best, highest = None, _REFUSED
+    for drawn, feeds in _with_choices(graph, arrays, seed, None if kind == "refused" else base):
+        fit = _fit(feeds, tested, reference)
+        if fit > highest:
+            best, highest = (drawn, feeds), fit
+        if fit in (BEST, _HUNG):
             break
-        if answer.kind == "result" and (reference is None or reference.answer(drawn.feeds).kind == "result"):
-            fit = fitness(graph, drawn.feeds, answer.arrays)
-            best, highest = (drawn, fit) if fit > highest else (best, highest)
-            if fit == BEST:
-                break
-    return best
+    if best is None:
+        return base
+    return _with_fewest_changes(ports, *best, lambda feeds: _fit(feeds, tested, reference) >= highest)
+
+
+def _with_fewest_changes(ports: Sequence[Port], drawn: Drawn, feeds: Values, fits: Callable[[Values], bool]) -> Drawn:
+    """The inputs with the values that were drawn first, which are more than 0 and 1, where these were not refused."""
+    for port in ports:
+        first_values = {**feeds, port.value: drawn.feeds[port.value]}
+        feeds = first_values if fits(first_values) else feeds
+    changed = [port for port in ports if feeds[port.value] is not drawn.feeds[port.value]]
+    return Drawn(feeds, f"{drawn.source}; values chosen: {described(changed, feeds)}")
+
+
+def _fit(feeds: Values, tested: _Taker, reference: _Taker | None) -> int:
+    """How well inputs fit a model, as ``fitness``; less than 0 where a runtime does not run the model on them."""
+    answer = tested.answer(feeds)
+    if answer.kind != "result" or (reference is not None and reference.answer(feeds).kind != "result"):
+        return _HUNG if answer.kind == "hung" else _REFUSED
+    return fitness(tested.graph, feeds, answer.arrays)
 
 
 def _are_refused(kind: str, drawn: Drawn, tested: _Taker, reference: _Taker | None) -> bool:
@@ -140,11 +158,11 @@ def _of_fitting_sizes(
     return first, "refused"
 
 
-def _with_choices(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, base: Drawn | None) -> Iterator[Drawn]:
-    """Inputs with other values, of the sizes that fit, or of each of those that are tried first."""
+def _with_choices(
+    graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, base: Drawn | None
+) -> Iterator[tuple[Drawn, Values]]:
+    """Inputs, of the sizes that fit or of each of those that are tried first, and the same with other values."""
     tried = [base] if base else [Drawn(feeds, source) for feeds, source, _sizes in feeds_to_try(graph, arrays, seed)]
     for drawn in tried[: len(SIZES)]:
-        ports = chosen_ports(graph, arrays, drawn.feeds)
-        for feeds in choices(graph, ports, drawn.feeds, seed):
-            changed = [port for port in ports if feeds[port.value] is not drawn.feeds[port.value]]
-            yield Drawn(feeds, f"{drawn.source}; values chosen: {described(changed, feeds)}")
+        for feeds in choices(graph, chosen_ports(graph, arrays, drawn.feeds), drawn.feeds, seed):
+            yield drawn, feeds
