@@ -175,6 +175,16 @@ def test_inputs_are_those_of_the_golden_though_the_outputs_are_the_same(
     assert all(f"input/{name}" in report for name in names[0] ^ names[1])
 
 
+@pytest.mark.parametrize("after", ["float[5]", "double[4]", "float[4, 1]", "int8[4]"])
+def test_a_golden_is_written_anew_where_inputs_have_another_shape_or_type(golden: Golden, after: str) -> None:
+    updated(golden).check("sub", parsed("g (float[4] x) => (float[4] z) { z = Sub(x, x) }"))
+    model = parsed(f"g ({after} x) => ({after} z) {{ z = Sub(x, x) }}")
+    with pytest.raises((AssertionError, EltwiseError)):
+        golden.check("sub", model)
+    updated(golden).check("sub", model)
+    golden.check("sub", model)
+
+
 @pytest.mark.parametrize("version", [None, "0", "2"])
 def test_a_golden_of_another_version_is_refused(golden: Golden, version: str | None) -> None:
     golden.folder.mkdir(parents=True)
