@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Literal
@@ -30,6 +31,7 @@ def of_two_formats(folder: Path, node: str) -> Path:
             group.create_array("inner", data=X)
             if node == "group":
                 shutil.rmtree(part / "inner")
+                group.attrs["version"] = zarr_format
         shutil.copytree(part, path, dirs_exist_ok=True)
     return path
 
@@ -48,9 +50,33 @@ def test_metadata_of_two_formats_are_refused(tmp_path: Path, node: str, *, is_ur
         raise next(iter(open_store(path).unreadable.values()))
     got = "zarr.json and .zgroup" if node == "group" else "zarr.json and .zarray"
     assert str(caught.value).startswith(f"{path}: ")
-    assert f"the metadata of two formats of zarr, which may say different things, got {got}; delete" in str(
-        caught.value
+    assert f"the metadata of two formats of zarr, which say different things, got {got}; delete" in str(caught.value)
+
+
+def migrated(path: Path, separator: str = ".") -> Path:
+    """A group of format 2 beside whose metadata stand those of format 3, as ``zarr migrate v3`` leaves them."""
+    group = zarr.open_group(str(path), mode="w", zarr_format=2)
+    group.create_array("inner", data=X, chunks=(1, *X.shape[1:]))
+    encoding = {"name": "v2", "configuration": {"separator": separator}}
+    zarr.open_group(str(path), mode="r+", zarr_format=2).attrs["a"] = 1
+    (path / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}}))
+    new = zarr.create_array(
+        str(path.with_name("new.zarr")),
+        shape=X.shape,
+        dtype=X.dtype,
+        chunks=(1, *X.shape[1:]),
+        chunk_key_encoding=encoding,  # type: ignore[arg-type]
     )
+    assert new.metadata.zarr_format == 3
+    shutil.copy(path.with_name("new.zarr") / "zarr.json", path / "inner")
+    return path
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_metadata_of_two_formats_that_say_the_same_are_read(tmp_path: Path, separator: str) -> None:
+    tensors = open_store(migrated(tmp_path / "a.zarr", separator))
+    assert list(tensors) == (["inner"] if separator == "." else [])
+    assert list(tensors.unreadable) == ([] if separator == "." else ["inner"])
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)

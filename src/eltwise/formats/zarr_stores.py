@@ -162,8 +162,10 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
 def _check_one_format(node: Any, where: Path | str) -> None:
     """Refuse an array or group that has the metadata of both formats, of which each program reads another one.
 
+    Those that say the same, as ``zarr migrate`` leaves them, are read as zarr does.
+
     Raises:
-        FileFormatError: for such a node.
+        FileFormatError: for a node of which they differ.
     """
     from zarr.core.sync import sync
 
@@ -172,10 +174,23 @@ def _check_one_format(node: Any, where: Path | str) -> None:
         return [mark for mark, exists in zip(FORMATS, is_there, strict=True) if exists]
 
     names: list[str] = sync(marks())
-    if len({FORMATS[name] for name in names}) > 1:
-        problem = "the store has the metadata of two formats of zarr, which may say different things"
+    versions = {FORMATS[name] for name in names}
+    if len(versions) > 1 and len({_meaning(node.store_path, version) for version in versions}) > 1:
+        problem = "the store has the metadata of two formats of zarr, which say different things"
         hint = "delete the files of the one that is out of date"
         raise FileFormatError(problem, where=str(where), got=" and ".join(names), hint=hint)
+
+
+def _meaning(path: Any, version: int) -> str:
+    """What the metadata of one format says of an array or group: of an array also where its chunks are."""
+    import zarr
+
+    node: Any = zarr.open(path, mode="r", zarr_format=version, use_consolidated=False)
+    attributes = sorted(dict(node.attrs).items())
+    if hasattr(node, "members"):
+        return repr(attributes)
+    keys = [node.metadata.encode_chunk_key(index) for index in ((0,) * node.ndim, (1,) * node.ndim)]
+    return repr((node.shape, node.dtype, node.chunks, node.shards, node.fill_value, keys, attributes))
 
 
 def _listed(keys: AsyncIterator[str]) -> set[str]:
