@@ -175,6 +175,25 @@ def test_inputs_are_those_of_the_golden_though_the_outputs_are_the_same(
     assert all(f"input/{name}" in report for name in names[0] ^ names[1])
 
 
+@pytest.mark.parametrize("stored", ["", "atol=1"])
+def test_a_tolerance_counts_in_the_test_that_gives_it(golden: Golden, stored: str) -> None:
+    updated(golden).check("logits", X, atol=1)
+    path = golden.folder / "logits.safetensors"
+    recording = read_recording(path)
+    assert recording.metadata["tolerance"] == ""
+    Recording({}, recording.values, {**recording.metadata, "tolerance": stored}).save(path)  # As older goldens have it.
+    golden.check("logits", X + 0.5, atol=1)
+    with pytest.raises(AssertionError):
+        golden.check("logits", X + 0.5)
+
+
+def test_bounds_are_derived_where_a_test_no_longer_gives_a_tolerance(golden: Golden) -> None:
+    model = parsed(CHAIN)
+    updated(golden).check("chain", model, {"x": X}, runtime="onnxruntime", atol=1)
+    updated(golden).check("chain", model, {"x": X}, runtime="onnxruntime")
+    assert "bounds" in read_recording(golden.folder / "chain.safetensors").metadata
+
+
 @pytest.mark.parametrize("after", ["float[5]", "double[4]", "float[4, 1]", "int8[4]"])
 def test_a_golden_is_written_anew_where_inputs_have_another_shape_or_type(golden: Golden, after: str) -> None:
     updated(golden).check("sub", parsed("g (float[4] x) => (float[4] z) { z = Sub(x, x) }"))
@@ -326,10 +345,10 @@ def test_a_report_has_the_verdicts_of_the_assertion(
             except AssertionError:
                 fails[name] = True
         if not any(fails.values()) and expected.keys() == actual.keys():
-            reporting.check("values", actual)
+            reporting.check("values", actual, **tolerance)
             continue
         with pytest.raises(AssertionError):
-            reporting.check("values", actual)
+            reporting.check("values", actual, **tolerance)
         report = json.loads((tmp_path / "reports" / "test_net" / "values.json").read_text())
         assert {each["name"]: each["status"] == "differs" for each in report["tensors"]} == fails
         assert set(report["missing"]) == expected.keys() - actual.keys()

@@ -1,9 +1,9 @@
 """Golden results: arrays and runs of models that a test compares with those recorded beside it.
 
 A golden is a recorded run, as ``eltwise record`` writes it: a safetensors file with ``input/NAME`` and ``value/NAME``.
-Its metadata has ``golden``, its version; ``tolerance``, one a line; and of a model ``run``, ``version``, ``machine``
-and ``bounds``, the terms that its derived tolerances come from; of arrays with them ``labels``, ``parameters``, the
-attributes that decode elements, and ``format``, whose attributes they are.
+Its metadata has ``golden``, its version; of a model ``run``, ``version``, ``machine``, ``tolerance``, what was derived,
+one a line, and ``bounds``, the terms that it comes from; of arrays with them ``labels``, ``parameters``, the attributes
+that decode elements, and ``format``, whose attributes they are.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ FORMAT = "1"
 """The version of what a golden holds; it grows where a field gets another meaning."""
 
 UPDATE = "--eltwise-update"
+BOUNDS = "bounds"
+"""The field of what derived tolerances come from."""
+
 _NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 
 
@@ -135,9 +138,12 @@ class Golden:
             recording = _recording(subject, previous.inputs if previous else {})
         except EltwiseError:
             recording = _recording(subject, {})  # The model may take inputs of another shape or type than before.
-        if previous is not None and _is_same(previous, recording) and (not requested or requested == _stored(previous)):
-            return _is_first(previous, copy)
-        tolerances, described = (requested, {}) if requested else subject.bounds(recording)
+        unchanged = previous if previous is not None and _is_same(previous, recording) else None
+        if unchanged is not None and (requested or BOUNDS in unchanged.metadata):
+            return _is_first(unchanged, copy)
+        tolerances, described = ((), {}) if requested else subject.bounds(recording)
+        if unchanged is not None and not described:
+            return _is_first(unchanged, copy)
         metadata = {"golden": FORMAT, **recording.metadata, "tolerance": "\n".join(map(str, tolerances)), **described}
         golden = Recording(recording.inputs, recording.values, metadata)
         if not _is_first(golden, copy):
@@ -218,16 +224,17 @@ def _recording(subject: Subject, recorded: Values) -> Recording:
 
 
 def _stored(golden: Recording) -> Tolerances:
-    """The tolerances of a golden.
+    """The tolerances that were derived when a golden was written: what a test gives counts in that test alone.
 
     Raises:
         RecordingError: for a text that is none.
     """
     try:
-        return parse_tolerances(golden.metadata.get("tolerance", "").splitlines())
+        tolerances = parse_tolerances(golden.metadata.get("tolerance", "").splitlines())
     except AttributeValueError as error:
         hint = "write the golden anew"
         raise RecordingError(f"its tolerance cannot be read: {error.problem}", where=golden.where, hint=hint) from None
+    return tolerances if BOUNDS in golden.metadata else ()
 
 
 def _is_same(golden: Recording, recording: Recording) -> bool:
