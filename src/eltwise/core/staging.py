@@ -60,9 +60,15 @@ class Staging:
         parent, name = os.path.split(target)
         for _ in range(_TRIES):
             path = os.path.join(parent, f".{name[:_LONGEST_NAME]}.{os.urandom(8).hex()}{ENDING}")
-            with contextlib.suppress(FileExistsError):
+            try:
                 os.mkdir(path, _MODE)
                 return cls(path)
+            except FileExistsError:
+                continue
+            except BaseException:  # A signal may come as soon as it is made.
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+                raise
         raise FileExistsError(errno.EEXIST, "no name for a temporary folder is free", parent)
 
     @classmethod
