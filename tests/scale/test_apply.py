@@ -25,6 +25,7 @@ from eltwise.scale import blocks
 from eltwise.scale.apply import apply_files
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.journal import JobIdentity, open_journal
+from support.buckets import BUCKET
 from support.onnx_models import model, node, value
 from support.peak import PEAK_KIB
 from support.stores import Stop, begun, chunk_files, read, store, unfinished
@@ -200,7 +201,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return count
 
 
-@pytest.mark.parametrize("output", ["{}/c.npy", "{}/c.zarr", "memory:/{}/c.zarr"])
+@pytest.mark.parametrize("output", ["{}/c.npy", "{}/c.zarr", f"{BUCKET}{{}}/c.zarr"])
 def test_a_job_that_was_ended_goes_on_and_computes_no_block_twice(
     cli: Cli,
     operands: tuple[np.ndarray, np.ndarray],
