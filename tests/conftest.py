@@ -35,6 +35,7 @@ def pytest_report_header() -> str:
     return f"eltwise: random data is drawn with ELTWISE_SEED={SEED}"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more process than processors: some tests wait, for clusters, environments and runtimes."""
     return processors() + 1
