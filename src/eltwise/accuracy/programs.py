@@ -15,6 +15,7 @@ from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
+from eltwise.ops.schema import Domain
 from eltwise.oracle.real_functions import FUNCTIONS
 from eltwise.runtimes import Call, Model, Program
 from eltwise.runtimes.registry import Runtime
@@ -65,10 +66,9 @@ hard sigmoid, which has another slope.
 def program_of(runtime: Runtime, function: str, element_type: ElementType, count: int) -> Program | None:
     """What computes a function of ``count`` elements; None where a runtime is no candidate for it."""
     if runtime.loads_models:
-        files = _model(function, element_type, count)
-        if "ai.onnx" not in runtime.domains and function not in _OPENVINO:
-            files = _in_openvino(files)
-        return Model(*files) if files and ("openvino" in runtime.domains or function not in _OPENVINO) else None
+        domain: Domain = "openvino" if function in _OPENVINO or "ai.onnx" not in runtime.domains else "ai.onnx"
+        files = _model(function, domain, element_type, count) if domain in runtime.domains else ()
+        return Model(*files) if files else None
     names = next((_NAMES[package] for package in runtime.packages if package in _NAMES), {})
     if function not in names:
         return None
@@ -76,19 +76,8 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
 
 
 @cache
-def _in_openvino(files: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """The files of the same as an IR; none where OpenVINO has no operator that is the function."""
-    try:
-        graph = convert(files[0], "openvino", ir_version=_IR_VERSION)[0].graph
-    except EltwiseError:
-        return ()
-    computing = [node for node in graph.nodes if node.schema.behaviour != "constant"]
-    return write_openvino(graph) if len(computing) == 1 else ()
-
-
-@cache
-def _model(function: str, element_type: ElementType, count: int) -> tuple[bytes, ...]:
-    """The files of a model of one node."""
+def _model(function: str, domain: Domain, element_type: ElementType, count: int) -> tuple[bytes, ...]:
+    """The files of a model of one node; none where OpenVINO has no operator that is a function of ONNX."""
     if function in _OPENVINO:
         origin = Origin("openvino", _IR_VERSION)
         node = Node("y", registry.find(_OPENVINO[function]).bind({}), ("x",), ("y",))
@@ -107,4 +96,11 @@ def _model(function: str, element_type: ElementType, count: int) -> tuple[bytes,
         nodes=(node,),
         input_order=("x",),
     )
-    return write_openvino(graph) if origin.domain == "openvino" else (write_onnx(graph),)
+    if origin.domain == domain:
+        return write_openvino(graph) if domain == "openvino" else (write_onnx(graph),)
+    try:
+        graph = convert(write_onnx(graph), "openvino", ir_version=_IR_VERSION)[0].graph
+    except EltwiseError:
+        return ()
+    computing = [node for node in graph.nodes if node.schema.behaviour != "constant"]
+    return write_openvino(graph) if len(computing) == 1 else ()
