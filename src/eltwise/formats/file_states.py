@@ -110,9 +110,9 @@ def _size(status: os.stat_result) -> str:
 def _below(
     folder: str, known: set[tuple[int, int]], facts: Callable[[os.stat_result], str] = state_of
 ) -> Iterator[str]:
-    """A folder, its files and the folders below it, with their states; links are followed, to each folder once.
+    """A folder, its files and the folders below it, each with ``facts``; links are followed, to each folder once.
 
-    The state of a folder tells whether it, or a file in it, was moved away and back.
+    The state of a folder, which is the default, tells whether it, or a file in it, was moved away and back.
     """
     status = os.stat(folder)  # noqa: PTH116 - a store has up to millions of chunks
     yield f"{folder} {facts(status)}"

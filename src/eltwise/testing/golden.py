@@ -125,7 +125,7 @@ class Golden:
         """The copy of a golden that was written in this session, which another process may have done."""
         if self.written is None:
             return None
-        self.written.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.written)
         return self.written / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}{ENDING}"
 
     def _update(self, path: Path, copy: Path, subject: Subject, requested: Tolerances) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -72,19 +72,12 @@ class Recording:
             path: what ends in ``.safetensors``.
 
         Raises:
-            FileFormatError: for another ending, and where it cannot be written.
+            EltwiseError: for another ending, for element types and names that safetensors does not have, and where it
+                cannot be written.
         """
         target = Path(path)
         if target.suffix.lower() != ENDING:
             raise files.unknown_ending(target, ENDING)
-        files.write_atomically(target, self.content())
-
-    def content(self) -> Iterator[bytes]:
-        """The bytes of the file, in parts; what it cannot hold is refused before the first one.
-
-        Raises:
-            EltwiseError: for element types that safetensors does not have, and names that are no UTF-8.
-        """
         pairs = [(_INPUT, self.inputs), (_VALUE, self.values)]
         arrays = {kind + name: array for kind, named_arrays in pairs for name, array in named_arrays.items()}
         described = [
@@ -92,7 +85,7 @@ class Recording:
         ]
         header = header_of(described, dict(self.metadata))
         contents = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
-        return chain([len(header).to_bytes(8, "little") + header], contents)
+        files.write_atomically(target, chain([len(header).to_bytes(8, "little") + header], contents))
 
 
 class RecordedRunner(Runner):
