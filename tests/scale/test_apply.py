@@ -143,6 +143,23 @@ def test_a_store_is_described_as_its_first_operand_is(
         assert getattr(made.metadata, name, None) == getattr(expected.metadata, name, None), name
 
 
+@pytest.mark.parametrize("ending", ["npy", "zarr"])
+def test_a_path_is_not_read_as_a_url(cli: Cli, tmp_path: Path, ending: str) -> None:
+    folder = tmp_path / "a#1"
+    folder.mkdir()
+    (tmp_path / "a").mkdir()
+    operand, result = folder / f"x?;b%23c.{ending}", folder / f"z?;b%23c.{ending}"
+    if ending == "zarr":
+        zarr.create_array(zarr.storage.LocalStore(operand), shape=(4,), dtype="f4")[...] = 3
+    else:
+        np.save(operand, np.full(4, 3, np.float32))
+    assert cli("apply", "Sub-14", operand, operand, "-o", result)[0] == 0
+    assert cli("compare", operand, result)[0] == 1
+    assert {path.name for path in folder.iterdir()} == {operand.name, result.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "a#1"}
+    assert not list((tmp_path / "a").iterdir())
+
+
 def test_no_elements_and_one(cli: Cli, tmp_path: Path) -> None:
     for name, values in (("none", np.zeros((0, 4), np.int8)), ("one", np.array(5, np.int8))):
         path = store(tmp_path / f"{name}.zarr", values, chunks=(1,) * values.ndim if values.ndim else ())

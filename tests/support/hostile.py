@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import zarr
 from onnx import TensorProto, helper
+from zarr.storage import LocalStore
 
 from support.openvino_models import Ir
 
@@ -21,8 +22,8 @@ MARK = "PWN"
 
 IN_XML = f"{MARK}\x7f\x9b31m\x85\u202e\u2066\u2028\u200b\n\r\t\U000e0041"
 NAME = f"\x1b]0;{MARK}\x07\x1b[8m\x00\b{IN_XML}"
-IN_FILES = f"\x1b]0;{MARK}\x07\x1b[8m\r\n\x7f\u202e\x9b{os.fsdecode(bytes([0x9B]))}"
-"""Of a file: the last sign is the byte 0x9B, which Python reads as half a surrogate."""
+IN_FILES = f"\x1b]0;{MARK}\x07\x1b[8m\r\n#?%23\x7f\u202e\x9b{os.fsdecode(bytes([0x9B]))}"
+"""Of a file: the last sign is the byte 0x9B, which Python reads as half a surrogate; some mean something in a URL."""
 
 # What rich writes: colours, the cursor hidden, shown and moved up, a line erased from its beginning.
 _BY_RICH = re.compile(r"\x1b\[(?:\d{1,3}(?:;\d{1,3})*)?m|\x1b\[\?25[lh]\r?|\r?\x1b\[1A|\r?\x1b\[2K")
@@ -135,11 +136,11 @@ class Files:
         self.unreadable = self.path("unreadable.safetensors")
         checkpoint(self.unreadable, 1.5, **{NAME: {"dtype": "F6_E2M3", "shape": [0], "data_offsets": [0, 0]}})
         self.store = self.path("a.zarr")
-        group = zarr.open_group(str(self.store), mode="w", attributes={NAME: NAME})
+        group = zarr.open_group(LocalStore(self.store), mode="w", attributes={NAME: NAME})
         names = {"dimension_names": ("n" + NAME, "m"), "attributes": {NAME: NAME}}
         group.create_array("w" + IN_FILES[:-1], shape=(2, 3), chunks=(1, 3), dtype="f4", **names)[...] = 1
         self.array = self.path("x.zarr")
-        zarr.create_array(str(self.array), shape=(2, 3), chunks=(1, 3), dtype="f4", **names)[...] = 1
+        zarr.create_array(LocalStore(self.array), shape=(2, 3), chunks=(1, 3), dtype="f4", **names)[...] = 1
         self.models()
         self.runtime = self.path("runtime.py")
         self.runtime.write_text(RUNTIME.format(name=NAME))

@@ -143,9 +143,14 @@ def _too_long(name: str, got: str, limit: int) -> ValueError:
 
 def opened(text: str) -> GuardedStore:
     """The store at a path or URL, guarded, for zarr to open."""
+    return GuardedStore(store_at(text, read_only=True))
+
+
+def store_at(text: str, *, read_only: bool = False) -> FsspecStore | LocalStore:
+    """The store at a path or URL: zarr takes a string for a URL and would cut a path before ``#``, ``?`` or ``;``."""
     if is_url(text):
-        return GuardedStore(FsspecStore.from_url(text, opened_anew(text), read_only=True))
-    return GuardedStore(LocalStore(text, read_only=True))
+        return FsspecStore.from_url(text, opened_anew(text), read_only=read_only)
+    return LocalStore(text, read_only=read_only)
 
 
 class PartsOfShard:

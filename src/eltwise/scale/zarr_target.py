@@ -92,8 +92,10 @@ class ZarrBlocks:
     def opened(cls, text: str, store: str) -> ZarrBlocks:
         """Open an array that is there."""
         zarr = library(text)
+        from eltwise.formats.guarded_store import store_at  # It needs the library.
+
         with zarr.config.set({"array.write_empty_chunks": True}):  # It ignores this as an argument.
-            return ZarrBlocks(text, store, zarr.open_array(store, mode="r+"))
+            return ZarrBlocks(text, store, zarr.open_array(store_at(store), mode="r+"))
 
     @property
     def mark(self) -> dict[str, Any]:
@@ -285,9 +287,11 @@ def _made(text: str, store: str, part: JobPart, identity: JobIdentity) -> Any:
             options["dimension_names"] = model.metadata.dimension_names
     if 0 in options["chunks"]:
         options["chunks"] = tuple(max(size, 1) for size in options["chunks"])
+    from eltwise.formats.guarded_store import store_at  # It needs the library.
+
     try:
         return zarr.create_array(
-            store,
+            store_at(store),
             shape=call.shape,
             dtype=call.result_type.storage,
             attributes={MARK: {"job": identity.text(), "complete": False}},
