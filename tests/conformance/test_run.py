@@ -16,9 +16,9 @@ from eltwise.conformance.compare import References
 from eltwise.conformance.operators import newer_version
 from eltwise.conformance.results import Extent, Results, TestResult, read_results, results_text
 from eltwise.conformance.run import RunSettings, run_tests
-from eltwise.conformance.selection import Selection
+from eltwise.conformance.selection import Job, Selection
 from eltwise.conformance.suite import cases_of
-from eltwise.conformance.variants import Variant, variants
+from eltwise.conformance.variants import QUICK_SHARE, Variant, variants
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.exit_codes import ExitCode
 from eltwise.ops.registry import ELEMENTWISE
@@ -329,13 +329,31 @@ def test_old_versions_are_tested_thinly_where_a_newer_one_computes_the_same() ->
     assert not jobs["eltwise/Sub-14/float32/numpy/static"].is_thin
     assert not jobs["eltwise/Sub-6/float32/legacy/static"].is_thin, "no later version broadcasts so"
     named = {job.key: job for job in replace(selection, ops=("Sub-13",)).jobs("quick")}
-    assert "eltwise/Sub-13/float32/numpy/dynamic" in named
+    assert {job.source for job in named.values()} == set(jobs["eltwise/Sub-14/float32/numpy/static"].variant.sources)
     assert not any(job.is_thin for job in named.values())
     assert selection.left_out("usual") == ""
     assert "old operator versions" in selection.left_out("quick")
     variant = jobs["eltwise/Sub-13/float32/numpy/static"].variant
     thin, full = (cases_of(variant, "static", "quick", 0, True, is_thin) for is_thin in (True, False))
     assert 0 < len(thin) < len(full) * 0.6
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_a_quick_run_has_every_operand_source_with_some_type(name: str) -> None:
+    selection = Selection((runtimes.find(name),))
+    quick, usual = (
+        [job for job in selection.jobs(extent) if newer_version(job.variant.schema) is None]
+        for extent in ("quick", "usual")
+    )
+    assert len(quick) < len(usual) * 0.6
+    many = [job for job in usual if len(job.variant.schema.types) >= QUICK_SHARE]
+    assert {source_of(job) for job in many} <= {source_of(job) for job in quick}
+    for chosen in (replace(selection, types=("uint8",)), replace(selection, sources=("dynamic",), rules=("numpy",))):
+        assert list(chosen.jobs("quick")) == list(chosen.jobs())
+
+
+def source_of(job: Job) -> tuple[str, str]:
+    return str(job.variant.schema), job.source
 
 
 def test_a_quick_run_has_every_shape_with_some_type() -> None:

@@ -44,11 +44,13 @@ class Selection:
     def jobs(self, extent: Extent = "usual") -> Iterator[Job]:
         """The work, in the order in which its results are shown.
 
-        A quick run that names no types and no rules tests the rules that an attribute chooses with some types only. One
-        that names nothing at all tests old versions of operators thinly where a newer one computes the same.
+        A quick run that names no types tests the rules that an attribute chooses, and the operand sources beside the
+        usual one, with some types only, unless it names them. One that names nothing at all tests old versions of
+        operators thinly where a newer one computes the same.
         """
-        has_few_rules = extent == "quick" and not self.types and not self.rules
-        has_thin_tests = has_few_rules and not self.ops and not self.sources
+        has_shares = extent == "quick" and not self.types
+        has_few_rules, has_few_sources = has_shares and not self.rules, has_shares and not self.sources
+        has_thin_tests = has_few_rules and has_few_sources and not self.ops
         for runtime in self.runtimes:
             for variant in variants():
                 selected = (
@@ -57,12 +59,13 @@ class Selection:
                     (self.rules, variant.rule),
                 )
                 is_selected = all(name in names for names, name in selected if names)
-                if not (is_selected and _has(runtime, variant)) or (has_few_rules and not variant.is_quick):
+                if not (is_selected and _has(runtime, variant)) or (has_few_rules and not variant.has_share):
                     continue
                 is_thin = has_thin_tests and variant.is_repeated
-                sources = WHOLE_SOURCES if is_thin else self.sources or variant.sources
-                for source in variant.sources:
-                    if source in sources and _takes(runtime, source):
+                sources = variant.quick_sources() if has_few_sources else variant.sources
+                allowed = WHOLE_SOURCES if is_thin else self.sources or sources
+                for source in sources:
+                    if source in allowed and _takes(runtime, source):
                         yield Job(runtime, variant, source, is_thin)
 
     def left_out(self, extent: Extent) -> str:
@@ -72,10 +75,11 @@ class Selection:
         if not thin and len(jobs) == usual:
             return ""
         left_out = f"{extent}: {usual - len(jobs):,} of {usual:,} tests are left out"
+        reason = "of broadcast rules and operand sources that are tested with some types only"
         if not thin:
-            return f"{left_out}, of rules that an attribute chooses"
-        reason = "of old operator versions that compute what a newer one does, and of rules that an attribute chooses"
-        return f"{left_out}, {reason}; {thin:,} others of such versions have few cases"
+            return f"{left_out}, {reason}"
+        old = "of old operator versions that compute what a newer one does"
+        return f"{left_out}, {old}, and {reason}; {thin:,} others of such versions have few cases"
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:

@@ -20,7 +20,8 @@ from eltwise.oracle import RuleName
 QUICK_SHARE = 4
 """A quick run tests one of so many shapes with a type, others with the next type: runtimes decide them by the version.
 
-The first type has all of them. Rules other than NumPy's are tested with one of so many types.
+The first type has all of them. Rules other than NumPy's, and sources other than the whole ones, are tested with one of
+so many types.
 """
 
 WHOLE_SOURCES = ("static", CALL)
@@ -79,11 +80,21 @@ class Variant:
         return "neighbours" in self.sources
 
     @property
-    def is_quick(self) -> bool:
-        """Whether a quick run tests it: rules other than NumPy's with one of four types, and others per operator."""
+    def has_share(self) -> bool:
+        """Whether its rule is tested in a quick run: one other than NumPy's with a share of the types."""
         is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
-        rank = self.type_index + TESTED.index(self.schema)
-        return not is_chosen or rank % QUICK_SHARE == 0
+        return not is_chosen or self._turn % QUICK_SHARE == 0
+
+    def quick_sources(self) -> tuple[str, ...]:
+        """The operand sources of a quick run: those that are no whole ones take turns, by types and operators."""
+        others = [source for source in self.sources if source not in WHOLE_SOURCES]
+        first = self._turn + TESTED.index(self.schema) // QUICK_SHARE  # A rule has other sources with each operator.
+        turns = {source: turn for turn, source in enumerate(others, first)}
+        return tuple(source for source in self.sources if turns.get(source, 0) % QUICK_SHARE == 0)
+
+    @property
+    def _turn(self) -> int:
+        return self.type_index + TESTED.index(self.schema)
 
     @property
     def is_repeated(self) -> bool:
