@@ -57,6 +57,8 @@ def test_urls(
     assert np.asarray(zarr.open_array(paths[2], mode="r")[...]).tobytes() == eltwise.subtract(*operands).tobytes()
     found = cli("reduce", "mean-squared-difference", *paths[:2], "--json")
     assert str(eltwise.mean_squared_difference(*operands)) in found[1]
+    assert cli("compare", paths[0], tmp_path / "a.zarr")[0] == 0
+    assert cli("compare", *paths[:2])[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,9 @@ def test_what_is_refused(
 ) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     a, c = tmp_path / "a.zarr", tmp_path / "c.zarr"
-    code, _out, err = cli("apply", "Subtract-1", url, a, "--output", c)
-    assert (code, words in err, err.count("\n"), c.exists()) == (2, True, 1, False)
+    for command in (("apply", "Subtract-1", url, a, "--output", c), ("compare", url, a), ("compare", a, url)):
+        code, _out, err = cli(*command)
+        assert (code, words in err, err.count("\n"), c.exists()) == (2, True, 1, False)
 
 
 @pytest.mark.parametrize("output", ["memory://c.zarr", "simplecache::memory://c.zarr"])

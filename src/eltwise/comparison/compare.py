@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
@@ -92,7 +91,7 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if isinstance(source, TensorSet):
         return source
     if isinstance(source, str | os.PathLike):
-        return open_tensors(Path(source), raw_type)
+        return open_tensors(source, raw_type)
     if hasattr(source, "graph"):
         from eltwise.formats.onnx.reader import is_model_proto
         from eltwise.model import Model

@@ -19,6 +19,15 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
+def local(text: str) -> str:
+    """A path as such, also where it is written as a URL.
+
+    >>> local("file:///data/a.zarr"), local("local:///data/a.zarr"), local("s3://bucket/a.zarr")
+    ('/data/a.zarr', '/data/a.zarr', 's3://bucket/a.zarr')
+    """
+    return text.removeprefix("file://").removeprefix("local://")
+
+
 def is_in_memory(text: str) -> bool:
     """Whether a URL is of fsspec's file system in memory, which ends with the process.
 

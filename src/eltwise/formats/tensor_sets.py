@@ -9,7 +9,6 @@ other objects are never loaded.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 import zipfile
@@ -17,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, hdf5_files, npy, registry
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile, range_of
 from eltwise.formats.safetensors_files import INDEX, index_in, open_checkpoint, read_index
+from eltwise.formats.store_paths import is_url, local
 from eltwise.formats.structure import ConstantNames, structure_of
 from eltwise.ir.graph import Foreign, Graph
 from eltwise.ir.infer import constant_tensor
@@ -44,12 +44,8 @@ ENDINGS = (".npy", ".npz", ".pb", ".safetensors", ".zarr", ".onnx", ".xml")
 
 _OF_TORCH = (".pt", ".pth", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle")
-HUB = "hf:/"
-"""How an address on the Hub begins in a path, which holds no two slashes in a row."""
-
+HUB = "hf://"
 _STORE = ".zarr"
-_URL = re.compile(r"[a-z][a-z0-9+]+:(:\w+:)?/")
-"""How the path begins that is made of a URL."""
 
 _TENSOR = 4
 """The type of an attribute of ONNX that is a tensor."""
@@ -58,18 +54,22 @@ _MOST_FILES = 100_000
 _PIECE = 1 << 24
 
 
-def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
-    """Open a file or folder; only headers are read.
+def open_tensors(source: str | os.PathLike[str], raw_type: ElementType | None = None) -> TensorSet:
+    """Open a file, a folder, a zarr store behind a URL, or a model on the Hub; only headers are read.
 
     Args:
-        path: what to open.
+        source: the path or URL.
         raw_type: the element type of raw void bytes in .npy and .npz files.
 
     Raises:
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
-    if path.as_posix().startswith(HUB):
-        return open_tensors(foreign_tensors.fetched(path.as_posix().removeprefix(HUB)), raw_type)
+    text = local(os.fspath(source))
+    if text.startswith(HUB):
+        return open_tensors(foreign_tensors.fetched(text.removeprefix(HUB)), raw_type)
+    if is_url(text):
+        return _behind_url(text)
+    path = Path(text)
     try:
         if path.is_dir():
             return _of_folder(path, raw_type)
@@ -81,12 +81,8 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
     if ending in _PICKLES:
         problem = "this is a pickle, and loading one runs the code in it, so it is never loaded"
         raise FileFormatError(problem, where=str(path), hint="save its arrays: numpy.savez(path, **arrays)")
-    if not path.exists():
-        if url := _URL.match(path.as_posix()):
-            where, allowed = f"{url[0]}/{path.as_posix()[url.end() :]}", "a path, or hf://ORGANISATION/MODEL"
-            raise FileFormatError("tensors behind this URL are not read", where=where, allowed=allowed)
-        if ending in ENDINGS or ending in OPENERS:
-            raise files.unreadable(path, FileNotFoundError())
+    if not path.exists() and (ending in ENDINGS or ending in OPENERS):
+        raise files.unreadable(path, FileNotFoundError())
     if ending not in OPENERS:
         allowed = ", ".join(dict.fromkeys((*ENDINGS, *OPENERS)))
         raise (
@@ -96,6 +92,14 @@ def open_tensors(path: Path, raw_type: ElementType | None = None) -> TensorSet:
         )
     files.check_regular(path)
     return OPENERS[ending](path, raw_type)
+
+
+def _behind_url(url: str) -> TensorSet:
+    ending = PurePosixPath(url).suffix.lower()
+    if ending != _STORE and (ending in ENDINGS or ending in OPENERS):
+        problem, allowed = "files behind a URL are not read", "zarr stores, hf://ORGANISATION/MODEL, or a path"
+        raise FileFormatError(problem, where=url, allowed=allowed)
+    return _zarr(url)
 
 
 def constants_of(graph: Graph, where: str) -> TensorSet:
@@ -348,10 +352,10 @@ def _safetensors(path: Path, _wanted: ElementType | None = None) -> TensorSet:
     return tensors
 
 
-def _zarr(path: Path, _wanted: ElementType | None) -> TensorSet:
+def _zarr(source: Path | str, _wanted: ElementType | None = None) -> TensorSet:
     from eltwise.formats.zarr_stores import open_store
 
-    return open_store(path)
+    return open_store(source)
 
 
 _NODES = "the nodes"

@@ -21,7 +21,7 @@ from eltwise.engine.api import Operator
 from eltwise.engine.call import calls_of
 from eltwise.formats import files
 from eltwise.formats.file_states import States, check_unchanged
-from eltwise.formats.store_paths import is_store, is_url
+from eltwise.formats.store_paths import is_store, is_url, local
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import Operation
 from eltwise.scale.blocks import Application, BlockComputation
@@ -29,7 +29,7 @@ from eltwise.scale.cluster import connected, run_on
 from eltwise.scale.file_target import file_target
 from eltwise.scale.jobs import Count, Done, JobOutcome, JobPart, JobTarget, Resources, follow, in_order, threads_for
 from eltwise.scale.journal import Entry, JobIdentity, Journal, remove_journal
-from eltwise.scale.sources import NamedSources, Sources, absolute, local, open_sources
+from eltwise.scale.sources import NamedSources, Sources, absolute, open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget, complete_array, zarr_grid, zarr_target
 
 

@@ -12,9 +12,8 @@ from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError,
 from eltwise.formats import files
 from eltwise.formats.file_states import States, extent, states_of
 from eltwise.formats.safetensors_files import INDEX, index_in
-from eltwise.formats.store_paths import is_store, is_url
+from eltwise.formats.store_paths import is_store, is_url, local
 from eltwise.formats.tensor_sets import open_tensors
-from eltwise.formats.zarr_stores import open_store
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.scale.blocks import BlockCall, BlockComputation
 
@@ -26,15 +25,6 @@ def is_streamed(text: str) -> bool:
     path = Path(text)
     is_named_so = path.suffix.lower() in (".zarr", ".safetensors") or path.name.endswith(INDEX)
     return is_url(text) or is_named_so or path.is_dir()
-
-
-def local(text: str) -> str:
-    """A path as such, also where it is written as a URL.
-
-    >>> local("file:///data/a.zarr"), local("local:///data/a.zarr"), local("s3://bucket/a.zarr")
-    ('/data/a.zarr', '/data/a.zarr', 's3://bucket/a.zarr')
-    """
-    return text.removeprefix("file://").removeprefix("local://")
 
 
 def absolute(text: str) -> str:
@@ -185,20 +175,16 @@ def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) 
 
 
 def _opened(text: str, raw_type: ElementType | None) -> TensorSet:
-    if not is_url(text):
-        path = Path(text)
-        if not path.exists():
-            raise files.unreadable(path, FileNotFoundError())
-        tensors = open_tensors(path, raw_type)
-        if path.is_dir() and not path.name.endswith(INDEX) and is_store(path):
-            _check_array(text, tensors)
-        elif not tensors.is_one and not is_checkpoint(path):
-            problem, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
-            raise FileFormatError(problem, where=text, got=path.suffix or "a folder", allowed=allowed)
-        return tensors
-    remote = open_store(text)
-    _check_array(text, remote)
-    return remote
+    path, is_remote = Path(text), is_url(text)
+    if not is_remote and not path.exists():
+        raise files.unreadable(path, FileNotFoundError())
+    tensors = open_tensors(text, raw_type)
+    if is_remote or (path.is_dir() and not path.name.endswith(INDEX) and is_store(path)):
+        _check_array(text, tensors)
+    elif not tensors.is_one and not is_checkpoint(path):
+        problem, allowed = "this cannot be read in blocks", ".npy, .zarr, .safetensors"
+        raise FileFormatError(problem, where=text, got=path.suffix or "a folder", allowed=allowed)
+    return tensors
 
 
 def _check_array(text: str, tensors: TensorSet) -> None:
