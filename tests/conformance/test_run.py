@@ -325,7 +325,9 @@ def test_old_versions_are_tested_thinly_where_a_newer_one_computes_the_same() ->
     for job in jobs.values():
         assert not job.is_thin or newer_version(job.variant.schema) is not None
         assert not job.is_thin or job.source in ("static", "call")
-    assert jobs["eltwise/Sub-13/float32/numpy/static"].is_thin
+    old = [job for job in jobs.values() if str(job.variant.schema) == "Sub-13"]
+    assert all(job.is_thin for job in old)
+    assert 0 < len({job.variant for job in old}) < len(old[0].variant.schema.types) / 2
     assert not jobs["eltwise/Sub-14/float32/numpy/static"].is_thin
     assert not jobs["eltwise/Sub-6/float32/legacy/static"].is_thin, "no later version broadcasts so"
     named = {job.key: job for job in replace(selection, ops=("Sub-13",)).jobs("quick")}
@@ -333,7 +335,7 @@ def test_old_versions_are_tested_thinly_where_a_newer_one_computes_the_same() ->
     assert not any(job.is_thin for job in named.values())
     assert selection.left_out("usual") == ""
     assert "old operator versions" in selection.left_out("quick")
-    variant = jobs["eltwise/Sub-13/float32/numpy/static"].variant
+    variant = old[0].variant
     thin, full = (cases_of(variant, "static", "quick", 0, True, is_thin) for is_thin in (True, False))
     assert 0 < len(thin) < len(full) * 0.6
 

@@ -44,9 +44,9 @@ class Selection:
     def jobs(self, extent: Extent = "usual") -> Iterator[Job]:
         """The work, in the order in which its results are shown.
 
-        A quick run that names no types tests the rules that an attribute chooses, and the operand sources beside the
-        usual one, with some types only, unless it names them. One that names nothing at all tests old versions of
-        operators thinly where a newer one computes the same.
+        A quick run that names no types tests with some types only: rules that an attribute chooses, unless it names
+        rules; operand sources beside the usual one, unless it names sources; and, where it names nothing at all, old
+        versions of operators that compute what a newer one does, which it tests thinly.
         """
         has_shares = extent == "quick" and not self.types
         has_few_rules, has_few_sources = has_shares and not self.rules, has_shares and not self.sources
@@ -59,9 +59,10 @@ class Selection:
                     (self.rules, variant.rule),
                 )
                 is_selected = all(name in names for names, name in selected if names)
-                if not (is_selected and _has(runtime, variant)) or (has_few_rules and not variant.has_share):
-                    continue
                 is_thin = has_thin_tests and variant.is_repeated
+                has_share = is_thin or (has_few_rules and variant.has_chosen_rule)
+                if not (is_selected and _has(runtime, variant)) or (has_share and not variant.is_in_turn):
+                    continue
                 sources = variant.quick_sources() if has_few_sources else variant.sources
                 allowed = WHOLE_SOURCES if is_thin else self.sources or sources
                 for source in sources:
@@ -75,11 +76,11 @@ class Selection:
         if not thin and len(jobs) == usual:
             return ""
         left_out = f"{extent}: {usual - len(jobs):,} of {usual:,} tests are left out"
-        reason = "of broadcast rules and operand sources that are tested with some types only"
-        if not thin:
-            return f"{left_out}, {reason}"
-        old = "of old operator versions that compute what a newer one does"
-        return f"{left_out}, {old}, and {reason}; {thin:,} others of such versions have few cases"
+        reason = "broadcast rules, operand sources"
+        if thin:
+            reason = f"{reason} and old operator versions"
+        few = f"; {thin:,} of old versions have few cases" if thin else ""
+        return f"{left_out}, of {reason} that are tested with some types only{few}"
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:

@@ -64,7 +64,8 @@ def cases_of(
     else:
         valid, refused = _arithmetic_cases(variant, source, extent, seed, is_thin)
         refused += foreign_cases(variant) if checks and is_whole else ()
-        refused = _share_of(refused, variant.type_index, is_whole and not is_thin) if extent == "quick" else refused
+        if extent == "quick":
+            refused = refused[:1] if is_thin else _share_of(refused, variant.type_index, is_whole)
     refused += undefined_cases(variant) if is_whole or is_arithmetic(variant.schema) else ()
     return (*valid, *(replace(case, context=context, is_risky=True) for case in refused))
 

@@ -80,10 +80,14 @@ class Variant:
         return "neighbours" in self.sources
 
     @property
-    def has_share(self) -> bool:
-        """Whether its rule is tested in a quick run: one other than NumPy's with a share of the types."""
-        is_chosen = self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
-        return not is_chosen or self._turn % QUICK_SHARE == 0
+    def is_in_turn(self) -> bool:
+        """Whether it is of the share of types with which a quick run tests what it tests with a share."""
+        return self._turn % QUICK_SHARE == 0
+
+    @property
+    def has_chosen_rule(self) -> bool:
+        """Whether an attribute chooses its rule, which is not NumPy's."""
+        return self.schema.broadcasting == "auto_broadcast" and self.rule != "numpy"
 
     def quick_sources(self) -> tuple[str, ...]:
         """The operand sources of a quick run: those that are no whole ones take turns, by types and operators."""
