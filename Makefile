@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 LEVELS := x86-64-v3 x86-64-v2 x86-64
 LEVEL_TESTS := tests/kernels tests/engine
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Of a package with a plugin, pytest rewrites every module, which takes longer than the tests of this one.
+PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload -p xdist -p hypothesispytest -p pytest_eltwise
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "eltwise needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ...")'
@@ -57,12 +59,12 @@ demo-scale: $(VENV)/.installed-scale
 # The tests that take less than about two seconds.
 test: $(VENV)/.installed-test
 	.ci/browser
-	$(BIN)/python -m pytest -n auto -m "not slow" --durations=15
+	$(PYTEST) -n auto -m "not slow" --durations=15
 
 # The tests that take longer.
 test-slow: $(VENV)/.installed-test
 	.ci/browser
-	$(BIN)/python -m pytest -n auto -m slow --durations=15
+	$(PYTEST) -n auto -m slow --durations=15
 
 # Public regressions in the versions of runtimes that have them; their environments are made in the user's cache.
 test-regressions: $(VENV)/.installed-test
@@ -71,7 +73,7 @@ test-regressions: $(VENV)/.installed-test
 # All tests, collected once; those of a module run in one process where that keeps both busy, as they share fixtures.
 test-all: $(VENV)/.installed-test
 	.ci/browser
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=30
+	$(PYTEST) -n auto --dist worksteal --durations=30
 
 # Lint, format and types.
 check: $(VENV)/.installed-check $(VENV)/.installed-test
@@ -145,7 +147,7 @@ test-aarch64: $(VENV)/.installed-test
 # The tests of kernels as processors without AVX-512, AVX2 and SSE 4.2 run them, whatever this processor has.
 test-levels: $(VENV)/.installed-test
 	for level in $(LEVELS); do \
-		ELTWISE_CPU=$$level $(BIN)/python -m pytest -q -n auto -m "not slow" $(LEVEL_TESTS) || exit 1; \
+		ELTWISE_CPU=$$level $(PYTEST) -q -n auto -m "not slow" $(LEVEL_TESTS) || exit 1; \
 	done
 
 # Remove what the other targets made.
