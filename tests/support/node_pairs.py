@@ -23,9 +23,13 @@ _CASTS = {"ai.onnx": ("Cast", "to"), "openvino": ("Convert", "destination_type")
 
 
 def node_pairs(domain: str, generator: np.random.Generator) -> Iterator[tuple[Graph, dict[str, np.ndarray]]]:
-    """The graphs of a format, with arrays for their inputs, of which none is 0, since they may divide."""
+    """The graphs of a format, with arrays for their inputs, of which none is 0, since they may divide.
+
+    Each two nodes are of one signed and one unsigned type of different widths, and beside each other of the other two.
+    """
     names = dict.fromkeys(schema.name for schema in registry.ELEMENTWISE if schema.domain == domain)
     schemas = [registry.resolve(domain, name, _OPSET if domain == "ai.onnx" else 1) for name in names]
+    order = {name: number for number, name in enumerate(names)}
     arithmetic = [schema for schema in schemas if is_arithmetic(schema)]
     cast = registry.resolve(domain, _CASTS[domain][0], _OPSET if domain == "ai.onnx" else 1)
     assert cast is not None
@@ -33,6 +37,8 @@ def node_pairs(domain: str, generator: np.random.Generator) -> Iterator[tuple[Gr
         of_type = [one for one in arithmetic if element_type in one.types]
         producers = [one for one in of_type if one.expression(2).result_type(element_type) is element_type]
         for producer, reader in product(producers, (*of_type, cast)):
+            if (order[producer.name] + order.get(reader.name, 0)) % 2 != (element_type in (UINT8, INT16)):
+                continue
             graph = _pair(domain, element_type, producer, reader, is_moved=bool(generator.random() < 0.3))
             yield graph, {port.name: _drawn(element_type, generator) for port in graph.inputs}
 
