@@ -265,6 +265,10 @@ def test_no_name_speaks_to_the_terminal_in_another_encoding(tmp_path: Path) -> N
 def check(command: str, mode: str, parent: Path) -> None:
     files, elsewhere = Files(parent), parent / "elsewhere"
     elsewhere.mkdir()
+    if command == "demo":  # Each folder that is not there is a whole tour, and the first one's name is hostile, too.
+        for name in (IN_FILES, NAME.replace("\0", "")):
+            (elsewhere / name).mkdir(parents=True)
+            (elsewhere / name / "file").touch()
     known = [(code, [str(part) for part in call]) for code, call in good(files)[command]]
     first = next(call for _code, call in known if call[0] == command)
     calls = [call for _code, call in known]
