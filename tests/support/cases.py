@@ -231,8 +231,20 @@ FEW = 2 * len(NUMPY_PAIRS)
 
 
 def shares_of(schema: ElementwiseSchema) -> int:
-    """Into how many shares the layouts of a version are divided."""
-    return max(8, len(schema.types))
+    """Into how many shares the layouts of a version are divided among its types."""
+    return len(schema.types) if _has_a_fifth(schema) else max(8, len(schema.types))
+
+
+def _has_a_fifth(schema: ElementwiseSchema) -> bool:
+    return schema not in WHOLE and len(layouts(schema)) > FEW
+
+
+def _numbered_layouts(
+    schema: ElementwiseSchema, *, shared: bool
+) -> list[tuple[int, tuple[Attributes, tuple[Sizes, ...]]]]:
+    """The layouts that the types of a version have together."""
+    every = list(enumerate(layouts(schema)))
+    return every[SCHEMAS.index(schema) % 5 :: 5] if shared and _has_a_fifth(schema) else every
 
 
 def shape_cases(
@@ -241,21 +253,19 @@ def shape_cases(
     """Cases filled with hard and random values, one a layout; most integer divisors have no 0, some have one.
 
     With ``shared``, the first type of a version has all layouts where they are few or the version is in ``WHOLE``, and
-    a share otherwise, as all other types have: together they have each layout once, and no type more than an eighth.
-    Versions beside each other begin with different ones. How shapes broadcast depends on the rule of a version, not on
-    what it computes.
+    all other types a share, no more than an eighth: together they have each layout once. Of many layouts any five
+    versions beside each other have each once, all types of a version together a fifth. How shapes broadcast depends on
+    the rule of a version, not on what it computes.
     """
     generator = np.random.default_rng(seed)
     pool = values(element_type, seed)
     divides = element_type.is_integer and schema.expression().divides
     own = schema.types.index(element_type)
-    every = layouts(schema)
-    has_all = not shared or (not own and (schema in WHOLE or len(every) <= FEW))
-    shares = shares_of(schema)
-    share = None if has_all else (own + SCHEMAS.index(schema)) % shares
-    for number, (attributes, shapes) in enumerate(every):
-        if share not in (None, number % shares):
-            continue
+    chosen = _numbered_layouts(schema, shared=shared)
+    if shared and (own or _has_a_fifth(schema)):
+        shares = shares_of(schema)
+        chosen = chosen[(own + SCHEMAS.index(schema)) % shares :: shares]
+    for number, (attributes, shapes) in chosen:
         types = (
             operand_types(schema, element_type, len(shapes)) if not schema.is_variadic else [element_type] * len(shapes)
         )
