@@ -189,6 +189,55 @@ def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monk
     assert all(tensor.array.tobytes() == W[0].tobytes() for tensor in opened.values())
 
 
+@pytest.mark.parametrize("damage", ["none", "gone", "short"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["whole", "part", "endless"])
+def test_a_virtual_dataset_is_read_only_with_all_files_behind_it(
+    kind: str, depth: int, damage: str, tmp_path: Path
+) -> None:
+    """HDF5 fills in what is not there, also behind a source; a mapping without an end has what its source has."""
+    h5py: Any = pytest.importorskip("h5py")
+    is_endless = kind == "endless"
+    sources = [tmp_path / f"{level}.h5" for level in range(depth + 1)]
+    with h5py.File(sources[0], "w") as file:
+        file.create_dataset("d", data=W[0], maxshape=(None,), chunks=(8,))
+    for path, source in zip(sources[1:], sources, strict=False):
+        part = slice(0, 64, 2) if kind == "part" and path == sources[-1] else slice(0, 64)
+        part = slice(0, h5py.h5s.UNLIMITED) if is_endless else part
+        virtual = h5py.VirtualLayout((64 // (part.step or 1),), "f4", maxshape=(None,) if is_endless else None)
+        mapped = h5py.VirtualSource(source.name, "d", (64,), "f4", (None,) if is_endless else None)
+        if kind == "whole":
+            virtual[:] = mapped
+        else:
+            virtual[part if is_endless else slice(None)] = mapped[part]
+        with h5py.File(path, "w") as file:
+            file.create_virtual_dataset("d", virtual)
+    if damage == "gone":
+        sources[0].unlink()
+    elif damage == "short":
+        with h5py.File(sources[0], "a") as file:
+            file["d"].resize((40,))
+    opened = open_tensors(sources[-1])
+    is_whole = damage == "none" or (kind, damage, depth) == ("endless", "short", 1)
+    assert [*opened.unreadable] == ([] if is_whole else ["d"])
+    if is_whole:
+        expected = W[0, : 40 if damage == "short" else 64]
+        assert opened["d"].array.tolist() == expected[:: 2 if kind == "part" else 1].tolist()
+        assert len(states_of([opened])) == depth + 1
+
+
+def test_a_virtual_dataset_that_maps_itself_is_refused(tmp_path: Path) -> None:
+    """HDF5 ends the process where it is read."""
+    h5py: Any = pytest.importorskip("h5py")
+    for path, source in (("a.h5", "b.h5"), ("b.h5", "a.h5"), ("c.h5", ".")):
+        virtual = h5py.VirtualLayout((64,), "f4")
+        virtual[:] = h5py.VirtualSource(source, "d", (64,))
+        with h5py.File(tmp_path / path, "w") as file:
+            file.create_virtual_dataset("d", virtual)
+    for path in ("a.h5", "c.h5"):
+        assert "maps itself" in str(open_tensors(tmp_path / path).unreadable["d"])
+
+
 def test_numbers_beside_the_tensors_of_torch_are_compared(tmp_path: Path) -> None:
     """Other objects are texts; where keys with dots give two values one name, brackets tell them apart."""
     torch: Any = pytest.importorskip("torch")

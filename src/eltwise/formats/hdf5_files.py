@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from eltwise.ir.values import Values, is_element_type, type_of_values
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _MOST_PATHS = 100_000
+_MOST_SOURCES = 32
 
 
 def open_hdf5(path: Path) -> TensorSet:
@@ -104,7 +107,24 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
 
 def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Values:
     """A dataset, if all that it maps from other files is present: HDF5 fills in what is not."""
-    where, rest, paths = Path(stored.file.filename), stored.nbytes, list[str]()
+    paths = list[str]()
+    _check_sources(stored, h5py, paths, ())
+    return _sliced(name, stored, stored.file.filename, tuple(dict.fromkeys(paths)))
+
+
+def _check_sources(stored: Any, h5py: Any, paths: list[str], users: tuple[Any, ...]) -> None:
+    """Refuse a dataset of which some file, also one behind its sources, lacks elements; add the paths of these files.
+
+    Args:
+        stored: the dataset.
+        h5py: the library.
+        paths: takes the files.
+        users: the virtual datasets that map it; HDF5 ends the process where one of them is the dataset itself.
+    """
+    if stored in users or len(users) > _MOST_SOURCES:
+        problem, allowed = "this virtual dataset maps itself, or too many others one by another", f"{_MOST_SOURCES}"
+        raise FileFormatError(problem, got=f"{stored.file.filename}:{stored.name}", allowed=allowed)
+    where, rest = Path(stored.file.filename), stored.nbytes
     for raw, offset, size in stored.external or ():  # HDF5 looks for these in the current folder.
         expected, present = min(size, rest), Path(raw).stat().st_size - offset if Path(raw).is_file() else 0
         rest -= expected
@@ -116,13 +136,31 @@ def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Values:
         paths.append(str(file))
         try:
             with h5py.File(file, "r") as opened:
-                is_complete = opened[source.dset_name].size >= source.vspace.get_select_npoints()
+                mapped, needed = opened[source.dset_name], _count(source.vspace, stored.shape, h5py)
+                is_complete = _count(source.src_space, mapped.shape, h5py) >= needed
+                if is_complete:
+                    _check_sources(mapped, h5py, paths, (*users, stored))
+        except FileFormatError:
+            raise
         except Exception:  # noqa: BLE001 - the library raises what it likes
             is_complete = False
         if not is_complete:
             got, allowed = f"{source.file_name}:{source.dset_name}", "a dataset of all elements that are mapped"
             raise FileFormatError("a source of this virtual dataset is missing or too short", got=got, allowed=allowed)
-    return _sliced(name, stored, str(where), tuple(dict.fromkeys(paths)))
+
+
+def _count(space: Any, shape: tuple[int, ...], h5py: Any) -> int:
+    """How many elements of a dataset of this shape are in a selection, which may reach beyond them, or have no end."""
+    if space.get_select_type() == h5py.h5s.SEL_ALL:
+        return math.prod(shape)
+    if not space.is_regular_hyperslab():
+        _lowest, highest = space.get_select_bounds()
+        return int(space.get_select_npoints()) if all(map(operator.lt, highest, shape)) else 0
+    counts = list[int]()
+    for size, start, stride, count, block in zip(shape, *space.get_regular_hyperslab(), strict=True):
+        starts = range(start, size, stride)[:count]
+        counts.append(len(starts) * block - max(starts[-1] + block - size, 0) if starts else 0)
+    return math.prod(counts)
 
 
 def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor | Values:
