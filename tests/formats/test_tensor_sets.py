@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import warnings
 import zipfile
@@ -401,3 +402,46 @@ def test_a_folder_leaves_nothing_out_without_a_word(tmp_path: Path) -> None:
     report = eltwise.compare(tmp_path / "a", tmp_path / "b")
     assert {one.name: one.status for one in report} == {"w": "equal", "linked/x": "differs"}
     assert report.notes == tuple(f"{name}: left out by their endings: model.bin" for name in "ab")
+
+
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_every_file_of_a_folder_is_read_or_named(
+    is_sharded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In folders that cannot be listed, and beside the shards of a checkpoint, with any ending."""
+    for name in "ab":
+        (tmp_path / name / "below").mkdir(parents=True)
+        (tmp_path / name / "closed").mkdir()
+        if is_sharded:
+            _sharded(tmp_path / name)
+        np.save(tmp_path / name / "below" / "w.npy", X + (name == "b"))
+        (tmp_path / name / "UPPER.NPY").write_bytes((tmp_path / name / "below" / "w.npy").read_bytes())
+        (tmp_path / name / "model.gguf").write_bytes(b"anything")
+    scandir = os.scandir
+
+    def listed(path: Any) -> Any:
+        if Path(path).name == "closed":  # For the superuser none is.
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    report = eltwise.compare(tmp_path / "a", tmp_path / "b")
+    if is_sharded:
+        names = "UPPER.NPY, below/w.npy, closed, model.gguf"
+        assert report.notes == tuple(f"{name}: left out, as no shard of the index: {names}" for name in "ab")
+        assert report.is_good
+    else:
+        assert report.notes == tuple(f"{name}: left out by their endings: model.gguf" for name in "ab")
+        assert {each.name for each in report if each.status == "differs"} == {"UPPER", "below/w"}
+        assert [*report.unreadable] == [
+            f"{tmp_path / side / 'closed'}: the folder cannot be read (Permission denied)" for side in "ab"
+        ]
+
+
+def test_an_index_of_two_maps_is_refused(tmp_path: Path) -> None:
+    """JSON libraries take the last one, and what the first names was read by none."""
+    index = tmp_path / "model.safetensors.index.json"
+    _sharded(tmp_path)
+    index.write_text(index.read_text()[:-1] + ', "weight_map": {}}')
+    with pytest.raises(FileFormatError, match="'weight_map' occurs twice"):
+        open_tensors(index)

@@ -300,9 +300,9 @@ def read_index(index: Path) -> list[tuple[str, str]]:
     """
     data = files.read_bytes(index, _LARGEST_INDEX)
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        raise FileFormatError("the index is not JSON", where=str(index)) from None
+        content = json.loads(data, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"the index is not JSON ({error})", where=str(index)) from None
     shard_of = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(shard_of, dict) or not all(isinstance(shard, str) for shard in shard_of.values()):
         raise FileFormatError("the index has no weight_map of names to files", where=str(index))

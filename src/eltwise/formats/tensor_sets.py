@@ -168,15 +168,16 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
 
     if is_store(path):
         return _zarr(path, raw_type)
+    paths, others, errors = _files_of(path)
     index = index_in(path)
     if index is not None:
         tensors = _safetensors(index)
-        shards = {shard for _name, shard in read_index(index)}
-        others = [file.name for file in sorted(path.iterdir()) if file.suffix in ENDINGS and file.name not in shards]
-        tensors.notes.extend([f"{path.name}: left out, as no shard of the index: {named(others)}"] if others else [])
+        parts = {index.name, *(shard for _name, shard in read_index(index))}
+        others += [file.relative_to(path).as_posix() for file in paths] + [*errors]
+        if others := sorted(set(others) - parts):
+            tensors.notes.append(f"{path.name}: left out, as no shard of the index: {named(others)}")
         return tensors
-    tensors = TensorSet(str(path), format="folder")
-    paths, others = _files_of(path)
+    tensors = TensorSet(str(path), format="folder", unreadable=errors)
     if others:
         tensors.notes.append(f"{path.name}: left out by their endings: {named(others)}")
     inside = [file.relative_to(path) for file in paths]
@@ -207,17 +208,21 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
     return tensors
 
 
-def _files_of(folder: Path) -> tuple[list[Path], list[str]]:
-    """The tensor files and zarr stores in a folder and those below it, and the names of the other files.
+def _files_of(folder: Path) -> tuple[list[Path], list[str], dict[str, EltwiseError]]:
+    """The tensor files and zarr stores in a folder and those below it, the names of other files, and what is closed.
 
     Links to folders are followed, but for those to a folder that they lie in.
     """
     from eltwise.formats.store_paths import is_store
 
-    paths, others = list[Path](), list[str]()
-    for directory, folders, names in os.walk(folder, followlinks=True):
+    paths, others, errors = list[Path](), list[str](), dict[str, EltwiseError]()
+
+    def refuse(error: OSError) -> None:
+        errors[Path(error.filename).relative_to(folder).as_posix()] = files.unreadable(error.filename, error, "folder")
+
+    for directory, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         here, around = Path(directory), Path(os.path.realpath(directory))
-        stores = [name for name in sorted(folders) if is_store(here / name)]
+        stores = [name for name in sorted(folders) if os.access(here / name, os.X_OK) and is_store(here / name)]
         real = {name: Path(os.path.realpath(here / name)) for name in folders if name not in stores}
         folders[:] = sorted(name for name, one in real.items() if one not in (around, *around.parents))
         paths += [here / name for name in stores]
@@ -228,7 +233,7 @@ def _files_of(folder: Path) -> tuple[list[Path], list[str]]:
                 others.append((here / name).relative_to(folder).as_posix())
         if len(paths) + len(others) > _MOST_FILES:
             raise FileFormatError("the folder holds too many files", where=str(folder), allowed=f"{_MOST_FILES}")
-    return paths, others
+    return paths, others, errors
 
 
 def _npy(path: Path, raw_type: ElementType | None) -> TensorSet:
