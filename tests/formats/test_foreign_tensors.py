@@ -96,6 +96,37 @@ def test_every_tensor_has_the_elements_that_the_library_wrote(name: str, tmp_pat
     assert eltwise.compare(tmp_path / name, arrays).is_good
 
 
+def test_bytes_of_gguf_whose_order_is_not_known_are_not_read(tmp_path: Path) -> None:
+    """Quantized tensors and bfloat16 are bytes for its library, which swaps only the numbers of NumPy."""
+    gguf: Any = pytest.importorskip("gguf")
+    kind = gguf.GGMLQuantizationType
+    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama", endianess=gguf.GGUFEndian.BIG)
+    for name, array in NAMED.items():
+        writer.add_tensor(name, array)
+    for name in ("Q8_0", "Q4_0", "BF16"):
+        writer.add_tensor(name, gguf.quantize(W, kind[name]), raw_dtype=kind[name])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    opened = open_tensors(tmp_path / "m.gguf")
+    assert {name: tensor.array.tolist() for name, tensor in opened.items()} == {
+        name: array.tolist() for name, array in NAMED.items()
+    }
+    assert set(opened.unreadable) == {"Q8_0", "Q4_0", "BF16"}
+
+
+@pytest.mark.parametrize("ending", [b"", bytes(64)])
+def test_a_size_in_gguf_is_no_reason_to_read_on(ending: bytes, tmp_path: Path) -> None:
+    """Its library reads elements of an array behind the end of the file, as many as the header states."""
+    pytest.importorskip("gguf")
+    array = b"".join(value.to_bytes(size, "little") for value, size in ((9, 4), (4, 4), (1 << 60, 8)))
+    counts = b"".join(value.to_bytes(size, "little") for value, size in ((3, 4), (0, 8), (1, 8), (1, 8)))
+    (tmp_path / "m.gguf").write_bytes(b"GGUF" + counts + b"x" + array + ending)
+    with pytest.raises(FileFormatError, match="too short for what its header states"):
+        open_tensors(tmp_path / "m.gguf")
+
+
 def test_every_path_of_an_hdf5_file_is_a_tensor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through hard, soft and external links, and what no link leads to is named; groups in themselves end."""
     h5py: Any = pytest.importorskip("h5py")
@@ -288,6 +319,35 @@ def test_a_tensor_of_torch_that_cannot_be_read_is_one_of_several(tmp_path: Path)
         "w": whole.tolist(),
         **dict.fromkeys(views, (-whole).tolist()),
     }
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # That torch does not check what is made here.
+def test_tensors_of_torch_of_every_layout_have_the_elements_of_torch(tmp_path: Path) -> None:
+    """Also those that a few bytes make as large as nothing can hold: they are read part by part."""
+    torch: Any = pytest.importorskip("torch")
+    dense = torch.arange(-600.0, 600).reshape(40, 30) * (torch.arange(1200).reshape(40, 30) % 3 == 0)
+    coo, turned = dense.to_sparse(), dense * 1j
+    once = (coo.indices()[:1], dense[coo.indices()[0]])
+    views = {"transposed": dense.t(), "expanded": dense[:, :1].expand(40, 30), "negated": torch._neg_view(dense)}
+    views |= {"conjugated": turned.conj(), "true": (dense > 0).t(), "bytes": dense.to(torch.uint8)[::2, 1:]}
+    layouts = {"coo": coo, "twice": torch.sparse_coo_tensor(*once), "halves": dense.bfloat16().to_sparse()}
+    layouts |= {"csr": dense.to_sparse_csr(), "csc": dense.to_sparse_csc(), "bsr": dense.to_sparse_bsr((2, 3))}
+    huge = {
+        "view": torch.ones(1).expand(1 << 40),
+        "sparse": torch.sparse_coo_tensor(coo.indices(), coo.values(), (1 << 20,) * 2),
+    }
+    torch.save({**views, **layouts, **huge}, tmp_path / "t.pt")
+    opened = open_tensors(tmp_path / "t.pt")
+    assert opened.unreadable == {}
+    for name, stored in {**views, **layouts}.items():
+        whole = stored.to_dense().resolve_conj().resolve_neg().contiguous()
+        width = getattr(torch, f"uint{8 * whole.element_size()}", None) or torch.float32
+        expected = (torch.view_as_real(whole) if whole.is_complex() else whole).view(width).numpy().tobytes()
+        assert (opened.others if whole.is_complex() else opened)[name].read(0, whole.numel()).tobytes() == expected, (
+            name
+        )
+    assert opened["view"].read(1 << 39, (1 << 39) + 2).tolist() == [1, 1]
+    assert opened["sparse"].read(0, 30).tolist() == dense[0].tolist()
 
 
 def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ _GGUF_COUNTS = "GGUF."
 _GGUF_GENERAL, _GGUF_ARCHITECTURE = "general.", "general.architecture"
 """How the names of its fields begin that describe the model, such as who made it, and the one that says how it runs."""
 
+_SWAPPED = "S"
+"""What gguf calls the byte order that is not this machine's."""
+
 _TILE = 1 << 16
 
 
@@ -114,20 +117,41 @@ def open_torch(path: Path) -> TensorSet:
 
 
 def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Values:
+    """A tensor of torch, of which views and sparse ones become arrays part by part: few bytes can have any shape."""
     if not isinstance(value, torch.Tensor):
         return of_python(name, value, where)
     type_name = str(value.dtype).removeprefix("torch.")
     element_type = None if value.is_complex() else by_name(type_name)
-    try:
-        dense = value.to_dense() if value.layout is not torch.strided else value
-        dense = dense.detach().resolve_conj().resolve_neg().contiguous()
+    same_width = None if element_type is None else getattr(torch, f"uint{8 * value.element_size()}")
+
+    def array_of(part: Any) -> np.ndarray:
+        resolved = part.detach().resolve_conj().resolve_neg()
         if element_type is None:
-            return Values(InMemory(dense.numpy()), name, where, type_name, dense.element_size())
-        same_width = getattr(torch, f"uint{8 * dense.element_size()}")
-        array = dense.reshape(-1).view(same_width).numpy()
+            return np.asarray(resolved.numpy())
+        return np.asarray(resolved.view(same_width).numpy().view(element_type.storage))
+
+    source: Source
+    try:
+        if value.layout is torch.strided and not (value.is_conj() or value.is_neg()):
+            source = InMemory(array_of(value))
+        else:
+            whole = value if value.layout is torch.strided else value.to_sparse()
+            array_of(_part_of(whole, (slice(0, 0),) * whole.ndim))  # It can be read.
+            source = Rows(tuple(whole.shape), lambda box: array_of(_part_of(whole, box)), where)
     except Exception as error:  # noqa: BLE001 - torch raises what it likes, as of a tensor without elements on "meta"
         raise unreadable(where, error) from None
-    return Tensor(InMemory(array.view(element_type.storage).reshape(dense.shape)), element_type, name, where)
+    if element_type is None:
+        return Values(source, name, where, type_name, value.element_size())
+    return Tensor(source, element_type, name, where)
+
+
+def _part_of(value: Any, box: Box) -> Any:
+    """A part of a tensor of torch, dense."""
+    if not value.is_sparse:
+        return value[box]
+    for axis, bounds in enumerate(box):
+        value = value.narrow_copy(axis, bounds.start, bounds.stop - bounds.start)
+    return value.to_dense()
 
 
 def open_gguf(path: Path) -> TensorSet:
@@ -140,7 +164,7 @@ def open_gguf(path: Path) -> TensorSet:
     where = str(path)
     gguf = library("gguf", "a GGUF file", where)
     try:
-        stored = gguf.GGUFReader(path)
+        stored = _reader_of(gguf)(path)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     tensors = TensorSet(where, format="gguf")
@@ -150,8 +174,20 @@ def open_gguf(path: Path) -> TensorSet:
             texts = tensors.metadata if describes else tensors.parameters
             texts[name] = _shown_field(field)
     for one in stored.tensors:
-        tensors.add(one.name, _of_gguf, one, gguf, where)
+        tensors.add(one.name, _of_gguf, one, gguf, where, stored.byte_order == _SWAPPED)
     return tensors
+
+
+def _reader_of(gguf: Any) -> Any:
+    """The library's reader, which reads on behind the end of a file for as long as a size says, and here does not."""
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        def _get(self, offset: int, dtype: Any, count: int = 1, *options: Any, **named: Any) -> Any:
+            if int(offset) + int(count) * np.dtype(dtype).itemsize > len(self.data):
+                raise EOFError("the file is too short for what its header states")
+            return super()._get(offset, dtype, count, *options, **named)
+
+    return Reader
 
 
 def _shown_field(field: Any) -> str:
@@ -161,9 +197,12 @@ def _shown_field(field: Any) -> str:
     return blake2b(b"".join(native(np.asarray(part)).tobytes() for part in field.parts)).hexdigest()
 
 
-def _of_gguf(one: Any, gguf: Any, where: str) -> Tensor:
+def _of_gguf(one: Any, gguf: Any, where: str, is_swapped: bool) -> Tensor:
     shape = tuple(map(int, reversed(one.shape)))
     kind = one.tensor_type.name
+    if is_swapped and one.data.dtype.itemsize == 1 and kind != "I8":
+        problem = "its bytes are of another byte order or of this machine's, by the program that wrote the file"
+        raise FileFormatError(problem, got=kind, hint="write the file with this machine's byte order")
     if kind == "BF16":
         array = np.asarray(one.data).view(BFLOAT16.storage).reshape(shape)
         return Tensor(InMemory(array), BFLOAT16, one.name, where)
