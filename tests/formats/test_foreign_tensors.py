@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable
 from functools import partial
@@ -497,3 +498,44 @@ def test_numbers_of_hdf5_with_other_names_differ_and_names_of_axes_are_noted(tmp
     code, out, _err = cli("compare", one, written(tmp_path / "axis.h5", names, "column", "x"))
     assert code == 0
     assert "a@dimension_names" in out
+
+
+def test_what_cannot_be_read_keeps_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 gives what it remembers of an open file: one that was written anew was compared as it had been."""
+    h5py: Any = pytest.importorskip("h5py")
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.is_dir():
+        pytest.skip("the system does not list open files")
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("link.h5", "w") as file:
+        file["w"], file["z"] = W, h5py.SoftLink("/none")
+    with h5py.File("type.h5", "w") as file:
+        file["w"], file["r"] = W, np.zeros(2, np.longdouble)
+    with h5py.File("source.h5", "w") as file:
+        virtual = h5py.VirtualLayout(W.shape, "f4")
+        virtual[:] = h5py.VirtualSource("none.h5", "w", W.shape)
+        file.create_virtual_dataset("w", virtual)
+    with h5py.File("elements.h5", "w") as file:
+        file.create_dataset("w", data=W, fletcher32=True)
+    np.savez("elements.npz", w=W)
+    for name in ("elements.h5", "elements.npz"):
+        damaged = Path(name).read_bytes().replace(W[0].tobytes(), bytes(W[0].nbytes))
+        Path(name).write_bytes(damaged)
+    with h5py.File("attribute.h5", "w") as file:
+        file["w"] = W
+        h5py.h5a.create(file["w"].id, b"units", h5py.h5t.UNIX_D32LE, h5py.h5s.create(h5py.h5s.SCALAR))
+    Path("shards").mkdir()
+    save_file({"w": W}, "shards/s.safetensors")
+    Path("shards/m.safetensors.index.json").write_text('{"weight_map": {"w": "s.safetensors", "v": "s.safetensors"}}')
+    cases = sorted(path.name for path in tmp_path.iterdir())
+    assert len(cases) == 7
+    eltwise.compare({"w": W}, {"w": W + 1})  # What is loaded once.
+    gc.collect()
+    gc.disable()
+    try:
+        before = len([*descriptors.iterdir()])
+        for name in cases:
+            assert eltwise.compare({"w": W}, name).unreadable, name
+            assert len([*descriptors.iterdir()]) == before, name
+    finally:
+        gc.enable()

@@ -19,7 +19,7 @@ from eltwise.comparison.others import compare_parameters, compare_values, missin
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
-from eltwise.core.border import public
+from eltwise.core.border import public, stripped
 from eltwise.core.containers import dotted, leaves
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
@@ -187,7 +187,7 @@ def _compared(
             reports.append(compare_tensors(one, other, settings))
             compared.append((one, other))
         except EltwiseError as error:
-            errors.append(error)
+            errors.append(stripped(error))
         meter.add(end - meter.done)  # Not all is read of other shapes, or of a file that turns bad.
     return reports, compared
 

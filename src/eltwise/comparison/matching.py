@@ -11,6 +11,7 @@ import numpy as np
 
 from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.numbers import bits_of, values_of
+from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor
@@ -197,7 +198,7 @@ def _sample(tensor: Tensor, unread: dict[str, EltwiseError], is_transposed: bool
     try:
         return np.ascontiguousarray(tensor.at(indices))
     except EltwiseError as error:
-        unread[tensor.name] = error
+        unread[tensor.name] = stripped(error)
         return None
 
 

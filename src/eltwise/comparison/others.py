@@ -9,6 +9,7 @@ from typing import Literal
 
 from eltwise.comparison.labels import labels_of
 from eltwise.comparison.matching import Pairs
+from eltwise.core.border import stripped
 from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_names, changed_nodes
@@ -69,7 +70,7 @@ def compare_values(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> It
             try:
                 difference = one.difference(other)
             except EltwiseError as error:
-                errors.append(error)
+                errors.append(stripped(error))
                 continue
             yield OtherReport(name, "values", "differs" if difference else "equal", difference)
         elif name in b.tensors:

@@ -45,7 +45,12 @@ _NAMES = {
 
 
 def stripped(error: _ErrorT) -> _ErrorT:
-    """The same error without the frames that it has come through, for the function that raises it to its caller."""
+    """The same error without the frames that it has come through, for who raises it to its caller, or keeps it.
+
+    The frames hold what was opened, as do those of an error that it replaced.
+    """
+    if error.__suppress_context__:
+        error.__context__ = None
     return error.with_traceback(None)
 
 

@@ -99,7 +99,7 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
         try:
             stored = group[key]
         except Exception as error:  # noqa: BLE001 - the library raises what it likes
-            stored = error
+            stored = error.with_traceback(None)  # Its frames keep the file open.
         yield name, stored
         if isinstance(stored, h5py.Group) and stored not in (group, *ancestors):
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))

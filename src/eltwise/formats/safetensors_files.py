@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eltwise.core.border import stripped
 from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.fields import unique
@@ -213,7 +214,7 @@ def _sharded(index: Path, unreadable: dict[str, EltwiseError] | None) -> Checkpo
         try:
             tensors[name] = _of_shard(name, shard, shards, index)
         except EltwiseError as error:
-            refused[name] = error
+            refused[name] = stripped(error)
     if refused and not tensors:
         raise next(iter(refused.values()))
     opened = {name: shard for name, shard in shards.items() if isinstance(shard, Checkpoint)}
@@ -236,7 +237,7 @@ def _of_shard(name: str, shard: str, shards: dict[str, Checkpoint | EltwiseError
         try:
             shards[shard] = _file(index.parent / shard)
         except EltwiseError as error:
-            shards[shard] = error
+            shards[shard] = stripped(error)
     known = shards[shard]
     if isinstance(known, EltwiseError):
         raise known

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eltwise.core.border import stripped
 from eltwise.core.dtypes import UINT8, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, named
 from eltwise.core.foreign import reason_of
@@ -201,7 +202,7 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
             if "" in inner.models:
                 tensors.models[stem] = inner.models[""]
         except EltwiseError as error:
-            tensors.unreadable[stem] = error.located(where=str(file))
+            tensors.unreadable[stem] = stripped(error).located(where=str(file))
     if not (tensors.tensors or tensors.others or tensors.unreadable):
         allowed = ", ".join(ENDINGS)
         raise FileFormatError("the folder holds no tensor files", where=str(path), allowed=allowed)
@@ -378,7 +379,7 @@ def _openvino(path: Path, _wanted: ElementType | None) -> TensorSet:
     try:
         graph = registry.read(path, reads_weights=False).graph
     except EltwiseError as error:  # The constants can be compared.
-        constants.unreadable[_NODES] = error.located(where=str(path), operand="nodes")
+        constants.unreadable[_NODES] = stripped(error).located(where=str(path), operand="nodes")
         return constants
     constants.models[""] = structure_of(graph, ConstantNames())
     constants.metadata.update(graph.metadata)

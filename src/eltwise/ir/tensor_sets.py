@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.ir.structure import Structure
 from eltwise.ir.tensors import Tensor
@@ -76,4 +77,4 @@ class TensorSet(Mapping[str, Tensor]):
             else:
                 self.others[name] = content
         except EltwiseError as error:
-            self.unreadable[name] = error.located(where=self.where, operand=f"tensor {name!r}")
+            self.unreadable[name] = stripped(error).located(where=self.where, operand=f"tensor {name!r}")
