@@ -92,6 +92,18 @@ def test_the_json_of_a_command_fulfils_its_schema(
     assert problems(fields, schema(name)) == []
 
 
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_an_error_is_json_where_the_result_would_be(kind: str, cli: Cli) -> None:
+    """On stdout, by the flag or by ``-``; of a file that is named nothing is written."""
+    command = COMMANDS[kind]
+    code, out, err = cli(*command, "--none")
+    assert (code, "No such option" in err) == (2, True)
+    if "r.json" in command[command.index("--json") :]:
+        assert out == ""
+    else:
+        assert problems(json.loads(out), schema("error")) == []
+
+
 def test_what_a_schema_does_not_allow_is_found() -> None:
     fields = {"format": "eltwise-shape", "version": 1, "shape": "4", "assumptions": ["", 1], "more": True}
     assert problems(fields, schema("shape")) == ["$.assumptions[1]: 1 is not string", "$.more: unexpected"]

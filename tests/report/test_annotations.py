@@ -99,6 +99,29 @@ def test_paths_are_relative_to_the_working_folder(tmp_path: Path, monkeypatch: p
     for model, uri in ((tmp_path / "a b" / "net.onnx", "a%20b/net.onnx"), (Path("net.onnx"), "net.onnx")):
         (result,) = written(Report([Annotation("saturation", "error", "text", "node")]), model)["results"]
         assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+    (result,) = written(Report([Annotation("saturation", "error", "text", "node")]), Path("../a b/net.onnx"))["results"]
+    outside = {"uri": (tmp_path.parent.resolve() / "a b" / "net.onnx").as_uri()}
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == outside
+
+
+def test_a_long_name_does_not_fill_the_page_of_a_job() -> None:
+    found = [Annotation("saturation", "error", "<" * 100_000, "|" * 100_000)] * 60
+    assert len(markdown(Report(found), Path("net.onnx"), "check")) < 1 << 20  # What GitHub takes.
+
+
+def test_a_summary_is_added_to_a_file_whatever_is_in_it(cli: Cli, tmp_path: Path) -> None:
+    """Behind an empty line, since the HTML before it goes on up to one; a link is refused."""
+    summary, link, model = tmp_path / "summary.md", tmp_path / "link.md", EXAMPLES / "networks" / "motion.onnx"
+    summary.write_bytes(b"\xffbefore")
+    os.link(summary, tmp_path / "opened.md")
+    for _time in range(2):
+        assert cli("check", model, "--markdown", summary)[0] == 0
+    first, second, third = summary.read_bytes().split(b"\n\n### ")
+    assert (first, second.rstrip() + b"\n") == (b"\xffbefore", third)
+    assert (tmp_path / "opened.md").read_bytes() == summary.read_bytes()  # It is the same file.
+    link.symlink_to(summary)
+    code, _out, err = cli("check", model, "--markdown", link)
+    assert (code, "this is a link, not a file; name the file itself" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def problems(value: Any, rule: Any, path: str = "$") -> list[str]:
         return [one for index, each in enumerate(value) for one in problems(each, rule["items"], f"{path}[{index}]")]
     if not isinstance(value, dict):
         return []
+    assert len({*rule.get("required", ())}) == len(rule.get("required", ())), f"{path}: a name is required twice"
     found = [f"{path}.{name} is missing" for name in rule.get("required", ()) if name not in value]
     named, rest = rule.get("properties", {}), rule.get("additionalProperties", True)
     return found + [

@@ -13,6 +13,7 @@ import itertools
 import os
 import signal
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -149,9 +150,14 @@ def _refuse(error: EltwiseError) -> NoReturn:
 
 
 def _is_json_wanted(arguments: list[str]) -> bool:
-    """Whether the command was given the flag ``--json``; in ``conform`` that option is a file name instead."""
+    """Whether JSON is for stdout: by the flag ``--json``, or by ``-`` where that option is a file name."""
     options = list(itertools.takewhile(lambda argument: argument != "--", arguments))
-    return "--json" in options and any("--json" in each.opts and each.is_flag for each in _options(options))
+    for option in _options(options):
+        if "--json" in option.opts:
+            return (
+                "--json" in options if option.is_flag else "--json=-" in options or ("--json", "-") in pairwise(options)
+            )
+    return False
 
 
 def _options(arguments: list[str]) -> list[click.Option]:

@@ -67,7 +67,7 @@ def check(
     else:
         report = _check_target(model, target, run, severity, (inputs, tolerance, seed))
     command = "eltwise check" if target is None else f"eltwise check --target {target}"
-    if not printing.write_outputs(*printing.ci_outputs(report, model, command, sarif, markdown)):
+    if not printing.write_outputs(*printing.ci_outputs(report, model, command, sarif, markdown), added=markdown):
         printing.report(report, as_json=json, is_summary=summary)
     return report.exit_code
 

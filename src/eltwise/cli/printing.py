@@ -194,15 +194,15 @@ def check_outputs(
             raise FileFormatError(problem, where=str(path), hint=hint)
 
 
-def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> bool:
-    """Write texts to files; whether one of them was printed instead, since its file is ``-``."""
-    from eltwise.formats.files import write_text
+def write_outputs(*outputs: tuple[Path | None, Callable[[], str]], added: Path | None = None) -> bool:
+    """Write texts to files, of which one is ``added`` to; whether one was printed instead, since its file is ``-``."""
+    from eltwise.formats.files import add_text, write_text
 
     for path, text in outputs:
         if path == STDOUT:
             lines(text().rstrip("\n"))
         elif path is not None:
-            write_text(path, text().rstrip("\n") + "\n")
+            (add_text if path == added else write_text)(path, text().rstrip("\n") + "\n")
             note(f"written to {path}")
     return any(path == STDOUT for path, _text in outputs)
 
@@ -211,14 +211,12 @@ def ci_outputs(
     report: Annotated, model: Path, command: str, sarif: Path | None, markdown: Path | None
 ) -> list[tuple[Path | None, Callable[[], str]]]:
     """The findings as SARIF, and a summary in Markdown that is added to a file."""
-    from eltwise.formats.files import read_bytes
     from eltwise.report import annotations
 
-    def summary() -> str:
-        previous = b"" if markdown is None or markdown == STDOUT or not markdown.exists() else read_bytes(markdown)
-        return previous.decode(errors="replace") + annotations.markdown(report, model, command)
-
-    return [(sarif, lambda: annotations.sarif(report, model, command)), (markdown, summary)]
+    return [
+        (sarif, lambda: annotations.sarif(report, model, command)),
+        (markdown, lambda: annotations.markdown(report, model, command)),
+    ]
 
 
 def error_json(error: EltwiseError) -> None:

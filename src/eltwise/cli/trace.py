@@ -106,7 +106,9 @@ def trace(
         )
     command = f"eltwise trace --runtime {runtime} --against {against}"
     reports = ((json, report.to_json), (html, report.to_html), (model_explorer, report.to_model_explorer))
-    if not printing.write_outputs(*reports, *printing.ci_outputs(report, model, command, sarif, markdown)):
+    if not printing.write_outputs(
+        *reports, *printing.ci_outputs(report, model, command, sarif, markdown), added=markdown
+    ):
         printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
     if reproduce is not None and report.is_reproducible:
         report.reproduce(reproduce)

@@ -118,6 +118,30 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, [text.encode(errors="backslashreplace")])
 
 
+def add_text(path: Path, text: str) -> None:
+    """Add a text to the end of a file, behind an empty line; other programs may add to it meanwhile.
+
+    Raises:
+        FileFormatError: where it cannot be written, after which the file is as long as before, and for a link.
+    """
+    check_writable(path)
+    if path.is_symlink():
+        raise FileFormatError("this is a link, not a file", where=str(path), hint="name the file itself")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        with os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            data = (("\n\n" if size else "") + text).encode(errors="backslashreplace")
+            try:
+                while data:
+                    data = data[file.write(data) :]
+            except OSError:
+                file.truncate(size)
+                raise
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
     """Write a file, the last one, and its data: all of them to temporary files first, then rename each, in order.
 

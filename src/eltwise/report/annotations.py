@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import quote
 
@@ -33,7 +33,7 @@ _RULES = {
 """Rules beside the families of faults."""
 
 _MOST_ROWS = 50
-_MOST_CHARACTERS = 100_000
+_MOST_CHARACTERS, _LONGEST_CELL = 100_000, 500
 _SPECIAL = {ord(character): f"&#{ord(character)};" for character in "\\`*_[]|~#@"}
 
 
@@ -79,16 +79,19 @@ def sarif(report: Annotated, model: Path, command: str) -> str:
 
     Args:
         report: the report.
-        model: the file that it is about; its path is relative to the working folder.
+        model: the file that it is about; its path is relative to the working folder, if it is in there.
         command: names the run, so that those of several models and runtimes do not replace each other.
     """
-    annotations, uri = report.annotations(), _uri(model)
+    annotations, name = report.annotations(), _relative(model)
+    artifact = {"uri": name, "uriBaseId": "%SRCROOT%"}
+    if PurePosixPath(name).parts[:1] in (("..",), ("/",)):  # SARIF has no steps out of a folder.
+        artifact = {"uri": Path(os.path.realpath(model)).as_uri()}
     rules = list(dict.fromkeys(annotation.rule for annotation in annotations))
     driver = {"name": "eltwise", "semanticVersion": VERSION, "rules": [_rule(rule) for rule in rules]}
-    results = [_result(annotation, rules.index(annotation.rule), uri) for annotation in annotations]
+    results = [_result(annotation, rules.index(annotation.rule), name, artifact) for annotation in annotations]
     run = {
         "tool": {"driver": driver},
-        "automationDetails": {"id": f"{command}/{uri}/"},
+        "automationDetails": {"id": f"{command}/{name}/"},
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
@@ -109,12 +112,12 @@ def _kinds(kind: type[EltwiseError]) -> list[type[EltwiseError]]:
     return [kind, *(each for below in kind.__subclasses__() for each in _kinds(below))]
 
 
-def _result(annotation: Annotation, index: int, uri: str) -> dict[str, object]:
-    physical = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}, "region": {"startLine": 1}}
+def _result(annotation: Annotation, index: int, name: str, artifact: dict[str, str]) -> dict[str, object]:
+    physical = {"artifactLocation": artifact, "region": {"startLine": 1}}
     location: dict[str, object] = {"physicalLocation": physical}
     if annotation.node:
         location["logicalLocations"] = [{"name": on_one_line(annotation.node), "kind": "member"}]
-    identity = hashlib.sha256(json.dumps([uri, annotation.rule, annotation.node]).encode()).hexdigest()
+    identity = hashlib.sha256(json.dumps([name, annotation.rule, annotation.node]).encode()).hexdigest()
     return {
         "ruleId": annotation.rule,
         "ruleIndex": index,
@@ -125,9 +128,9 @@ def _result(annotation: Annotation, index: int, uri: str) -> dict[str, object]:
     }
 
 
-def _uri(model: Path) -> str:
-    """The path from the working folder, as a relative reference."""
-    path = os.path.relpath(model) if PurePath(model).drive == Path.cwd().drive else str(model)
+def _relative(model: Path) -> str:
+    """The path from the working folder, as a relative reference; of another drive the whole path."""
+    path = os.path.relpath(model) if PurePath(model).drive == Path.cwd().drive else f"/{model}"
     return quote(os.fsencode(Path(path).as_posix()))
 
 
@@ -159,5 +162,7 @@ def markdown(report: Annotated, model: Path, command: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text on one line that Markdown and HTML show as it is."""
-    return html.escape(on_one_line(text), quote=False).translate(_SPECIAL)
+    """A text on one line that Markdown and HTML show as it is, if it is not too long for a page."""
+    line = on_one_line(text)
+    line = line if len(line) <= _LONGEST_CELL else f"{line[:_LONGEST_CELL]}..."
+    return html.escape(line, quote=False).translate(_SPECIAL)
