@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+from click.shell_completion import BashComplete
 
 import eltwise
+from eltwise.cli import COMMANDS, app
 from eltwise.configuration import Configuration, read_configuration
 from eltwise.core.errors import EltwiseError
 
@@ -72,6 +75,15 @@ def test_a_wrong_configuration_is_refused_with_the_file_and_the_key(
     code, _out, err = cli("compare", "a.npy", "b.npy")
     assert (code, "pyproject.toml" in err) == (2, True)
     assert cli("ops")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["@w", " w", "a: b", "#w", "w,"])
+def test_a_tolerance_of_a_project_is_for_any_name(cli: Cli, project: Path, name: str) -> None:
+    """One for a name that begins with ``@`` was read as that of a file."""
+    (project / "pyproject.toml").write_text(f'[tool.eltwise.tolerances]\n"{name}" = "ulp<=1"\n')
+    for path, value in (("a.npz", 1), ("b.npz", np.nextafter(np.float32(1), np.float32(2)))):
+        np.savez(project / path, **{name: np.float32([value])})
+    assert cli("compare", project / "a.npz", project / "b.npz")[::2] == (0, "")
 
 
 def test_tolerances_of_a_project_count_unless_the_command_line_has_some(cli: Cli, project: Path) -> None:
@@ -173,6 +185,7 @@ _eltwise_completion
         (("trace", "--mark"), "--markdown"),
         (("trace", "--against", "flo"), "float64"),
         (("record", "--runtime", "onnx"), "onnxruntime"),
+        (("trace", "m.onnx", "n.onnx", "--runtime", "onnx"), "onnxruntime"),
     ],
 )
 def test_shells_complete_commands_options_and_runtimes(
@@ -188,3 +201,15 @@ def test_shells_complete_commands_options_and_runtimes(
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path}
     done = subprocess.run([program, "-c", script], capture_output=True, text=True, env=environment, check=False)  # noqa: S603
     assert expected in done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("none",), ("a b", "--none", "--")])
+@pytest.mark.parametrize("command", ["none", "", *COMMANDS])
+def test_a_shell_that_asks_for_completions_gets_no_error(command: str, words: tuple[str, ...]) -> None:
+    """Whatever the line holds so far: what else is printed arrives in the middle of it."""
+    found = app.get_command(click.Context(app, resilient_parsing=True), command)
+    options = [each.opts[0] for each in found.params if isinstance(each, click.Option)] if found is not None else []
+    complete = BashComplete(app, {}, "eltwise", "_ELTWISE_COMPLETE")
+    for before in ((), *((option,) for option in options)):
+        for incomplete in ("", "-", "--", "a", "'"):
+            complete.get_completions([command, *words, *before], incomplete)

@@ -54,8 +54,10 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
+            if ctx.resilient_parsing:  # A shell asks for completions.
+                return None
             raise unknown_name("command", cmd_name, COMMANDS)
         command: click.Command = getattr(importlib.import_module(f"eltwise.cli.{cmd_name}"), cmd_name)
         return command

@@ -69,7 +69,7 @@ def _tolerances(_context: click.Context, parameter: click.Parameter, texts: Sequ
         return texts
     from eltwise.comparison.tolerance import default_tolerances
 
-    return default_tolerances(texts)
+    return default_tolerances({pattern: each for pattern, _colon, each in (text.rpartition(": ") for text in texts)})
 
 
 def complete_runtime(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -214,9 +214,9 @@ class Command(click.Command):
         return [*super().get_params(ctx), *volume(is_hidden=True)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse what no argument takes."""
+        """Refuse what no argument takes, but where a shell asks for completions of what is not complete."""
         rest = super().parse_args(ctx, args)
-        if rest:
+        if rest and not ctx.resilient_parsing:
             hint = self.epilog or f"see `{ctx.command_path} --help`"
             raise EltwiseError("there are more arguments than this command has", got=" ".join(rest), hint=hint)
         return rest
