@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -24,7 +25,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import eltwise
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.scale import cluster as cluster_tasks
 from eltwise.scale.apply import apply_files, compute_chunk
 from eltwise.scale.blocks import Application
 from eltwise.scale.cluster import claimed, connected, run_on
@@ -141,7 +143,7 @@ def test_a_worker_that_has_not_all_of_an_input_ends_the_job(
         called = ("reduce", "mean-squared-difference", *called[2:4], *called[-2:])
     code, out, err = cli(*called)
     assert (code, out) == (2, "")
-    assert ("as it is here: files are missing" if lack == "files" else "no such file") in err
+    assert ("on a worker of the cluster as it is here" if lack == "files" else "no such file") in err
     assert err.count("\n") == 1
     assert not (tmp_path / "c.zarr").exists() or not read(tmp_path / "c.zarr").any()
 
@@ -354,6 +356,16 @@ def test_a_worker_without_eltwise_is_told(
     assert (code, out) == (2, "")
     assert "a task of the cluster failed (No module named 'eltwise.scale'" in err
     assert "every worker needs this version of eltwise" in err
+
+
+def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions differ in bits where one of them is wrong: a result would mix both."""
+    sent = pickle.dumps(cluster_tasks._Task(str, [1, 2]))
+    assert pickle.loads(sent) == ["1", "2"]  # noqa: S301
+    monkeypatch.setattr(cluster_tasks, "VERSION", "0.1.9")
+    with pytest.raises(UnsupportedError, match=r"got eltwise 0\.1\.9 on a worker") as refused:
+        pickle.loads(sent)  # noqa: S301
+    assert refused.value.hint == "every worker needs this version of eltwise"
 
 
 def job(processes: Processes, folder: Path, **resources: Any) -> Callable[[], Any]:

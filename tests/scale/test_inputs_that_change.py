@@ -567,21 +567,33 @@ def test_a_folder_of_the_user_is_not_touched(
     assert (mine / "data" / "mine").read_bytes() == b"precious"
 
 
+def lengthened(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + bytes(8))
+
+
+def altered(file: Path) -> None:
+    """Other content of the same size."""
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"0.0", b"1.0") if b"fill_value" in content else bytes([*content[::-1]]))
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "url"])
-def test_a_worker_refuses_an_incomplete_copy(
-    kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
-) -> None:
+def test_a_worker_refuses_what_is_no_copy(kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     """Chunks that a copy lacks are the fill value to zarr, so that a job would end well with wrong numbers."""
     path, copy = KINDS[kind](tmp_path, contents[0]), tmp_path.with_name(f"{tmp_path.name}-copy")
-    sent = pickle.dumps(open_sources([path], [None]).named())
+    network = tmp_path / "m.onnx"
+    network.write_bytes(b"a model")
+    sent = pickle.dumps(open_sources([path], [None]).named([str(network)]))
     shutil.copytree(tmp_path, copy)
     shutil.rmtree(tmp_path)
     shutil.copytree(copy, tmp_path)
     assert pickle.loads(sent).open().texts == (path,)  # noqa: S301
     files = sorted(each for each in tmp_path.rglob("*") if each.is_file() and not each.name.startswith("zarr."))
-    for change in (Path.unlink, lambda file: file.write_bytes(file.read_bytes() + bytes(8))):
-        shutil.rmtree(tmp_path)
-        shutil.copytree(copy, tmp_path)
-        change(files[-1])
-        with pytest.raises(FileFormatError):
-            pickle.loads(sent).open()  # noqa: S301
+    chunks = [each for each in files if ".zarr" in str(each) and each.name != ".zarray"]
+    for file in {network, files[-1], *tmp_path.rglob("zarr.json"), *tmp_path.rglob(".zarray")}:
+        for change in (Path.unlink, lengthened, *((altered,) if file not in chunks else ())):
+            shutil.rmtree(tmp_path)
+            shutil.copytree(copy, tmp_path)
+            change(file)
+            with pytest.raises(FileFormatError):
+                pickle.loads(sent).open()  # noqa: S301

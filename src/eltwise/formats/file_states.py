@@ -6,14 +6,16 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from eltwise.core.errors import ChangedInputError
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, state_of
 from eltwise.formats.foreign_tensors import Rows
-from eltwise.formats.store_paths import is_url, opened_anew
+from eltwise.formats.store_paths import FORMATS, is_url, opened_anew
 from eltwise.formats.zarr_stores import ZarrArray
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Tensor, Transposed
@@ -21,6 +23,9 @@ from eltwise.ir.values import Values
 
 States = dict[str, str]
 """For each path or URL what changes when its content does."""
+
+_COMPARED_BYTES = 1 << 20
+"""How much of a file is compared with a copy: other contents mostly differ there, as the nodes of a model do."""
 
 
 def state(text: str) -> str:
@@ -46,14 +51,19 @@ def state(text: str) -> str:
 
 
 def extent(text: str) -> str:
-    """What a copy on another machine has alike: the size of a file, of a store the names and sizes of what is in it.
+    """What a copy on another machine has alike.
+
+    Of a file these are its size and how it begins; of a store what describes it, and the names and sizes of its files.
 
     Raises:
         FileFormatError: where it cannot be looked at.
     """
     path = Path(text)
     try:
-        return _digest(_below(text, set(), _size)) if path.is_dir() else _size(path.stat())
+        if not path.is_dir():
+            return _begin(path)
+        descriptions = [path / name for name in FORMATS if (path / name).is_file()]
+        return _digest(chain(_below(text, set(), _size), map(_begin, descriptions)))
     except OSError as error:
         raise files.unreadable(path, error) from None
 
@@ -101,6 +111,13 @@ def _source(tensor: Tensor | Values) -> tuple[States, tuple[str, ...]]:
     if isinstance(source, ZarrArray):
         return {}, (str(source.path),)
     return {}, (tensor.where, *(source.paths if isinstance(source, Rows) else ()))
+
+
+def _begin(path: Path) -> str:
+    """The size of a file, and a checksum of how it begins."""
+    files.check_regular(path)
+    with path.open("rb") as file:
+        return f"{_size(os.fstat(file.fileno()))} {crc32(file.read(_COMPARED_BYTES)):08x}"
 
 
 def _size(status: os.stat_result) -> str:

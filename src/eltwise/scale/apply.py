@@ -139,7 +139,8 @@ def _on_cluster(
     """Compute blocks on the workers of a cluster, which see the store in which the result is written."""
     assert isinstance(target, ZarrTarget)
     before = dict(target.journal.done)
-    function = partial(compute_chunk, computation, sources.named(), target.text, absolute(target.store))
+    operands = sources.named(computation.states())
+    function = partial(compute_chunk, computation, operands, target.text, absolute(target.store))
     items = [(number, before.get(number)) for number in range(len(part.grid))]
     return (_noted(each, target) for each in run_on(client, function, items, part.block_bytes, resources))
 

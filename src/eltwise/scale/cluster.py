@@ -13,10 +13,11 @@ from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.core.foreign import SCALE, library
 from eltwise.scale.jobs import Resources
 from eltwise.scale.schedulers import ANSWER_SECONDS, check_scheduler, in_background, reason_of, unreachable
+from eltwise.version import VERSION
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -31,6 +32,8 @@ _PER_THREAD = 8
 """So many tasks of a thread of the cluster are known to the scheduler at a time."""
 
 _RETRIES = 3
+
+_SAME_VERSION = "every worker needs this version of eltwise"
 
 _TASK_BYTES, _TASK_BYTES_PER_THREAD = 8 << 20, 1 << 20
 """Smaller blocks share a task; the more threads wait for one scheduler, the larger it is (docs/guides/planning.md)."""
@@ -197,13 +200,17 @@ class _Task:
     """
 
     def __init__(self, function: Callable[[S], T], numbers: Sequence[S]) -> None:
-        self._called = function, numbers
+        self._called = VERSION, function, numbers
 
     def __reduce__(self) -> tuple[Callable[..., list[Any]], tuple[object, ...]]:
         return _each, self._called
 
 
-def _each(function: Callable[[S], T], numbers: Iterable[S]) -> list[T]:
+def _each(version: str, function: Callable[[S], T], numbers: Iterable[S]) -> list[T]:
+    """The results of a function for numbers, by the version of the package that sent them."""
+    if version != VERSION:  # It may give other bits, where one of the two versions is wrong.
+        got, allowed = f"eltwise {VERSION} on a worker", f"eltwise {version}, as here"
+        raise UnsupportedError("a worker has another version of eltwise", got=got, allowed=allowed, hint=_SAME_VERSION)
     return [function(number) for number in numbers]
 
 
@@ -219,8 +226,8 @@ def _result(future: Any, resources: Resources) -> Any:
             if not isinstance(error, TimeoutError) or future.status in ("error", "cancelled"):
                 failed = f"a task of the cluster failed ({reason_of(error)})"
                 problem = failed if future.status == "error" else "the connection to the scheduler was lost"
-                is_missing = isinstance(error, ImportError | AttributeError)
-                hint = "every worker needs this version of eltwise; " if is_missing else ""
+                is_missing = isinstance(error, ImportError | AttributeError | TypeError)  # As of another version.
+                hint = f"{_SAME_VERSION}; " if is_missing else ""
                 address, hint = _address(future.client), f"{hint}run the same command again"
                 raise FileFormatError(problem, where=address, hint=hint) from None
         _await_workers(future.client, resources)

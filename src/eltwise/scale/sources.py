@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -87,9 +87,9 @@ class Sources:
                         allowed=f"the names of {where}",
                     )
 
-    def named(self) -> NamedSources:
-        """What names them to the workers of a cluster, in a job of its own."""
-        paths = sorted({absolute(str(path)) for path in self.files() if path.exists()})
+    def named(self, others: Iterable[str] = ()) -> NamedSources:
+        """What names them to the workers of a cluster, in a job of its own; which other files these must have, too."""
+        paths = sorted({absolute(str(path)) for path in (*self.files(), *map(Path, others)) if path.exists()})
         extents = tuple((path, extent(path)) for path in paths)
         return NamedSources(tuple(map(absolute, self.texts)), self.raw_types, extents, uuid4().hex)
 
@@ -117,7 +117,7 @@ class NamedSources:
     Attributes:
         texts: their paths or URLs, the same for all workers.
         raw_types: as of ``Sources``.
-        extents: the local files and stores that are read, each with what a copy has alike.
+        extents: the local files and stores that must be there, each with what a copy has alike.
         job: a name that no other job has.
     """
 
@@ -131,14 +131,12 @@ class NamedSources:
 
         Raises:
             EltwiseError: as ``open_sources``, and for files and stores of another extent, as an incomplete copy, whose
-                missing chunks would be read as the fill value.
+                missing chunks would be read as the fill value, or another model.
         """
         sources = open_sources(self.texts, self.raw_types)
         for path, expected in self.extents:
             if extent(path) != expected:
-                problem = (
-                    "this input is not on a worker of the cluster as it is here: files are missing or of other sizes"
-                )
+                problem = "this is not on a worker of the cluster as it is here: files are missing or others"
                 raise FileFormatError(problem, where=path, hint="give every worker the same files at the same paths")
         return sources
 
