@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import eltwise
+from eltwise.core.dtypes import INT4, TYPES, UINT4, ElementType
 
 torch = pytest.importorskip("torch")
 
@@ -90,6 +91,18 @@ def test_out_may_be_a_tensor(dtype: Any) -> None:
     assert eltwise.subtract(a.float(), b.float(), array) is array
     assert (array == expected.float().numpy()).all()
     assert torch.equal(eltwise.negative(a, a).float(), -(b.float() + 6))
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs], ids=str)
+def test_a_result_of_any_type_is_a_tensor_or_refused(element_type: ElementType) -> None:
+    cast = eltwise.operator("Convert-1", destination_type=element_type.name)
+    if element_type in (INT4, UINT4):
+        with pytest.raises(eltwise.errors.UnsupportedError, match=f"torch does not hold {element_type}"):
+            cast(torch.ones(3))
+        return
+    result = cast(torch.ones(3))
+    assert str(result.dtype) == f"torch.{element_type.name}"
+    assert result.float().tolist() == [1, 1, 1]
 
 
 def test_an_out_that_cannot_hold_the_result_is_refused() -> None:

@@ -216,7 +216,10 @@ def _torch_tensor(result: np.ndarray) -> Any:
     if element_type in NOT_IN_NUMPY:
         bits = torch.from_dlpack(result.view(f"u{result.itemsize}"))
         return bits.view(getattr(torch, element_type.name))
-    return torch.from_dlpack(result)
+    try:
+        return torch.from_dlpack(result)
+    except BufferError:
+        raise UnsupportedError(f"torch does not hold {element_type.name}", hint="give NumPy arrays") from None
 
 
 def _in_format(result: Any, operands: Sequence[object]) -> Any:
