@@ -8,7 +8,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
+import dask
+import dask.array as da
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from onnx import TensorProto
 
 import eltwise
 from eltwise.core.errors import UnsupportedError
-from eltwise.kernels import float_mode, jit
+from eltwise.kernels import float_mode, jit, threads
 from eltwise.testing import assert_close
 from support.onnx_models import model, node, value
 
@@ -93,6 +96,52 @@ def test_a_model_with_conversions_does_not_depend_on_it() -> None:
     for mode in (FLUSHES, ROUNDS_DOWN, DEFAULT):
         result = in_mode(mode, lambda: bytes(made.run(feeds)["z"].tobytes()))
         assert result == expected
+
+
+@pytest.mark.parametrize("mode", [FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO], ids=["flushes", "down", "to zero"])
+@pytest.mark.parametrize("is_lazy", [False, True], ids=["arrays", "dask"])
+def test_reductions_do_not_depend_on_it(is_lazy: bool, mode: int) -> None:
+    """The merging and the rounding of partials, too."""
+    values = np.random.default_rng(1).standard_normal((20, 30), np.float32)
+    operands: list[Any] = [values * scale for scale in map(np.float32, (1, 1e-42))]
+    if is_lazy:
+        operands = [da.from_array(each, 11) for each in operands]
+
+    def work() -> list[bytes]:
+        results = [
+            eltwise.reduce(reduction, "Max-13", operand, axis=axis, dtype=dtype)
+            for operand in operands
+            for reduction, dtype in (
+                ("sum", None),
+                ("mean", "float16"),
+                ("mean", "float32"),
+                ("max", None),
+                ("min", None),
+            )
+            for axis in (None, 0)
+        ]
+        computed = dask.compute(*results, scheduler="synchronous") if is_lazy else results
+        return [np.asarray(each).tobytes() for each in computed]
+
+    expected = work()
+    assert in_mode(mode, work) == expected
+
+
+def test_threads_that_share_work_have_the_default_mode() -> None:
+    """A new thread has the mode of the one that starts it."""
+    threads._executor.cache_clear()
+    try:
+        modes: list[bool] = []
+        both = threading.Barrier(2)
+
+        def look() -> None:
+            both.wait(10)
+            modes.append(float_mode.is_default())
+
+        in_mode(FLUSHES, lambda: threads.run_together([look, look]))
+        assert sorted(modes) == [False, True]  # That of the caller is its own.
+    finally:
+        threads._executor.cache_clear()
 
 
 def test_the_mode_is_given_back() -> None:

@@ -31,8 +31,7 @@ def masked(reducing: Reducing, operands: Sequence[object], axis: Axis, where: ob
     computation = reducing.source.computation(len(operands))
 
     def on_arrays(arrays: Sequence[object], axes: Axis) -> Any:
-        with float_mode.default_mode():
-            float_mode.require_default()
+        with float_mode.only_default_mode():
             return _masked(reducing, computation, arrays, axes, mask, initial)
 
     try:

@@ -100,8 +100,7 @@ class Reducing:
         self, operands: Sequence[object], axis: Axis, most_threads: int | None = None
     ) -> tuple[Partial, ElementType]:
         """Reduce arrays on so many threads at most; the partial, and the element type of the operands."""
-        with float_mode.default_mode():
-            float_mode.require_default()
+        with float_mode.only_default_mode():
             calls = calls_of(self.source.computation(len(operands)))
             arrays, (_run, typed) = calls.prepared(operands)
             calls.check_divisor(arrays, typed)
@@ -129,12 +128,13 @@ class Reducing:
             ValueRangeError: where the result's type does not hold it, or there is nothing to reduce.
         """
         dtype, count = self.result_type(element_type), partial.count
-        if isinstance(partial, Extremes):
-            self.check_count(count, partial.values.size)
-            return _converted(partial.values, partial.element_type, dtype)
-        self.check_count(count if counts is None else int(counts.min(initial=1)), partial.special.size)
-        divisor = count if counts is None else counts
-        return rounded(partial, divisor if self.reduction == "mean" else 1, dtype)
+        with float_mode.only_default_mode():
+            if isinstance(partial, Extremes):
+                self.check_count(count, partial.values.size)
+                return _converted(partial.values, partial.element_type, dtype)
+            self.check_count(count if counts is None else int(counts.min(initial=1)), partial.special.size)
+            divisor = count if counts is None else counts
+            return rounded(partial, divisor if self.reduction == "mean" else 1, dtype)
 
 
 def _converted(values: np.ndarray, source: ElementType, target: ElementType) -> np.ndarray:

@@ -15,7 +15,7 @@ from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.errors import ValueRangeError
 from eltwise.core.odd_rounding import odd, ordered_sum, two_product
 from eltwise.kernels.exact_sum import DIGIT, HIGH, LOW, NAN, ExactSums
-from eltwise.kernels.float_mode import quietly
+from eltwise.kernels.float_mode import only_default_mode, quietly
 from eltwise.kernels.pool import allocated
 from eltwise.kernels.threads import num_threads, run_together
 
@@ -58,7 +58,10 @@ def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None
 
     It differs only where a float64 lies midway between two numbers of the type, since those are float64, too.
     """
-    return quietly(_narrowed, values, element_type) if values.dtype == np.float64 else None
+    if values.dtype != np.float64:
+        return None
+    with only_default_mode():
+        return quietly(_narrowed, values, element_type)
 
 
 def _narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:

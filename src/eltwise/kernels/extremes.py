@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.float_mode import quietly
+from eltwise.kernels.float_mode import only_default_mode, quietly
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,8 @@ class Extremes:
         """Merge the extremes of other elements of the same outputs."""
         if not self.count or not other.count:
             return self if self.count else other
-        both = self.of(self.reduction, self.element_type, np.stack([self.values, other.values]))
+        with only_default_mode():  # Dask merges in its own threads.
+            both = self.of(self.reduction, self.element_type, np.stack([self.values, other.values]))
         return replace(both, count=self.count + other.count)
 
     @classmethod

@@ -66,6 +66,25 @@ def default_mode() -> Iterator[None]:
         library.fesetenv(before)
 
 
+@contextmanager
+def only_default_mode() -> Iterator[None]:
+    """Set the default mode for a while.
+
+    Raises:
+        UnsupportedError: where the thread has another one, and this system has no known way to do that.
+    """
+    with default_mode():
+        require_default()
+        yield
+
+
+def set_default_mode() -> None:
+    """Set the default mode for good, as in a new thread, which has that of the one that started it."""
+    library = None if is_default() else float_environment()
+    if library is not None:
+        library.fesetenv(_DEFAULT_ENVIRONMENT)
+
+
 def quiet_call() -> Callable[..., Any]:
     """Make what calls a function in a context of its own, in which NumPy neither warns nor raises."""
     context = Context()

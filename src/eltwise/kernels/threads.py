@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from eltwise.core.border import check_range, public
 from eltwise.core.errors import AttributeValueError
 from eltwise.core.machine import affinity_functions, is_arm64, is_x86, processors
+from eltwise.kernels import float_mode
 from eltwise.kernels.records import function_address
 from eltwise.kernels.sharing import (
     CACHE_LINE,
@@ -272,7 +273,7 @@ def run_together(work: Sequence[Callable[[], object]], threads: int | None = Non
 def _executor(count: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
-    return ThreadPoolExecutor(count, "eltwise")
+    return ThreadPoolExecutor(count, "eltwise", initializer=float_mode.set_default_mode)
 
 
 def _forget_workers() -> None:
