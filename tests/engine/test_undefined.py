@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.core.dtypes import FLOAT32, TYPES, by_name
-from eltwise.engine.undefined import undefined_outputs
+from eltwise.engine.undefined import marked_run
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle.domain import is_defined
 from eltwise.oracle.hard_values import hard_values
@@ -23,7 +23,7 @@ SHAPES = ((12,), (3, 4), (2, 1, 6), (4, 3, 1))
 def marks_of(text: str, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The marks of a model's outputs."""
     model = eltwise.load(parsed(text))
-    return undefined_outputs(model.graph, model.outputs, feeds)
+    return marked_run(model.graph, model.outputs, feeds)[1]
 
 
 def is_stated(value: np.float32, target: str) -> bool:
@@ -114,3 +114,29 @@ def test_the_oracle_leaves_the_same_values_undefined() -> None:
             amounts = hard_values(element_type)
             expected = ~is_defined(name, 1, amounts, {})
             np.testing.assert_array_equal(shift(amounts, amounts), expected, err_msg=f"{name} of {element_type}")
+
+
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+@given(
+    values=st.lists(st.sampled_from([0, 1, -1, 2, -7, 127, -128]), min_size=12, max_size=12),
+    divisors=st.lists(st.sampled_from([0, 0, 1, -1, 3, -128]), min_size=4, max_size=4),
+    chosen=st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_integers_divided_by_0_are_stated_nowhere(
+    operator: str, values: list[int], divisors: list[int], chosen: list[bool]
+) -> None:
+    """What reads such a quotient is marked, and all other results are those of other divisors."""
+    x, d, k = np.array(values, np.int8).reshape(3, 4), np.array(divisors, np.int8), np.array(chosen)
+    text = f"""g (int8[3, 4] x, int8[4] d, bool[4] k) => (int8[3, 4] q, int8[3, 4] z, int8[3, 4] r) {{
+        q = {operator}(x, d)  s = {operator}(d, x)  r = {operator}(s, d)  c = Add(q, d)  z = Where(k, c, x) }}"""
+    model = eltwise.load(parsed(text))
+    results, marks = marked_run(model.graph, model.outputs, {"x": x, "d": d, "k": k})
+    none = np.zeros((3, 4), np.bool_)
+    is_zero = np.broadcast_to(d == 0, (3, 4))
+    np.testing.assert_array_equal(marks.get("q", none), is_zero)
+    np.testing.assert_array_equal(marks.get("z", none), is_zero & k)
+    np.testing.assert_array_equal(marks.get("r", none), is_zero | (x == 0))
+    safe = {"x": np.where(x == 0, 1, x).astype(np.int8), "d": np.where(d == 0, 1, d).astype(np.int8), "k": k}
+    for name, expected in model.run(safe).items():
+        stated = ~marks.get(name, none) & (x != 0)
+        np.testing.assert_array_equal(results[name][stated], expected[stated])

@@ -8,7 +8,7 @@ import numpy as np
 
 from eltwise.core.errors import NameUnknownError, shown
 from eltwise.engine.fusion import Group
-from eltwise.engine.program import divisors_of
+from eltwise.engine.program import Compute, divisors_of
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Node
 from eltwise.kernels.dump import COMMENTS, Kind, describe
@@ -31,11 +31,11 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
         raise NameUnknownError("unknown dump kind", got=shown(kind), allowed=", ".join(COMMENTS))
     sections: list[str] = []
 
-    def observe(step: Group | Node, operands: list[np.ndarray], result: np.ndarray) -> None:
-        number, mark = len(sections) + 1, COMMENTS[kind]
+    def observe(step: Group | Node, operands: list[np.ndarray], compute: Compute) -> np.ndarray:
+        number, mark, result = len(sections) + 1, COMMENTS[kind], compute(operands)
         if isinstance(step, Node):
             sections.append(f"{mark}step {number}: {step.schema.versioned_name} node {step.label!r}, by itself\n")
-            return
+            return result
         names = ", ".join(
             f"{operand_name(index)} is {operand.value!r} {_shape(array)}"
             for index, (operand, array) in enumerate(zip(step.operands, operands, strict=True))
@@ -47,6 +47,7 @@ def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
         ]
         text = describe(kind, step.typed, [*operands, result], divisors_of(step))
         sections.append("".join(f"{mark}{line}\n" for line in heading) + text)
+        return result
 
     runner.run(feeds, observe)
     return "\n".join(sections)

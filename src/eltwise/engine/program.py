@@ -27,8 +27,11 @@ from eltwise.kernels import dispatch
 from eltwise.kernels.native import Records
 from eltwise.kernels.plan import Divisors
 
-Observe = Callable[[Group | Node, list[np.ndarray], np.ndarray], None]
-"""Is called after each step with its operands, those that are there, and its result."""
+Compute = Callable[[Sequence[Any]], np.ndarray]
+"""Makes the result of a step, given its operands; None for one that is left out."""
+
+Observe = Callable[[Group | Node, list[Any], Compute], np.ndarray]
+"""Gives the result of each step: is called with what it computes, its operands, and what makes the result of them."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,13 @@ class Step:
     """One step of a program; values are numbered: inputs, constants, then the result of each step.
 
     Attributes:
-        run: makes the result, given all values.
-        reads: the numbers of the operands.
+        compute: makes the result.
+        reads: the numbers of the operands; ``_LEFT_OUT`` for one that is left out.
         last_reads: the values that nothing reads after it.
         source: what it computes.
     """
 
-    run: Callable[[list[Any]], np.ndarray]
+    compute: Compute
     reads: tuple[int, ...]
     last_reads: tuple[int, ...]
     source: Group | Node
@@ -85,10 +88,8 @@ class Program:
         """Run the steps on arrays of the types and shapes that the program was made for; see ``Runner.run``."""
         values: list[Any] = [*inputs, *self.constants]
         for step in self.steps:
-            result = step.run(values)
-            values.append(result)
-            if observe is not None:
-                observe(step.source, [values[value] for value in step.reads], result)
+            operands = [None if value == _LEFT_OUT else values[value] for value in step.reads]
+            values.append(step.compute(operands) if observe is None else observe(step.source, operands, step.compute))
             for value in step.last_reads:
                 values[value] = None  # Its memory serves the steps to come.
         return {
@@ -139,11 +140,10 @@ def make_program(
     for source, last_reads in zip(sources.values(), _last_reads(graph, sources), strict=True):
         reads = tuple(numbers[value] if value else _LEFT_OUT for value in _read(source))
         if isinstance(source, Group):
-            run = _group_run(source, reads, swapped, records_of(source) if is_one else None)
+            compute = _group_run(source, swapped, records_of(source) if is_one else None)
         else:
-            run = _node_run(source, reads)
-        present = tuple(value for value in reads if value != _LEFT_OUT)
-        steps.append(Step(run, present, tuple(numbers[value] for value in last_reads), source))
+            compute = partial(run_node, source)
+        steps.append(Step(compute, reads, tuple(numbers[value] for value in last_reads), source))
     return Program(tuple(constants.values()), tuple(steps), tuple(results), symbols)
 
 
@@ -172,24 +172,15 @@ def _is_ready(port: Port, group: Group, symbols: Symbols) -> bool:
     return True
 
 
-def _node_run(node: Node, reads: tuple[int, ...]) -> Callable[[list[Any]], np.ndarray]:
-    return lambda values: run_node(node, [None if value == _LEFT_OUT else values[value] for value in reads])
-
-
-def _group_run(
-    group: Group,
-    reads: tuple[int, ...],
-    swapped: set[str],
-    records: Records | None,
-) -> Callable[[list[Any]], np.ndarray]:
+def _group_run(group: Group, swapped: set[str], records: Records | None) -> Compute:
     """What computes a group; its errors name the node."""
     names = [operand.value for operand in group.operands]
     is_swapped = (False, *(name in swapped for name in names))
     function = dispatch.prepare(group.typed, is_swapped, divisors_of(group), records)
 
-    def run(values: list[Any]) -> np.ndarray:
+    def run(operands: Sequence[Any]) -> np.ndarray:
         try:
-            return function(*[values[value] for value in reads])
+            return function(*operands)
         except EltwiseError as error:
             raise located(error, group.nodes[-1]) from None
 

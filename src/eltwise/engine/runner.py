@@ -41,7 +41,7 @@ class Runner:
 
         Args:
             feeds: the inputs by name, another of their names, or position.
-            observe: is called after each step.
+            observe: gives the result of each step.
 
         Returns:
             New arrays by output name, in native byte order; none shares memory with an input or another output.

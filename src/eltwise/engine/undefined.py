@@ -1,4 +1,7 @@
-"""Which elements of outputs rest on results that no specification states, as a NaN that became an integer."""
+"""Which elements of outputs rest on results that no specification states, as a NaN that became an integer.
+
+A divisor of 0 counts as one of these itself, with 1 in its place: a run refuses it, and what reads it rests on nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eltwise.engine.fusion import Group
+from eltwise.engine.program import Compute
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.kernels.numpy_kernel import loops_of
+from eltwise.ops.expression import Expression
 
 Marks = dict[str, np.ndarray]
 """For values of a graph which of their elements are marked; those of which none is are left out."""
 
 
-def undefined_outputs(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, np.ndarray]) -> Marks:
-    """Run a graph and follow what no specification states to the outputs.
+def marked_run(
+    graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], Marks]:
+    """Run a graph, also where it divides integers by 0, and follow what no specification states to the outputs.
 
     Args:
         graph: a graph without problems.
@@ -24,23 +31,26 @@ def undefined_outputs(graph: Graph, outputs: tuple[Port, ...], feeds: Mapping[st
         feeds: the inputs by name.
 
     Returns:
-        By the names of outputs, booleans of their shapes; outputs of which all elements are stated are left out.
+        The outputs by name, and for those of which not all elements are stated booleans of their shapes.
 
     Raises:
-        EltwiseError: as a run of the graph does.
+        EltwiseError: as a run of the graph does; for a divisor of 0 only where only the run knows its shape.
     """
     marks: Marks = {}
 
-    def observe(source: Group | Node, operands: list[np.ndarray], result: np.ndarray) -> None:
-        name = source.result if isinstance(source, Group) else source.outputs[0]
-        mark = _of_group(source, operands, marks) if isinstance(source, Group) else _of_node(source, result, marks)
+    def observe(source: Group | Node, operands: list[np.ndarray], compute: Compute) -> np.ndarray:
+        if isinstance(source, Group):
+            divided = _without_zeros(source, operands)
+            name, result, mark = source.result, compute(divided), _of_group(source, operands, divided, marks)
+        else:
+            name, result = source.outputs[0], compute(operands)
+            mark = _of_node(source, result, marks)
         if mark.any():
             marks[name] = mark
+        return result
 
-    if not any(map(_may_leave_undefined, graph.nodes)):
-        return {}
-    Runner(graph, outputs).run(feeds, observe)
-    return {port.name: marks[port.value] for port in outputs if port.value in marks}
+    results = Runner(graph, outputs).run(feeds, observe)
+    return results, {port.name: marks[port.value] for port in outputs if port.value in marks}
 
 
 def as_stated(result: np.ndarray, exact: np.ndarray, unstated: np.ndarray | None) -> np.ndarray:
@@ -54,8 +64,11 @@ def _may_leave_undefined(node: Node) -> bool:
     """Whether there are operands of which no specification states the node's result."""
     if node.schema.behaviour != "elementwise":
         return False
-    steps = node.computation(lambda _value: None)[0].expression.steps
-    return any(step.definition.undefined is not None for step in steps)
+    return _has_undefined_steps(node.computation(lambda _value: None)[0].expression)
+
+
+def _has_undefined_steps(expression: Expression) -> bool:
+    return any(step.definition.undefined is not None for step in expression.steps)
 
 
 def _of_node(node: Node, result: np.ndarray, marks: Marks) -> np.ndarray:
@@ -67,16 +80,37 @@ def _of_node(node: Node, result: np.ndarray, marks: Marks) -> np.ndarray:
     return np.zeros(result.shape, np.bool_) if mark is None else mark.reshape(result.shape)
 
 
-def _of_group(group: Group, operands: Sequence[np.ndarray], marks: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The marks of a group's result: a step that reads a marked element gives one, unless it chooses another."""
+def _without_zeros(group: Group, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The operands with 1 in place of each 0 that integers are divided by."""
+    divided = list(operands)
+    for number, _node in group.divisors:
+        divided[number] = divided[number].copy()
+        divided[number][divided[number] == 0] = 1
+    return divided
+
+
+def _of_group(
+    group: Group, operands: Sequence[np.ndarray], divided: Sequence[np.ndarray], marks: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """The marks of a group's result: a step that reads a marked element gives one, unless it chooses another.
+
+    Args:
+        group: the group.
+        operands: its operands.
+        divided: the same without zeros that integers are divided by, which are marked.
+        marks: those of the values so far.
+    """
     typed, expression = group.typed, group.expression
     types = expression.types(group.element_type)
-    values = [array.reshape(padded) for array, padded in zip(operands, typed.plan.operands, strict=True)]
-    nothing = np.zeros((), np.bool_)
+    pairs = zip(operands, divided, strict=True)
     marked = [
-        marks[operand.value].reshape(value.shape) if operand.value in marks else nothing
-        for operand, value in zip(group.operands, values, strict=True)
+        marks.get(operand.value, np.zeros((), np.bool_)) | (False if one is other else one != other)
+        for operand, (one, other) in zip(group.operands, pairs, strict=True)
     ]
+    if not (_has_undefined_steps(expression) or any(mark.any() for mark in marked)):
+        return np.zeros(group.shape, np.bool_)
+    values = [array.reshape(padded) for array, padded in zip(divided, typed.plan.operands, strict=True)]
+    marked = [mark.reshape(value.shape) if mark.ndim else mark for mark, value in zip(marked, values, strict=True)]
     with np.errstate(all="ignore"):
         for step, loop in zip(expression.steps, loops_of(expression, group.element_type), strict=True):
             read, mark = [values[index] for index in step.operands], [marked[index] for index in step.operands]

@@ -13,7 +13,7 @@ import numpy as np
 from eltwise import oracle
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, ManyProblemsError, counted, named, raise_all
-from eltwise.engine.undefined import as_stated, undefined_outputs
+from eltwise.engine.undefined import as_stated, marked_run
 from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
@@ -195,7 +195,7 @@ def _compared(
     def check(run: Run, outputs: Outputs) -> None:
         if all(map(oracle.same_bits, outputs, run.expected.values())):
             return
-        unstated = {} if drawn is None else undefined_outputs(drawn.graph, drawn.outputs, run.feeds)
+        unstated = {} if drawn is None else marked_run(drawn.graph, drawn.outputs, run.feeds)[1]
         left_out.append(sum(map(int, map(np.count_nonzero, unstated.values()))))
         for (name, exact), output in zip(run.expected.items(), outputs, strict=False):
             got = None if output is None else as_stated(output, exact, unstated.get(name))

@@ -126,13 +126,16 @@ def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | N
     node, generator, differences = traced.nodes[number], np.random.default_rng(seed), list[_Difference]()
     types, runner = _types(traced, number), Runner("", host, traced)
     smallest = min(prod(shape) for _type, shape in types.values())
+    divides = isinstance(node.schema, ElementwiseSchema) and node.schema.expression().divides
     for _run in range(min(_MOST_RUNS, -(-_ELEMENTS // max(1, smallest)))):
         values = {value: _values(known, shape, generator) for value, (known, shape) in types.items()}
-        submodel = traced.submodel([number], values)
+        if divides:  # A runtime may end its process where integers are divided by 0.
+            values = _with_positive(values, node.inputs[-1])
         try:
+            submodel = traced.submodel([number], values)
             results, unstated = exact_results(submodel)
-        except ValueRangeError:  # Integers that are divided by, or exponents.
-            values = {value: _positive(array) if value == node.inputs[-1] else array for value, array in values.items()}
+        except ValueRangeError:  # As for exponents of integers.
+            values = _with_positive(values, node.inputs[-1])
             submodel = traced.submodel([number], values)
             results, unstated = exact_results(submodel)
         outcome, (output,) = runner.run([number], values), submodel.outputs
@@ -170,8 +173,11 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
     return shapes
 
 
-def _positive(array: np.ndarray) -> np.ndarray:
-    return np.maximum(array, array.dtype.type(1)) if of_numpy(array.dtype).is_integer else array
+def _with_positive(values: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """The values, with 1 for what is less of one of them if that has integers."""
+    array = values.get(name)
+    is_changed = array is not None and of_numpy(array.dtype).is_integer
+    return {**values, name: np.maximum(array, array.dtype.type(1))} if array is not None and is_changed else {**values}
 
 
 def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:

@@ -26,7 +26,7 @@ from eltwise.tracing.difference import (
     with_unstated,
     worst_value,
 )
-from eltwise.tracing.isolated import Isolated, stated_results
+from eltwise.tracing.isolated import Isolated, exact_results
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
@@ -232,7 +232,7 @@ def _with_exact(runs: Runs, isolated: Isolated) -> Isolated:
     if runs.model.nodes[isolated.numbers[-1]].is_foreign:
         return isolated
     try:
-        results, unstated = stated_results(isolated.submodel)
+        results, unstated = exact_results(isolated.submodel)
     except EltwiseError:
         return isolated
     exact = results[isolated.value]

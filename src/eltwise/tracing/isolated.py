@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from eltwise.core.errors import ValueRangeError
-from eltwise.engine.undefined import undefined_outputs
+from eltwise.engine.undefined import marked_run
 from eltwise.model import load
 from eltwise.tracing.difference import Difference
 from eltwise.tracing.model import Submodel
@@ -50,7 +49,7 @@ class Isolated:
 
 
 def exact_results(submodel: Submodel) -> tuple[Values, Values]:
-    """Run nodes as a model in eltwise.
+    """Run nodes as a model in eltwise, also where integers are divided by 0.
 
     Returns:
         The results by value, and which elements of them no specification states; values of which all are stated are
@@ -62,31 +61,7 @@ def exact_results(submodel: Submodel) -> tuple[Values, Values]:
     model = load(submodel.program.data, submodel.program.weights or None)
     feeds = dict(zip((port.name for port in model.inputs), submodel.inputs.values(), strict=True))
     names = dict(zip((port.name for port in model.outputs), submodel.outputs, strict=True))
-    results, unstated = model.run(feeds), undefined_outputs(model.graph, model.outputs, feeds)
-    exact, unknown = ({names[name]: array for name, array in one.items()} for one in (results, unstated))
-    return exact, unknown
-
-
-def stated_results(submodel: Submodel) -> tuple[Values, Values]:
-    """Run nodes as ``exact_results`` does, also a node that divides integers by 0, of which no specification states it.
-
-    Raises:
-        EltwiseError: as ``exact_results`` does.
-    """
-    try:
-        return exact_results(submodel)
-    except ValueRangeError:
-        model = load(submodel.program.data, submodel.program.weights or None)
-        nodes = [node for node in model.graph.nodes if node.schema.behaviour == "elementwise"]
-        positions = [number for number, port in enumerate(model.inputs) if port.value == nodes[-1].inputs[-1]]
-        if len(nodes) > 1 or not positions or not nodes[0].computation(lambda _value: None)[0].expression.divides:
-            raise
-        name = list(submodel.inputs)[positions[0]]
-        divisor = submodel.inputs[name]
-        inputs = {**submodel.inputs, name: np.where(divisor == 0, divisor.dtype.type(1), divisor)}
-        results, _unstated = exact_results(replace(submodel, inputs=inputs))
-        try:
-            return results, {value: np.broadcast_to(divisor == 0, array.shape) for value, array in results.items()}
-        except ValueError:  # Another rule than NumPy's.
-            pass
-        raise
+    exact, unstated = (
+        {names[name]: array for name, array in one.items()} for one in marked_run(model.graph, model.outputs, feeds)
+    )
+    return exact, unstated
