@@ -15,6 +15,7 @@ from eltwise.core.errors import EltwiseError, named
 from eltwise.engine.undefined import as_stated
 from eltwise.faults.record import Operation
 from eltwise.ops.schema import ElementwiseSchema
+from eltwise.tracing.counterparts import counterpart
 from eltwise.tracing.difference import (
     OVERFLOW,
     UNSTATED,
@@ -93,8 +94,8 @@ class Attribution:
             result.own_snr = signal_to_noise(record.actual, record.expected)
             if len(self.isolated) < _MOST_HELD:
                 self.isolated[result.number] = record
-        if not _is_certain(self._runs, record, result.number):
-            result.blame, result.message = "not_isolated", _doubt(self._runs, result)
+        if doubt := _doubt(self._runs, record, result):
+            result.blame, result.message = "not_isolated", doubt
         elif record is None or record.difference.cause is None:
             result.message = "its cause was not looked for"
 
@@ -121,26 +122,21 @@ class Attribution:
         return replace(isolated, difference=difference, right=isolated.right if is_of_one_type else None)
 
 
-def _is_certain(runs: Runs, isolated: Isolated | None, number: int) -> bool:
-    """Whether the reference's value is certainly that of the node.
+def _doubt(runs: Runs, isolated: Isolated | None, result: TracedNode) -> str:
+    """Why a node that gives another result than the other model is not to blame; empty where it is.
 
-    The attributes of two formats cannot be compared: there a runtime that rounds operands shows that they are the same.
+    Its value has to be that of the reference if that has the same node, or the exact result. The attributes of two
+    formats cannot be compared: there a runtime that rounds operands shows that they are the same.
     """
+    other = counterpart(runs.partners, result.number)
     is_rounding = isolated is not None and isolated.difference.cause in ROUNDINGS
-    if runs.partners.is_same(number) and (is_rounding or runs.partners.has_same_attributes(number)):
-        return True
-    return isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact)
-
-
-def _doubt(runs: Runs, result: TracedNode) -> str:
-    """Why a node that gives another result than the other model is not to blame."""
-    others = runs.partners.in_place_of(result.number)
-    if len(others) > 1:
-        names = [f"{node.schema.name} {node.label!r}" for node in others]
-        return f"the other model has several nodes in its place: {named(names)}"
-    if not result.inputs_agree:
+    if not other.change or (other.is_same and is_rounding):
+        return ""
+    if isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact):
+        return ""
+    if len(other.nodes) < 2 and not result.inputs_agree:
         return "what it reads differs too, and the other model has no node that is the same"
-    return runs.partners.instead_of(result.number)
+    return other.change
 
 
 def _set_blame(runs: Runs, result: TracedNode, difference: Difference | None, numbers: Sequence[int]) -> None:

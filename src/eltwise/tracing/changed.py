@@ -12,10 +12,10 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Tensor
+from eltwise.tracing.counterparts import as_read, counterpart, is_alike
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.partners import as_read, is_alike
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Values, copied, in_narrower_type
 from eltwise.tracing.runs import Runs
@@ -73,20 +73,16 @@ def find_changed(
     constants = list(_changed_constants(runs))
     if len(constants) > _MOST_SEARCHED and _has_outputs(runs, constants, outputs):
         return {one.number: one.message() for one in reversed(constants)}
-    values = [
-        isolated[number]
-        for number in sorted(isolated)
-        if nodes[number].blame == "not_isolated"
-        and nodes[number].inputs_agree
-        and len(runs.partners.in_place_of(number)) < 2
-    ]
+    numbers = [one for one in sorted(isolated) if nodes[one].blame == "not_isolated" and nodes[one].inputs_agree]
+    others = {number: counterpart(runs.partners, number) for number in numbers}
+    values = [isolated[number] for number, other in others.items() if len(other.nodes) < 2]
     candidates: list[ChangedConstant | Isolated] = [*constants[:_MOST_SEARCHED], *values]
     changes = dict[int, str]()
     for one in smallest(candidates, lambda some: _has_outputs(runs, some, outputs)):
         if isinstance(one, ChangedConstant):
             changes.setdefault(one.number, one.message())
         else:
-            changes.setdefault(one.numbers[-1], runs.partners.instead_of(one.numbers[-1]))
+            changes.setdefault(one.numbers[-1], others[one.numbers[-1]].change)
     return changes
 
 
@@ -128,7 +124,7 @@ def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str, str]]:
 
     Of a copy, which is left out there, what it gives is read.
     """
-    node, others = runs.model.nodes[number], runs.partners.in_place_of(number)
+    node, others = runs.model.nodes[number], counterpart(runs.partners, number).nodes
     if runs.model.is_copy(node):
         yield node.inputs[0], node.outputs[0], runs.partners.values.get(node.outputs[0], "")
     elif len(others) == 1 and is_alike(node, others[0]):

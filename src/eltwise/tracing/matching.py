@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
-from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import Shape
 from eltwise.ir.graph import Node, Port
+from eltwise.tracing.counterparts import is_alike, is_near, is_of_constant, is_of_one_operator
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.partners import Partners, as_read, has_one_operator, is_alike, is_one_constant
+from eltwise.tracing.partners import Partners
 
 
 def match(first: TracedModel, second: TracedModel) -> Partners:
     """Match the values of two models by the nodes that make them, by name, and outputs also by position."""
-    matching = _Matching(first, second)
-    partners = dict(matching.partners)
+    values = _Matching(first, second).values
     for value in first.producer:
-        if first.source(value) in partners:
-            partners.setdefault(value, partners[first.source(value)])
-    _match_quantized(first, second, partners)
-    return Partners(first, second, partners, matching.is_same)
+        if first.source(value) in values:
+            values.setdefault(value, values[first.source(value)])
+    _match_quantized(first, second, values)
+    return Partners(first, second, values)
 
 
 @dataclass(eq=False)
@@ -30,14 +28,14 @@ class _Matching:
 
     first: TracedModel
     second: TracedModel
-    partners: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
     _of_outputs: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._partners = Partners(self.first, self.second, self.values)
         for port, partner in matched_ports(self.second.graph.inputs, self.first.graph.inputs):
             if partner is not None:
-                self.partners[partner.value] = port.value
-        self._has_one_format = self.first.graph.origin.domain == self.second.graph.origin.domain
+                self.values[partner.value] = port.value
         self._used, self._taken = set[int](), set[str]()
         self._names_of = {value: [value, *names] for value, names in self.first.graph.tensor_names}
         for value in self.first.producer:
@@ -56,22 +54,6 @@ class _Matching:
         for number in range(len(self.first.nodes)):
             self._match_node(number)
 
-    def is_same(self, number: int) -> bool:
-        """Whether the second model has this node: its operator, attributes and constants, on the same inputs."""
-        node = self.first.nodes[number]
-        if self.first.is_copy(node):
-            partner = self._partner(node.outputs[0])
-            return self._is_one_input(node.inputs[0], partner) and self._is_read_alike(node.outputs[0], partner)
-        others = (self.partners.get(value) for value in self.first.made[number])
-        producers = {self.second.producer.get(other) for other in others if other is not None}
-        other = producers.pop() if len(producers) == 1 else None
-        if other is None:
-            return False
-        one, two = self.first.nodes[number], self.second.nodes[other]
-        pairs = zip_longest(one.inputs, two.inputs, fillvalue="")
-        is_one_input = (self._is_one_input(*pair) and self._is_read_alike(*pair) for pair in pairs)
-        return is_alike(one, two) and all(is_one_input)
-
     def _names(self) -> dict[str, str]:
         """The values of the second model by all their names; what is constant there too, as after folding."""
         by_name: dict[str, str] = {}
@@ -81,14 +63,10 @@ class _Matching:
                 by_name.setdefault(name, self.second.source(value))
         return by_name
 
-    def _partner(self, value: str) -> str:
-        """What belongs to a value, or to what it is a copy of; empty if that is not known."""
-        return self.partners.get(value) or self.partners.get(self.first.source(value), "")
-
     def _match_outputs(self) -> None:
         for port, other in matched_ports(self.first.graph.outputs, self.second.graph.outputs):
             if other is not None and port.value in self.first.producer:
-                self.partners[port.value] = self.second.source(other.value)
+                self.values[port.value] = self.second.source(other.value)
                 self._of_outputs[self.first.source(port.value)] = self.second.source(other.value)
 
     def _match_node(self, number: int) -> None:
@@ -110,26 +88,26 @@ class _Matching:
                 self._taken.update(outputs.values())
                 alike = outputs
             for value, operand in zip(node.inputs, self.second.nodes[other].inputs, strict=False):
-                if value in self.first.producer and self._is_constant(value) and self._may_be(value, operand):
-                    self.partners.setdefault(value, self.second.source(operand))
+                if value in self.first.producer and is_of_constant(self.first, value) and self._may_be(value, operand):
+                    self.values.setdefault(value, self.second.source(operand))
         for value, name in named.items():
             partner = alike.get(value) or self._of_outputs.get(value) or outputs.get(value) or name
             if partner and self._may_be(value, partner):
-                self.partners.setdefault(value, partner)
+                self.values.setdefault(value, partner)
 
     def _match_copy(self, node: Node) -> None:
         """Match a copy of a constant, and one in whose place the second model has another node on the same input."""
         value, partner = node.outputs[0], self._by_name.get(node.outputs[0])
-        if partner is None or value in self.partners or partner in self._taken:
+        if partner is None or value in self.values or partner in self._taken:
             return
-        if self._is_constant(value):
+        if is_of_constant(self.first, value):
             is_partner = self.second.is_constant(partner)
         else:
-            number, source = self.second.producer.get(partner), self._partner(node.inputs[0])
+            number, source = self.second.producer.get(partner), self._partners.partner(node.inputs[0])
             read = () if number is None else _computed_inputs(self.second, number)
             is_partner = partner != source and list(map(self.second.source, read)) == [source]
         if is_partner and self._may_be(value, partner):
-            self.partners[value] = partner
+            self.values[value] = partner
 
     def _may_be(self, value: str, partner: str) -> bool:
         """Whether two values have one shape, and one type or two of floats, as far as these are known."""
@@ -141,7 +119,7 @@ class _Matching:
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""
         values = _computed_inputs(self.first, number)
-        inputs = [self._partner(value) or self._partner(self.first.origin(value)) for value in values]
+        inputs = [self._partners.partner(value) or self._partners.partner(self.first.origin(value)) for value in values]
         if "" in inputs:
             return None
         node, nodes = self.first.nodes[number], self.second.nodes
@@ -152,12 +130,12 @@ class _Matching:
         alike = [one for one in candidates if is_alike(node, nodes[one])]
         of_name = [one for one in candidates if named & set(nodes[one].outputs)]
         best = [one for one in of_name if inputs and one in alike]
-        best = best or [one for one in alike if self._has_constants(node, nodes[one])] or of_name
+        best = best or [one for one in alike if is_near(self._partners, node, nodes[one])] or of_name
         if best or named or not inputs:
             return best[0] if best else None
         is_cast = self.first.origin(node.outputs[0]) != node.outputs[0]
-        others = candidates if self._has_one_format and not is_cast else []
-        candidates = [one for one in candidates if has_one_operator(node, nodes[one])] or others
+        others = candidates if self._partners.has_one_format and not is_cast else []
+        candidates = [one for one in candidates if is_of_one_operator(node, nodes[one])] or others
         return candidates[0] if len(candidates) == 1 else None
 
     def _is_of_another(self, other: int, number: int) -> bool:
@@ -167,32 +145,7 @@ class _Matching:
         producers = {self.first.producer.get(value, number) for value in values} - {number}
         inputs = set(self.first.reads[number])
         alike = [one for one in producers if set(self.first.reads[one]) == inputs]
-        return any(self._has_constants(self.first.nodes[one], node) for one in alike)
-
-    def _has_constants(self, one: Node, two: Node) -> bool:
-        return is_alike(one, two) and all(
-            self._is_one_input(value, other) or (self._partner(value) and not self._is_constant(value))
-            for value, other in zip_longest(one.inputs, two.inputs, fillvalue="")
-        )
-
-    def _is_constant(self, value: str) -> bool:
-        """Whether a value of the first model is a constant or a copy of one."""
-        return self.first.is_constant(self.first.source(value))
-
-    def _is_read_alike(self, value: str, other: str) -> bool:
-        """Whether constants are one to those that read them: one that is rounded, and has its type again, is not."""
-        if not self._is_constant(value):
-            return True
-        try:
-            return is_one_constant(as_read(self.first, value), as_read(self.second, other))
-        except EltwiseError:
-            return False
-
-    def _is_one_input(self, value: str, other: str) -> bool:
-        if self._partner(value) and not self._is_constant(value):
-            return self._partner(value) == self.second.source(other)
-        constants = self.first.constant(self.first.source(value)), self.second.constant(self.second.source(other))
-        return value == other == "" or is_one_constant(*constants)
+        return any(is_near(self._partners, self.first.nodes[one], node) for one in alike)
 
 
 def matched_ports(ports: Sequence[Port], others: Sequence[Port]) -> list[tuple[Port, Port | None]]:
@@ -246,4 +199,4 @@ def _may_be_one(one: Shape, two: Shape) -> bool:
 
 def _computed_inputs(model: TracedModel, number: int) -> list[str]:
     """What a node reads, without copies of constants."""
-    return [value for value in model.reads[number] if not model.is_constant(model.source(value))]
+    return [value for value in model.reads[number] if not is_of_constant(model, value)]

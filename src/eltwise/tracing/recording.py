@@ -120,7 +120,7 @@ class RecordedRunner(Runner):
     def partners(self) -> Partners:
         """The partner map: each recorded value and each input is that of the same model."""
         names = (*self.recording.values, *(port.value for port in self.model.graph.inputs))
-        return Partners(self.model, self.model, {name: name for name in names})
+        return Partners(self.model, self.model, {name: name for name in names}, is_identity=True)
 
 
 @dataclass(frozen=True)
