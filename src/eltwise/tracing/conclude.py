@@ -14,7 +14,7 @@ from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.runs import Runs
 from eltwise.tracing.tracer import Tracer
-from eltwise.tracing.whole import OTHER_THAN_SEGMENTS, Whole, compare_whole, leaves_segments
+from eltwise.tracing.whole import OTHER_THAN_SEGMENTS, Whole, compare_whole
 
 _UNPROVEN = "the other model has another value here, and that it should be the same was not shown"
 _CERTAIN = ("own", "in_graph")
@@ -36,19 +36,13 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
     isolated, notes = dict(tracer.isolated), list[str]()
     if not runs.partners.is_identity:
         notes += _conclude_pair(runs, tracer, whole)
-    if side := _differs_from_segments(runs, tracer, whole):
+    if side := _differs_from_segments(runs, whole):
         fused = find_fused(side, *_right_outputs(runs, tracer, whole, side), runs.tolerances, most_bytes)
         if fused is None or side is runs.reference or all(output.status in WITHIN for output in whole.outputs):
             notes.append(_note(side, fused))
         else:
             _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
-    right = {
-        value: tracer.values[value]
-        if value not in whole.untied and leaves_segments(runs, value, whole.tested, tracer.values, tracer.expected)
-        else whole.reference[value]
-        for value in whole.reference
-    }
     report = TraceReport(
         tuple(tracer.nodes[number] for number in sorted(tracer.nodes)),
         whole.outputs,
@@ -59,7 +53,8 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
         adapter=runs.tested.host.runtime.name,
         is_pair=not runs.partners.is_identity,
         feeds=runs.feeds,
-        right_outputs=right,
+        right_outputs=whole.reference
+        | {value: tracer.values[value] for value in whole.tested_apart & whole.reference.keys()},
     )
     first = report.first_node
     if first is None or first.blame == "changed":  # The other model, and no runtime, makes the difference.
@@ -82,16 +77,13 @@ def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:
     return unseen_changes(runs) if all(output.status in WITHIN for output in whole.outputs) else []
 
 
-def _differs_from_segments(runs: Runs, tracer: Tracer, whole: Whole) -> Runner | None:
+def _differs_from_segments(runs: Runs, whole: Whole) -> Runner | None:
     """The runtime whose outputs of the whole model are not those of its segments, where this makes the difference."""
-    names = [value for value in whole.tested if value in runs.model.producer and value not in whole.untied]
-    if any(leaves_segments(runs, value, whole.tested, tracer.values, tracer.outputs) for value in names):
+    if whole.tested_apart:
         return runs.tested
     if not runs.model.deciding.isdisjoint(output.name for output in whole.outputs):
         return None  # The segments of the reference are on the branches that the tested runtime takes.
-    if any(leaves_segments(runs, value, whole.reference, tracer.outputs, tracer.values) for value in names):
-        return runs.reference
-    return None
+    return runs.reference if whole.reference_apart else None
 
 
 def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tuple[Values, Values]:

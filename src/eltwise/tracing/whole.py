@@ -35,13 +35,16 @@ class Whole:
         outputs: each with its difference from that of the reference.
         tested: the arrays of the tested runtime, by value.
         reference: those of the reference, by the values of the tested model.
-        untied: the outputs that agree with the reference only where it rounds ties by itself.
+        tested_apart: the outputs for which the whole tested model gives another result than its segments, on which both
+            runtimes agree; none that agrees with the reference where that rounds ties by itself.
+        reference_apart: the same of the reference.
     """
 
     outputs: tuple[TracedOutput, ...]
     tested: Values
     reference: Values
-    untied: frozenset[str] = frozenset()
+    tested_apart: frozenset[str]
+    reference_apart: frozenset[str]
 
 
 def compare_whole(
@@ -75,8 +78,12 @@ def compare_whole(
         actual = run_whole(runs.tested, runs.feeds, list(partners), runs.tested)
         expected = waiting.result()
     tested, reference = copied(actual.values), copied(expected.values)
-    agreed = _untied(runs, tested, reference, segments, untied)
+    produced = tested.keys() & runs.model.producer.keys()
+    tested_apart = {value for value in produced if _leaves_segments(runs, value, tested, *segments)}
+    reference_apart = {value for value in produced if _leaves_segments(runs, value, reference, *segments[::-1])}
+    agreed = {} if untied is None else _untied(runs, tested, reference, tested_apart, untied)
     reference |= agreed
+    tested_apart -= agreed.keys()
     failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
     outputs = list(decided)
     for value, (port, other) in pairs.items():
@@ -93,20 +100,16 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
         elif message := _other_type(runs, port, other):
             outputs.append(TracedOutput(port.name, "differs", message=message))
-        elif value not in agreed and _leaves(runs, value, tested, reference, segments):
+        elif value in tested_apart and (
+            runs.partners.is_identity or compare_output(runs, value, tested, reference).is_beyond
+        ):
             outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
         else:
             outputs.append(_compared(runs, port, tested, reference))
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    return Whole(tuple(outputs), tested, reference, frozenset(agreed))
-
-
-def _leaves(runs: Runs, value: str, tested: Values, reference: Values, segments: tuple[Values, Values]) -> bool:
-    """Whether that an output is not that of the segments makes it differ; two models on a runtime may share it."""
-    is_same = not runs.partners.is_identity and not compare_output(runs, value, tested, reference).is_beyond
-    return not is_same and leaves_segments(runs, value, tested, *segments)
+    return Whole(tuple(outputs), tested, reference, frozenset(tested_apart), frozenset(reference_apart - agreed.keys()))
 
 
 def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
@@ -123,15 +126,13 @@ def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
 
 
 def _untied(
-    runs: Runs, tested: Values, reference: Values, segments: tuple[Values, Values], untied: Callable[[], Values] | None
+    runs: Runs, tested: Values, reference: Values, apart: Collection[str], untied: Callable[[], Values]
 ) -> Values:
     """The outputs of the reference that rounds ties by itself, of those that agree with these only."""
-    if untied is None:
-        return {}
     wrong = [
         value
         for value in tested.keys() & reference.keys()
-        if leaves_segments(runs, value, tested, *segments) or compare_output(runs, value, tested, reference).is_beyond
+        if value in apart or compare_output(runs, value, tested, reference).is_beyond
     ]
     arrays = untied() if wrong else {}
     return {
@@ -185,7 +186,7 @@ def compare_output(
     return measure(value, actual[value], expected[value], runs.tolerances, is_output=True)
 
 
-def leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:
+def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:
     """Whether the whole model gives another output than its segments, on which both runtimes agree."""
     if not all(value in values for values in (whole, segments, others)):
         return False
