@@ -138,19 +138,17 @@ class Golden:
             recording = _recording(subject, previous.inputs if previous else {})
         except EltwiseError:
             recording = _recording(subject, {})  # The model may take inputs of another shape or type than before.
-        unchanged = previous if previous is not None and _is_same(previous, recording) else None
-        if unchanged is not None and (requested or BOUNDS in unchanged.metadata):
-            return _is_first(unchanged, copy)
-        tolerances, described = ((), {}) if requested else subject.bounds(recording)
-        if unchanged is not None and not described:
-            return _is_first(unchanged, copy)
-        metadata = {"golden": FORMAT, **recording.metadata, "tolerance": "\n".join(map(str, tolerances)), **described}
-        golden = Recording(recording.inputs, recording.values, metadata)
-        if not _is_first(golden, copy):
-            return False
-        files.make_folder(path.parent)
-        golden.save(path)
-        return True
+        golden = previous if previous is not None and _is_same(previous, recording) else None
+        if golden is None or not (requested or BOUNDS in golden.metadata):
+            tolerances, described = ((), {}) if requested else subject.bounds(recording)
+            if golden is None or described:
+                metadata = {"golden": FORMAT, **recording.metadata, "tolerance": "\n".join(map(str, tolerances))}
+                golden = Recording(recording.inputs, recording.values, metadata | described)
+        is_first = _is_first(golden, copy)
+        if is_first and golden is not previous:
+            files.make_folder(path.parent)
+            golden.save(path)
+        return is_first
 
     def _read(self, path: Path) -> Recording:
         """Read a golden.
