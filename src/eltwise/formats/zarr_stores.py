@@ -169,13 +169,16 @@ def _check_one_format(node: Any, where: Path | str) -> None:
     """
     from zarr.core.sync import sync
 
-    async def marks() -> list[str]:
-        is_there = await asyncio.gather(*((node.store_path / mark).exists() for mark in FORMATS))
-        return [mark for mark, exists in zip(FORMATS, is_there, strict=True) if exists]
+    version = node.metadata.zarr_format
+    marks = [mark for mark, other in FORMATS.items() if other != version]  # Its own format has been read.
 
-    names: list[str] = sync(marks())
-    versions = {FORMATS[name] for name in names}
-    if len(versions) > 1 and len({_meaning(node.store_path, version) for version in versions}) > 1:
+    async def exist() -> list[Any]:
+        return list(await asyncio.gather(*((node.store_path / mark).exists() for mark in marks)))
+
+    others = [mark for mark, exists in zip(marks, sync(exist()), strict=True) if exists]
+    if others and _meaning(node.store_path, version) != _meaning(node.store_path, FORMATS[others[0]]):
+        read = "zarr.json" if version == 3 else ".zgroup" if hasattr(node, "members") else ".zarray"
+        names = [mark for mark in FORMATS if mark in (read, *others)]
         problem = "the store has the metadata of two formats of zarr, which say different things"
         hint = "delete the files of the one that is out of date"
         raise FileFormatError(problem, where=str(where), got=" and ".join(names), hint=hint)
