@@ -33,7 +33,6 @@ _OF_EQUAL: dict[str, Any] = {
 def compare_arrays(
     a: np.ndarray,
     b: np.ndarray,
-    name: str = "",
     tolerance: ToleranceLike = None,
     *,
     causes: bool = True,
@@ -45,7 +44,6 @@ def compare_arrays(
     Args:
         a: the reference.
         b: what is compared with it.
-        name: what the pair is called.
         tolerance: what is forgiven.
         causes: whether the cause of differences is looked for.
         operation: what ``a`` is the exact result of, where that is known; its fault models are then tried first.
@@ -54,9 +52,9 @@ def compare_arrays(
     Returns:
         The record; a tensor that differs has the cause, ``unexplained`` where no hypothesis predicts it.
     """
-    chosen = tolerance_of(parse_tolerances(tolerance), name)
+    chosen = tolerance_of(parse_tolerances(tolerance), "")
     settings = ComparisonSettings(chosen, causes, operation=operation, operands=tuple(operands))
-    return compare_tensors(of_array(name, a), of_array(name, b), settings)
+    return compare_tensors(of_array("", a), of_array("", b), settings)
 
 
 def compare_tensors(a: Tensor, b: Tensor, settings: ComparisonSettings) -> TensorReport:
