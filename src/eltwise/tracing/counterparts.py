@@ -5,13 +5,13 @@ One question, whoever asks: a match of two models, a blame, or the constants tha
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Node, Tensor
-from eltwise.ops.expression import Expression
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
@@ -74,14 +74,13 @@ def counterpart(partners: Partners, number: int) -> Counterpart:
 
 def is_alike(one: Node, two: Node) -> bool:
     """Whether two nodes have one operator, and in one format the same attributes."""
-    return is_of_one_operator(one, two) and (
-        not _is_of_one_format(one, two) or attributes_of(one) == attributes_of(two)
-    )
+    is_known = one.schema.domain == two.schema.domain
+    return is_of_one_operator(one, two) and (not is_known or _attributes_of(one) == _attributes_of(two))
 
 
 def is_of_one_operator(one: Node, two: Node) -> bool:
     """Whether two nodes have one operator, which two formats may call Conv and Convolution, or Sub and Subtract."""
-    if _is_of_one_format(one, two):
+    if one.schema.domain == two.schema.domain:
         return one.operator == two.operator
     onnx, other = (one, two) if one.schema.domain == "ai.onnx" else (two, one)
     if other.schema.name in _IN_IR.get(onnx.schema.name, ()):
@@ -91,7 +90,7 @@ def is_of_one_operator(one: Node, two: Node) -> bool:
     return onnx.schema.name.casefold() == other.schema.name.casefold()
 
 
-def attributes_of(node: Node) -> dict[str, object]:
+def _attributes_of(node: Node) -> dict[str, object]:
     """The attributes of a node, of which those that name a float type are equal whichever it is."""
     attributes = dict(node.operation.attributes)
     if node.is_foreign and node.schema.domain == "ai.onnx":
@@ -102,26 +101,15 @@ def attributes_of(node: Node) -> dict[str, object]:
     return attributes | dict.fromkeys(floats, "float")
 
 
-def _is_of_one_format(one: Node, two: Node) -> bool:
-    return one.schema.domain == two.schema.domain
-
-
 def _has_known_attributes(one: Node, two: Node) -> bool:
     """Whether two nodes of two formats certainly have the same attributes: none, or those of one expression."""
     if not (one.operation.attributes or two.operation.attributes):
         return True
-    expression = _expression_of(one)
-    return expression is not None and expression == _expression_of(two)
-
-
-def _expression_of(node: Node) -> Expression | None:
-    """What an element-wise node computes of each element; None of others."""
-    if node.is_foreign or not isinstance(node.schema, ElementwiseSchema):
-        return None
-    try:
-        return node.bound.computation(len(node.inputs)).expression
-    except EltwiseError:
-        return None
+    with suppress(EltwiseError):
+        if all(isinstance(node.schema, ElementwiseSchema) for node in (one, two)):
+            expressions = [node.bound.computation(len(node.inputs)).expression for node in (one, two)]
+            return expressions[0] == expressions[1]
+    return False
 
 
 def _change(partners: Partners, number: int, others: tuple[Node, ...]) -> str:
@@ -139,10 +127,8 @@ def _change(partners: Partners, number: int, others: tuple[Node, ...]) -> str:
         return f"the other model has {names[0]} in its place"
     if not partners.has_one_format:
         return f"the other model has {names[0]} in its place; attributes of two formats are not compared"
-    attributes, other_attributes = attributes_of(node), attributes_of(others[0])
-    if changed := sorted(
-        one for one in attributes.keys() | other_attributes if attributes.get(one) != other_attributes.get(one)
-    ):
+    one, two = _attributes_of(node), _attributes_of(others[0])
+    if changed := sorted(name for name in one.keys() | two if one.get(name) != two.get(name)):
         return f"the other model has another attribute {changed[0]!r}"
     pairs = _pairs(node, others[0])
     exchanged = [*zip(node.inputs, others[0].inputs[::-1], strict=False)]
@@ -175,17 +161,13 @@ def _is_input(partners: Partners, value: str, other: str) -> bool:
     """The same, whether or not a constant that is rounded is read so."""
     if (partner := partners.partner(value)) and not is_of_constant(partners.first, value):
         return partner == partners.second.source(other)
-    return value == other == "" or is_one_constant(*_constants(partners, value, other))
+    return value == other == "" or _is_one_constant(*_constants(partners, value, other))
 
 
 def _is_read_alike(partners: Partners, value: str, other: str) -> bool:
     """Whether constants are one to those that read them: one that is rounded, and has its type again, is not."""
-    if not is_of_constant(partners.first, value):
-        return True
-    try:
-        return is_one_constant(as_read(partners.first, value), as_read(partners.second, other))
-    except EltwiseError:
-        return False
+    is_computed = not is_of_constant(partners.first, value)
+    return is_computed or _is_one_constant(as_read(partners.first, value), as_read(partners.second, other))
 
 
 def is_of_constant(model: TracedModel, value: str) -> bool:
@@ -200,19 +182,17 @@ def _constants(partners: Partners, value: str, other: str) -> tuple[object, obje
 
 
 def as_read(model: TracedModel, value: str) -> object:
-    """What the readers of a value get of a constant or a copy of one, in the type that they read; None of another.
-
-    Raises:
-        EltwiseError: where the constant cannot be read.
-    """
+    """What the readers of a value get of a constant or a copy of one, in the type that they read; None of another."""
     constant, declared = model.constant(model.source(value)), model.types.get(value)
     element_type = None if declared is None else declared.element_type
     if not isinstance(constant, Tensor) or element_type is None or element_type is constant.type.element_type:
         return constant
-    return Tensor(cast_float(constant.array, element_type.storage), element_type)
+    with suppress(EltwiseError):
+        return Tensor(cast_float(constant.array, element_type.storage), element_type)
+    return None
 
 
-def is_one_constant(one: object, two: object) -> bool:
+def _is_one_constant(one: object, two: object) -> bool:
     """Whether two constants are equal, also where one of them is the other rounded to another float type."""
     if one is None or one == two:
         return one is not None
