@@ -53,7 +53,8 @@ class Watched(LocalHost):
 
 
 def feeds_of(text: str, *hosts: Watched) -> tuple[dict[str, np.ndarray], str]:
-    return fitting_feeds(hosts, read(parsed(f"g {text}")).graph, {}, 0)  # type: ignore[arg-type]
+    drawn = fitting_feeds(hosts, read(parsed(f"g {text}")).graph, {}, 0)  # type: ignore[arg-type]
+    return drawn.feeds, drawn.source
 
 
 @pytest.mark.parametrize("text", MODELS.values(), ids=MODELS)

@@ -199,12 +199,12 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
 def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
     graph, arrays = model.graph, next(iter(inputs.sets.values()), {})
-    for feeds, _source, fixed in feeds_to_try(graph, arrays, inputs.seed):
-        if not fixed:
+    for drawn in feeds_to_try(graph, arrays, inputs.seed):
+        if not drawn.sizes:
             return
-        types = [port.type._replace(shape=of_sizes(feeds[port.value].shape)) for port in graph.inputs]
+        types = [port.type._replace(shape=of_sizes(drawn.feeds[port.value].shape)) for port in graph.inputs]
         ports = tuple(replace(port, type=known) for port, known in zip(graph.inputs, types, strict=True))
-        deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({fixed})"
+        deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({drawn.sizes})"
         trial = run(target, deployed)
         if trial.verdict == "agree":
             yield replace(trial, name=suffix)

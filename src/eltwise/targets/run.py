@@ -172,7 +172,7 @@ def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: i
     """Run a model on sets of inputs, of which what is missing is drawn; where that does not work, why not."""
     for name, arrays in sets.items():
         try:
-            feeds, _source = feeds_for(model.graph, arrays, seed)
+            feeds = feeds_for(model.graph, arrays, seed).feeds
             named = {port.name: feeds[port.value] for port in model.inputs}
             yield Run(named, model.run(named), is_ordinary=True, name=name)
         except EltwiseError as error:

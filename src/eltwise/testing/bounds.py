@@ -60,7 +60,7 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
     floats = [name for name, array in outputs.items() if is_float(array.dtype)]
     if not floats:
         return derived(outputs, {}, {}, 0, 0.0)
-    feeds, _source = feeds_for(model.graph, inputs, 0)
+    feeds = feeds_for(model.graph, inputs, 0).feeds
     traced = read_model(model.graph, feeds)
     ports = {port.name: port.value for port in model.graph.outputs}
     behind = _behind_steps(traced)

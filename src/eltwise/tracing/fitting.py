@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import islice
 
 import numpy as np
 
@@ -15,18 +15,11 @@ from eltwise.ir.graph import Graph, Port
 from eltwise.runtimes import Answer, Host
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
-from eltwise.tracing.inputs import SIZES, feeds_for, feeds_to_try, open_sizes, reference_feeds
+from eltwise.tracing.inputs import SIZES, Drawn, feeds_for, feeds_to_try, reference_feeds
 from eltwise.tracing.model import program_of
 from eltwise.tracing.runner import Values, file_inputs
 
 _REFUSED, _HUNG = -1, -2
-
-
-class Drawn(NamedTuple):
-    """Inputs by value, and where they come from, as a phrase."""
-
-    feeds: Values
-    source: str
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ def fitting_feeds(
         seed: of those that are drawn.
         second: the model that the other runtime runs, if it is another one.
     """
-    first = Drawn(*feeds_for(graph, arrays, seed))
+    first = feeds_for(graph, arrays, seed)
     ports = chosen_ports(graph, arrays, first.feeds)
     if not ports and not _leaves_sizes_open(graph, arrays, seed, first):
         return first
@@ -111,7 +104,7 @@ def _with_fewest_changes(ports: Sequence[Port], drawn: Drawn, feeds: Values, fit
         first_values = {**feeds, port.value: drawn.feeds[port.value]}
         feeds = first_values if fits(first_values) else feeds
     changed = [port for port in ports if feeds[port.value] is not drawn.feeds[port.value]]
-    return Drawn(feeds, f"{drawn.source}; values chosen: {described(changed, feeds)}")
+    return drawn._replace(feeds=feeds, source=f"{drawn.source}; values chosen: {described(changed, feeds)}")
 
 
 def _fit(feeds: Values, tested: _Taker, reference: _Taker | None) -> int:
@@ -140,8 +133,7 @@ def _takers(hosts: Sequence[Host], graph: Graph, second: Graph) -> tuple[_Taker,
 
 def _leaves_sizes_open(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn) -> bool:
     with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
-        others, _source = feeds_for(graph, arrays, seed, SIZES[-1])
-        return open_sizes(graph, first.feeds) != open_sizes(graph, others)
+        return first.sizes != feeds_for(graph, arrays, seed, SIZES[-1]).sizes
     return True
 
 
@@ -149,10 +141,10 @@ def _of_fitting_sizes(
     tested: _Taker, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn
 ) -> tuple[Drawn, str]:
     """The inputs of the first sizes that are not refused, or else the first of all, and the kind of their answer."""
-    for feeds, source, _sizes in feeds_to_try(graph, arrays, seed):
-        kind = tested.answer(feeds).kind
+    for drawn in feeds_to_try(graph, arrays, seed):
+        kind = tested.answer(drawn.feeds).kind
         if kind != "refused":
-            return Drawn(feeds, source), kind
+            return drawn, kind
         if not tested.loads:
             break
     return first, "refused"
@@ -162,7 +154,6 @@ def _with_choices(
     graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, base: Drawn | None
 ) -> Iterator[tuple[Drawn, Values]]:
     """Inputs, of the sizes that fit or of each of those that are tried first, and the same with other values."""
-    tried = [base] if base else [Drawn(feeds, source) for feeds, source, _sizes in feeds_to_try(graph, arrays, seed)]
-    for drawn in tried[: len(SIZES)]:
+    for drawn in [base] if base else islice(feeds_to_try(graph, arrays, seed), len(SIZES)):
         for feeds in choices(graph, chosen_ports(graph, arrays, drawn.feeds), drawn.feeds, seed):
             yield drawn, feeds

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +28,22 @@ SIZES = tuple((1, last, other) for last in (16, 128, 512) for other in (last, 1)
 """What is tried for dimensions that a model leaves open, until it runs: for a first one, a last one, and others."""
 
 
-def sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
-    """The same, then the sizes that constants have or hold, as those that it reshapes to, and those of other inputs."""
+class Drawn(NamedTuple):
+    """Inputs of a model.
+
+    Attributes:
+        feeds: the arrays by the value in the graph.
+        source: where they come from, as a phrase.
+        sizes: what they have for the dimensions that the model leaves open, as text; empty if there are none.
+    """
+
+    feeds: dict[str, np.ndarray]
+    source: str
+    sizes: str
+
+
+def _sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """``SIZES``, then sizes that constants have or hold, as those that it reshapes to, and those of other inputs."""
     yield from SIZES
     tensors = [tensor for _name, tensor in graph.constants]
     constants = (node.bound for node in graph.nodes if node.schema.behaviour == "constant")
@@ -58,9 +74,7 @@ def open_sizes(graph: Graph, feeds: Mapping[str, np.ndarray]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def feeds_for(
-    graph: Graph, inputs: object, seed: int, sizes: tuple[int, int, int] = SIZES[0]
-) -> tuple[dict[str, np.ndarray], str]:
+def feeds_for(graph: Graph, inputs: object, seed: int, sizes: tuple[int, int, int] = SIZES[0]) -> Drawn:
     """Take the arrays that are given, and draw the others.
 
     Args:
@@ -68,9 +82,6 @@ def feeds_for(
         inputs: arrays by the names of inputs.
         seed: of what is drawn.
         sizes: of dimensions that are drawn and not known: a first one, a last one, and others.
-
-    Returns:
-        The arrays by the value in the graph, and where they come from, as a phrase.
 
     Raises:
         EltwiseError: for unknown names, for arrays of another type or shape than the model declares, and where an
@@ -88,8 +99,8 @@ def feeds_for(
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
         source = f"{counted(len(missing), 'input')} drawn at random with the seed {seed}: {shapes}"
     feeds = {ports[name].value: array for name, array in arrays.items()}
-    chosen = open_sizes(graph, feeds) if missing else ""
-    return feeds, f"{source}; sizes chosen: {chosen}" if chosen else source
+    chosen = open_sizes(graph, feeds)
+    return Drawn(feeds, f"{source}; sizes chosen: {chosen}" if missing and chosen else source, chosen)
 
 
 def check_inputs(graph: Graph, inputs: object) -> dict[str, np.ndarray]:
@@ -165,16 +176,12 @@ def _checked(port: Port, value: object) -> np.ndarray:
     return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.
 
 
-def feeds_to_try(
-    graph: Graph, arrays: Mapping[str, np.ndarray], seed: int
-) -> Iterator[tuple[dict[str, np.ndarray], str, str]]:
-    """The inputs and where they come from for each choice of sizes that a model leaves open, with these sizes."""
+def feeds_to_try(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int) -> Iterator[Drawn]:
+    """The inputs for each choice of sizes that a model leaves open."""
     tried = set[str]()
-    for sizes in sizes_to_try(graph):
-        try:
-            feeds, source = feeds_for(graph, arrays, seed, sizes)
-        except EltwiseError:  # As where these sizes make them too large.
-            continue
-        if (chosen := open_sizes(graph, feeds)) not in tried:
-            tried.add(chosen)
-            yield feeds, source, chosen
+    for sizes in _sizes_to_try(graph):
+        with suppress(EltwiseError):  # As where these sizes make them too large.
+            result = feeds_for(graph, arrays, seed, sizes)
+            if result.sizes not in tried:
+                tried.add(result.sizes)
+                yield result

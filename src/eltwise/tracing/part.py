@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eltwise.ir.graph import Graph, Port
 from eltwise.ir.verify import reads, topological_order
 from eltwise.tracing.records import TracedOutput
 
 
-@dataclass(frozen=True)
-class Part:
-    """A model, or what is left of it.
+def part_of_numbers(graph: Graph) -> tuple[Graph, tuple[TracedOutput, ...]]:
+    """What does not depend on inputs of strings, sequences and the like; all of the model where nothing is left.
 
-    Attributes:
-        graph: the model without inputs that cannot be given, the nodes that depend on them, and the outputs of these.
-        left_out: these outputs, not compared.
+    Returns:
+        The model without these inputs, the nodes that depend on them, and the outputs of these; and those outputs, not
+        compared.
     """
-
-    graph: Graph
-    left_out: tuple[TracedOutput, ...] = ()
-
-
-def part_of_numbers(graph: Graph) -> Part:
-    """What does not depend on inputs of strings, sequences and the like; all of the model where nothing is left."""
     sources = {port.value: port for port in graph.inputs if not _can_be_given(port)}
     if not sources:
-        return Part(graph)
+        return graph, ()
     nodes = []
     for number in topological_order(graph.nodes):
         node = graph.nodes[number]
@@ -38,11 +30,11 @@ def part_of_numbers(graph: Graph) -> Part:
     outputs = tuple(port for port in graph.outputs if port.value not in sources)
     left_out = tuple(_not_compared(port, sources[port.value]) for port in graph.outputs if port.value in sources)
     if not outputs or not left_out:
-        return Part(graph)
+        return graph, ()
     inputs = tuple(port for port in graph.inputs if port.value not in sources)
     names = {port.name for port in (*inputs, *graph.optional_inputs)}
     order = tuple(name for name in graph.input_order if name in names)
-    return Part(replace(graph, inputs=inputs, outputs=outputs, nodes=tuple(nodes), input_order=order), left_out)
+    return replace(graph, inputs=inputs, outputs=outputs, nodes=tuple(nodes), input_order=order), left_out
 
 
 def _not_compared(output: Port, source: Port) -> TracedOutput:

@@ -19,7 +19,7 @@ from eltwise.model import Model as Loaded
 from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import check_inputs, with_replaced
+from eltwise.tracing.inputs import Drawn, check_inputs, with_replaced
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
 from eltwise.tracing.references import runtime_for
@@ -51,7 +51,7 @@ class ProgramRun:
     limit: float
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int, runtime: str) -> tuple[Values, str]:
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int, runtime: str) -> Drawn:
         """The inputs of the model that was exported from it, which the runtime of that one takes."""
         arrays = check_inputs(graph, inputs)
         with Host(runtime_for(runtime, graph.origin.domain), self.limit, shares_memory=True) as host:

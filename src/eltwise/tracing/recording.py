@@ -25,7 +25,7 @@ from eltwise.formats import files
 from eltwise.formats.safetensors_files import dtype_of, header_of
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.ir.graph import Graph
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import Drawn, feeds_for
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
 from eltwise.tracing.runner import Outcome, Runner, Values, is_float
@@ -135,7 +135,7 @@ class RecordedRun:
     recording: Recording
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int, _runtime: str) -> tuple[Values, str]:
+    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int, _runtime: str) -> Drawn:
         """The inputs that were recorded by the values of the model, and where they come from.
 
         Raises:
@@ -150,15 +150,15 @@ class RecordedRun:
         if missing:
             raise RecordingError(f"the recorded run has no input {named(missing)}", where=where)
         try:
-            feeds, _source = feeds_for(graph, recording.inputs, 0)
-            requested, _source = feeds_for(graph, {**recording.inputs, **inputs}, 0)
+            recorded = feeds_for(graph, recording.inputs, 0)
+            requested = feeds_for(graph, {**recording.inputs, **inputs}, 0).feeds
         except EltwiseError as error:
             raise RecordingError(f"the recorded run is not of this model: {error}", where=where) from None
         for value, array in requested.items():
-            if value not in feeds or array.tobytes() != feeds[value].tobytes():
+            if value not in recorded.feeds or array.tobytes() != recorded.feeds[value].tobytes():
                 message = f"the run was recorded of another array for the input {value!r}"
                 raise RecordingError(message, where=where, hint="leave out inputs: those that were recorded are used")
-        return feeds, f"those of {where}"
+        return recorded._replace(source=f"those of {where}")
 
     def runner(self, model: TracedModel, _feeds: Values, _declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
@@ -17,8 +16,7 @@ from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.onnx.float_types import in_float_type
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
-from eltwise.ops.schema import Domain
-from eltwise.runtimes import Host
+from eltwise.runtimes import Host, Runtime
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import conclude
 from eltwise.tracing.fitting import fitting_feeds
@@ -27,11 +25,10 @@ from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened
-from eltwise.tracing.part import Part, part_of_numbers
+from eltwise.tracing.part import part_of_numbers
 from eltwise.tracing.partners import identity
-from eltwise.tracing.program import ProgramRun, with_export
+from eltwise.tracing.program import with_export
 from eltwise.tracing.recorded_side import recorded_side
-from eltwise.tracing.recording import RecordedRun
 from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
@@ -117,18 +114,20 @@ def trace(
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     model, other = with_export(model, other, (runtime, against), float(limit))
     side = recorded_side(model, other, (runtime, against), float(limit))
-    if _is_swapped(side):
+    is_swapped = side is not None and side.is_tested
+    if is_swapped:
         model, runtime, against = model if other is None else other, against, runtime
     tested_model, inputs = read(model, reads_weights=False), {} if inputs is None else inputs
-    part = Part(tested_model.graph) if other is not None or side is not None else part_of_numbers(tested_model.graph)
+    is_one = other is None and side is None
+    part, left_out = part_of_numbers(tested_model.graph) if is_one else (tested_model.graph, ())
     if side is None:
-        arrays = check_inputs(part.graph, inputs)
-        graph = declared = with_replaced(part.graph, arrays)
+        arrays = check_inputs(part, inputs)
+        graph = declared = with_replaced(part, arrays)
         replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in arrays]
         second = second_model(graph, other, runtime, against, replaced)
         feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
     else:
-        feeds, source = side.feeds(tested_model.graph, inputs, seed, runtime)
+        feeds, source, _sizes = side.feeds(tested_model.graph, inputs, seed, runtime)
         graph = second = declared = with_replaced(tested_model.graph, feeds)
         if runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
             graph = second = in_float_type(declared, FLOAT64_TYPE)
@@ -137,15 +136,13 @@ def trace(
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
     names += [(SLOW, graph)] if against == FLOAT64 else []
-    adapters = [runtime_for(name, each.origin.domain) for name, each in names]
-    for adapter in adapters:
-        interpreter(adapter, progress)  # Its environment may have to be made, which takes a while.
+    adapters = _adapters(names, progress)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
         if side is None:
-            feeds, source = fitting_feeds(hosts, graph, arrays, seed, None if against == FLOAT64 else second)
+            feeds, source, _sizes = fitting_feeds(hosts, graph, arrays, seed, None if against == FLOAT64 else second)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
-        result = opened(graph, hosts[0], feeds) if other is None and side is None else Opened(graph)
+        result = opened(graph, hosts[0], feeds) if is_one else Opened(graph)
         traced = read_model(result.graph, feeds, result.deciding)
         if result.graph is not graph:
             traced.file, second = graph, second_model(result.graph, None, runtime, against)
@@ -161,11 +158,10 @@ def trace(
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
         tracer = _traced(runs, segment, progress)
         report = conclude(runs, tracer, segment)
-        start = partial(_started, domain=graph.origin.domain, limit=float(limit), progress=progress)
-        search = _search(runs, report, start, among) if switches and not _is_swapped(side) else None
+        search = _search(runs, report, among, float(limit), progress) if switches and not is_swapped else None
     report = replace(
         report,
-        outputs=(*report.outputs, *part.left_out),
+        outputs=(*report.outputs, *left_out),
         runtime=sides[0],
         against=recorded.recording.name if recorded else sides[1],
         inputs=source,
@@ -177,12 +173,7 @@ def trace(
         model=tested_model.analysis.name or graph.name,
         switches=search,
     )
-    return swapped(report) if _is_swapped(side) else report
-
-
-def _is_swapped(side: RecordedRun | ProgramRun | None) -> bool:
-    """Whether the side whose values are given is the tested one."""
-    return side is not None and side.is_tested
+    return swapped(report) if is_swapped else report
 
 
 def _check_ranges(seed: int, segment: int, limit: float) -> None:
@@ -196,7 +187,9 @@ def _check_ranges(seed: int, segment: int, limit: float) -> None:
     check_range("limit", limit, 0.01, 1e6)
 
 
-def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versions: Sequence[str]) -> Switches | None:
+def _search(
+    runs: Runs, report: TraceReport, versions: Sequence[str], limit: float, progress: Progress
+) -> Switches | None:
     """Which options or versions of the tested runtime make outputs right; None where no known one differs.
 
     Where the other model makes all the difference, only versions that are asked for are tried.
@@ -210,6 +203,10 @@ def _search(runs: Runs, report: TraceReport, start: Callable[[str], Host], versi
         return None
     if not (versions or runs.tested.host.runtime.options):
         return None
+
+    def start(specification: str) -> Host:
+        return Host(_adapters([(specification, runs.model.graph)], progress)[0], limit, shares_memory=True)
+
     return find_switches(runs.tested.name, judge_of(runs, right, differing, start), versions)
 
 
@@ -223,11 +220,12 @@ def _versions_of(runtime: str, graph: Graph, versions: str | Sequence[str]) -> S
     return versions_between(adapter.packages[0], versions)
 
 
-def _started(specification: str, *, domain: Domain, limit: float, progress: Progress) -> Host:
-    """The process of another specification, whose environment may have to be made."""
-    adapter = runtime_for(specification, domain)
-    interpreter(adapter, progress)
-    return Host(adapter, limit, shares_memory=True)
+def _adapters(names: Iterable[tuple[str, Graph]], progress: Progress) -> list[Runtime]:
+    """The runtimes of models by their specifications; an environment may have to be made, which takes a while."""
+    adapters = [runtime_for(name, graph.origin.domain) for name, graph in names]
+    for adapter in adapters:
+        interpreter(adapter, progress)
+    return adapters
 
 
 def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:
