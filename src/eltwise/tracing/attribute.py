@@ -31,7 +31,7 @@ from eltwise.tracing.isolated import Isolated, exact_results
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
-from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
+from eltwise.tracing.runner import Outcome, Values, copied, in_type_of
 from eltwise.tracing.runs import Runs
 from eltwise.tracing.steps import Steps
 
@@ -187,12 +187,8 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     """Run a node as a model of its own, with those that make what the reference does not have, and its partner."""
     group = runs.model.ancestors([number], values)
     outputs = [value for value in runs.model.made[number] if value in values]
-    try:
-        submodel = runs.model.submodel(group, values, outputs, isolated=True)
-    except EltwiseError:
-        return None
     outcome = runs.tested.run(group, values, outputs, isolated=True)
-    if outcome.message:
+    if outcome.message or outcome.submodel is None:
         return None
     actual = copied(outcome.values)
     expected = values | _run_partner(runs, group, values, outputs)
@@ -200,10 +196,8 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     if worst is None:
         return None
     difference, value = worst
-    array = expected[value]
-    if is_float(array.dtype) and is_float(actual[value].dtype):
-        array = cast_float(array, actual[value].dtype)
-    return Isolated(tuple(group), submodel, value, actual[value], array, difference)
+    array = in_type_of(expected[value], actual[value])
+    return Isolated(tuple(group), outcome.submodel, value, actual[value], array, difference)
 
 
 def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:

@@ -173,8 +173,7 @@ def _isolate(
         return None
     outcome = runner.run(numbers, inputs, leaving)
     worst = worst_value(leaving, outcome.values, right, tolerances)
-    if worst is None or not worst[0].is_beyond:
+    if outcome.submodel is None or worst is None or not worst[0].is_beyond:
         return None
     difference, value = worst
-    submodel = model.submodel(numbers, inputs, leaving)
-    return Isolated(tuple(numbers), submodel, value, outcome.values[value].copy(), right[value], difference)
+    return Isolated(tuple(numbers), outcome.submodel, value, outcome.values[value].copy(), right[value], difference)

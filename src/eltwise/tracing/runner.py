@@ -26,11 +26,13 @@ class Outcome:
         values: by name; those of a host that shares memory are overwritten by its next run.
         message: why there are none: a refusal, a crash or a timeout; empty if it ran.
         lost: values that are no arrays.
+        submodel: what ran.
     """
 
     values: Values = field(default_factory=dict)
     message: str = ""
     lost: tuple[str, ...] = ()
+    submodel: Submodel | None = None
 
 
 @dataclass(eq=False)
@@ -178,7 +180,7 @@ def _outcome(answer: Answer, submodel: Submodel) -> Outcome:
         return Outcome(message=f"gave {len(answer.arrays)} values instead of {len(submodel.outputs)}")
     pairs = list(zip(submodel.outputs, answer.arrays, strict=True))
     lost = tuple(name for name, array in pairs if array is None)
-    return Outcome({name: array for name, array in pairs if array is not None}, "", lost)
+    return Outcome({name: array for name, array in pairs if array is not None}, "", lost, submodel)
 
 
 def copied(values: Values) -> Values:
@@ -206,6 +208,11 @@ def cast_float(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
             limit = ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
             result[is_too_large] = np.where(array[is_too_large] > 0, limit, -limit).astype(dtype)
     return result
+
+
+def in_type_of(array: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """An array; if both are floats, in the type of the other one."""
+    return cast_float(array, other.dtype) if is_float(array.dtype) and is_float(other.dtype) else array
 
 
 def in_narrower_type(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.partners import last_uses
 from eltwise.tracing.records import TracedNode
-from eltwise.tracing.runner import Outcome, Values, cast_float, copied, is_float
+from eltwise.tracing.runner import Outcome, Values, copied, in_type_of
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.segments import numbers_of, segments
 from eltwise.tracing.steps import Steps
@@ -164,7 +164,7 @@ class Tracer:
             outcome = self.steps.follow(numbers, (self.values, values), (self._reference_values, outcome))
         computed = self._expected_of(numbers, actual, outcome)
         computed_names = computed.keys()
-        expected = {name: _typed(array, values.get(name)) for name, array in computed.items()}
+        expected = {name: in_type_of(array, values.get(name, array)) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
             values = computed = expected = {**values, **expected}
         results = list(map(self._node, numbers))
@@ -277,9 +277,3 @@ class Tracer:
         for values, needed in stores:
             for value in [value for value in values if needed.get(value, -1) <= last]:
                 del values[value]
-
-
-def _typed(array: np.ndarray, other: np.ndarray | None) -> np.ndarray:
-    """An array, a float in the type of another one."""
-    is_cast = other is not None and is_float(array.dtype) and is_float(other.dtype)
-    return cast_float(array, other.dtype) if is_cast and other is not None else array
