@@ -27,7 +27,6 @@ def node_data(nodes: Sequence[TracedNode]) -> str:
 
 def _result(node: TracedNode) -> dict[str, object]:
     error = node.error_out or 0.0
-    is_beyond = node.status == "differs"
-    colour = (_OWN if node.is_wrong_itself else _INHERITED) if is_beyond else _WITHIN
     value = error if math.isfinite(error) else sys.float_info.max
-    return {"value": value, "bgColor": colour, "textColor": _ON_DARK if is_beyond else _ON_LIGHT}
+    colours = {"own": (_OWN, _ON_DARK), "inherited": (_INHERITED, _ON_DARK)}.get(node.standing, (_WITHIN, _ON_LIGHT))
+    return {"value": value, "bgColor": colours[0], "textColor": colours[1]}

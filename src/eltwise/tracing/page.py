@@ -56,21 +56,14 @@ def content(
     if causes:
         parts.append(_listed("Causes", len(causes), table(map(_cause_row, causes), _CAUSES), is_open=True))
     parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
-    present = {kind_of(node) for node in nodes}
+    present = {node.standing for node in nodes}
     parts.append(filters({kind: name for kind, name in _KINDS.items() if kind in present}))
     different, rest = ([node for node in nodes if node.is_within is is_within] for is_within in (False, True))
     for name, group, is_open in (("Beyond the tolerance, or not compared", different, True), ("Others", rest, False)):
         if group:
-            shown = table((node.columns() for node in group), COLUMNS, map(kind_of, group))
+            shown = table((node.columns() for node in group), COLUMNS, (node.standing for node in group))
             parts.append(_listed(name, len(group), shown, is_open=is_open))
     return "\n".join(parts)
-
-
-def kind_of(node: TracedNode) -> str:
-    """Whether a node is wrong by itself or inherits what is wrong; else its status."""
-    if node.status != "differs":
-        return node.status
-    return "own" if node.is_wrong_itself else "inherited"
 
 
 def _listed(title: str, count: int, shown: str, *, is_open: bool) -> str:
@@ -87,8 +80,10 @@ def _picture(nodes: Sequence[TracedNode]) -> str:
     step = max(1, -(-len(nodes) // _MOST_BARS))
     worst = [max(nodes[start : start + step], key=_rank) for start in range(0, len(nodes), step)]
     largest = max(map(_size, worst), default=0.0)
+    kinds = [node.standing if node.status == "differs" else "other" for node in worst]
     shown = [
-        Bar(_part(_size(node), largest), f"{node}: {number(node.error_out)}", kind=_colour(node)) for node in worst
+        Bar(_part(_size(node), largest), f"{node}: {number(node.error_out)}", kind=kind)
+        for node, kind in zip(worst, kinds, strict=True)
     ]
     keys = (("own", _KINDS["own"]), ("inherited", _KINDS["inherited"]), ("other", _KINDS["within_tolerance"]))
     legend = " ".join(f'<span class="key {kind}"></span> {name}' for kind, name in keys)
@@ -96,13 +91,8 @@ def _picture(nodes: Sequence[TracedNode]) -> str:
     return f'{bars(shown, caption, width=_WIDTH)}<p class="caption">{legend}</p>'
 
 
-def _colour(node: TracedNode) -> str:
-    kind = kind_of(node)
-    return kind if kind in ("own", "inherited") else "other"
-
-
 def _rank(node: TracedNode) -> tuple[bool, float]:
-    return kind_of(node) == "own", _size(node)
+    return node.standing == "own", _size(node)
 
 
 def _size(node: TracedNode) -> float:

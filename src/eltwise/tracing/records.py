@@ -128,6 +128,11 @@ class TracedNode:
         """Whether its difference does not come from what it reads."""
         return self.blame in WRONG_THEMSELVES
 
+    @property
+    def standing(self) -> str:
+        """Its status; of one that differs ``own`` or ``inherited``, whichever its difference is."""
+        return ("own" if self.is_wrong_itself else "inherited") if self.status == "differs" else self.status
+
     def columns(self) -> tuple[str, ...]:
         """Its row of a table: its name, its operator, its errors and the cause."""
         cause = self.message or self.cause or ""
