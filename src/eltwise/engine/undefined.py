@@ -94,11 +94,7 @@ def _of_group(
 ) -> np.ndarray:
     """The marks of a group's result: a step that reads a marked element gives one, unless it chooses another.
 
-    Args:
-        group: the group.
-        operands: its operands.
-        divided: the same without zeros that integers are divided by, which are marked.
-        marks: those of the values so far.
+    Operands are marked where they differ from those that are ``divided``.
     """
     typed, expression = group.typed, group.expression
     types = expression.types(group.element_type)

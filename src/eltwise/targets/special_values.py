@@ -175,9 +175,10 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
 
 def _with_positive(values: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     """The values, with 1 for what is less of one of them if that has integers."""
-    array = values.get(name)
-    is_changed = array is not None and of_numpy(array.dtype).is_integer
-    return {**values, name: np.maximum(array, array.dtype.type(1))} if array is not None and is_changed else {**values}
+    return {
+        value: np.maximum(array, array.dtype.type(1)) if value == name and of_numpy(array.dtype).is_integer else array
+        for value, array in values.items()
+    }
 
 
 def _values(element_type: ElementType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray:

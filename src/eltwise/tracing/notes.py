@@ -28,12 +28,14 @@ def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | Non
         result: which branches were opened.
         first: the first node that is wrong by itself.
     """
+    model = runs.model
+    line = "" if first is None else source_line(model.graph, model.nodes[first.number].outputs[0])
     return [
-        *_of_model(runs.model, result.longer),
+        *_of_model(model, result.longer),
         *notes_of_ties(tracer.steps.ties, lambda one: tracer.nodes[one].name, runs.tested.name),
         *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
         *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
-        *_lines_of(runs.model, first),
+        *([f"{first.name!r} was made by {line}"] if first is not None and line else []),
         *_of_reference(runs, tracer.renamed),
         *_of_doubts(runs, [tracer.nodes[number] for number in sorted(tracer.steps.doubted)]),
     ]
@@ -51,12 +53,6 @@ def swapped(report: TraceReport) -> TraceReport:
         replace(output, status="not_compared") if output.status == "failed" else output for output in report.outputs
     )
     return replace(report, nodes=nodes, outputs=outputs, blamed=blamed, runtime=report.against, against=report.runtime)
-
-
-def _lines_of(model: TracedModel, first: TracedNode | None) -> Iterator[str]:
-    """The line of a PyTorch program that made the first node, where the exporter noted it."""
-    if first is not None and (line := source_line(model.graph, model.nodes[first.number].outputs[0])):
-        yield f"{first.name!r} was made by {line}"
 
 
 def version_of(runner: Runner, version: str) -> str:

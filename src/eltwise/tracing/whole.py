@@ -114,14 +114,12 @@ def compare_whole(
 
 def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
     """What decides on a branch or a round, where the reference decides otherwise, or it is not known."""
-    actual, expected = segments
-    ports = [port for port in runs.model.graph.outputs if port.value in runs.model.deciding]
-    known = [port for port in ports if port.value in actual and port.value in expected]
-    others = [
-        TracedOutput(port.name, "not_compared", message=f"{_DECIDES}, and not both computed it") for port in ports
-    ]
-    compared = {port.value: replace(_compared(runs, port, actual, expected), message=_DECIDES) for port in known}
-    outputs = [compared.get(port.value, other) for port, other in zip(ports, others, strict=True)]
+    outputs = []
+    for port in runs.model.graph.outputs:
+        if port.value in runs.model.deciding and all(port.value in values for values in segments):
+            outputs.append(replace(_compared(runs, port, *segments), message=_DECIDES))
+        elif port.value in runs.model.deciding:
+            outputs.append(TracedOutput(port.name, "not_compared", message=f"{_DECIDES}, and not both computed it"))
     return [each for each in outputs if each.status != "equal"]
 
 
