@@ -5,13 +5,20 @@ The nodes may be named in any order, as a search for the fewest that are wrong t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 import eltwise
 from eltwise.formats.openvino.writer import write_openvino
+from eltwise.model import read
+from eltwise.runtimes import Answer
 from eltwise.tracing.model import read_model
+from eltwise.tracing.runner import Runner
 from support.onnx_models import model, node, value
+from support.traced_models import parsed
 
 
 @pytest.mark.parametrize("to", ["onnx", "openvino"])
@@ -28,3 +35,19 @@ def test_inputs_are_declared_with_their_sizes_unless_only_ranks_are_asked_for(to
         for part, declared in ((with_sizes, {1: "3", 2: "2,3"}), (with_ranks, {1: "?", 2: "?,?"})):
             inputs = eltwise.load(part.program.data, part.program.weights or None).inputs
             assert [str(port.type.shape) for port in inputs] == [declared[arrays[name].ndim] for name in names]
+
+
+class ConstantSizes:
+    """A runtime that takes sizes as constants only."""
+
+    def run(self, _program: object, inputs: Sequence[np.ndarray], **_options: object) -> Answer:
+        return Answer("refused") if len(inputs) > 1 else Answer("result", (inputs[0].reshape(3, 2),))
+
+
+def test_the_outcome_of_a_run_has_the_model_that_ran() -> None:
+    """A case that is written of it runs then as well."""
+    feeds = {"x": np.zeros((2, 3), np.float32), "s": np.int64([3, 2])}
+    graph = read(parsed("g (float[2, 3] x, int64[2] s) => (float[A, B] y) { y = Reshape(x, s) }")).graph
+    outcome = Runner("", cast(Any, ConstantSizes()), read_model(graph, feeds)).run([0], feeds, isolated=True)
+    assert outcome.submodel is not None
+    assert (list(outcome.submodel.inputs), outcome.values["y"].shape) == (["x"], (3, 2))
