@@ -109,6 +109,25 @@ def test_what_openvino_writes_is_read(tmp_path: Path) -> None:
             assert mine.tobytes() == other.tobytes()
 
 
+def test_layers_of_one_name_are_told_apart(tmp_path: Path, seed: int) -> None:
+    """OpenVINO writes and reads them; what is made of the model computes the same."""
+    openvino = pytest.importorskip("openvino")
+    ops = openvino.opset13
+    x, y = (ops.parameter([3], np.float32) for _ in "xy")
+    sub = ops.subtract(x, ops.constant(np.float32([1, 2, 3])))
+    model = openvino.Model([ops.multiply(sub, y), ops.add(sub, ops.constant(np.float32([4, 5, 6])))], [x, y])
+    for node in model.get_ops():
+        node.set_friendly_name("n")
+    openvino.save_model(model, tmp_path / "m.xml", compress_to_fp16=False)
+    feeds = list(np.random.default_rng(seed).standard_normal((2, 3), np.float32))
+    expected = openvino_results((tmp_path / "m.xml").read_bytes(), (tmp_path / "m.bin").read_bytes(), feeds)
+    reading = read_openvino_file(tmp_path / "m.xml")
+    assert (reading.problems, len(reading.graph.nodes)) == ((), 3)
+    assert_round_trip(reading.graph)
+    results = run(reading.graph, **dict(zip((port.name for port in reading.graph.inputs), feeds, strict=True)))
+    assert [each.tobytes() for each in results.values()] == [each.tobytes() for each in expected]
+
+
 @pytest.mark.parametrize(
     "element_type", [each.ir for each in TYPES if each.runs and each.bits > 4 and "f8" not in each.ir]
 )

@@ -156,7 +156,7 @@ def read_net(data: bytes) -> Net:
     return Net(
         name=root.get("name", ""),
         version=int(version),
-        layers=tuple(map(_read_layer, sections["layers"])),
+        layers=tuple(map(_read_layer, sections["layers"], layer_names(sections["layers"]))),
         edges=tuple(tuple(int(edge.attrib[name]) for name in EDGE) for edge in sections.get("edges", ())),  # type: ignore[misc]
         metadata=tuple(_read_metadata(sections["rt_info"])) if "rt_info" in sections else (),
         not_held=tuple(_not_held(sections)),
@@ -244,11 +244,22 @@ def raise_some(problems: Sequence[EltwiseError]) -> None:
     raise_all([*problems[:_MOST_PROBLEMS], *([GraphError(f"and {left} more of this kind")] if left > 0 else [])])
 
 
-def _read_layer(element: etree._Element) -> Layer:
+def layer_names(elements: Iterable[etree._Element]) -> list[str]:
+    """The names of layers, with its id for one that has that of an earlier layer; Results may have those of others."""
+    names = dict[tuple[bool, str], None]()
+    for element in elements:
+        name, is_result = str(element.attrib["name"]), str(element.attrib["type"]).casefold() == "result"
+        while (is_result, name) in names:
+            name = f"{name} (id {element.get('id')})"
+        names[is_result, name] = None
+    return [name for _is_result, name in names]
+
+
+def _read_layer(element: etree._Element, name: str) -> Layer:
     parts = {part.tag: part for part in element}
     return Layer(
         id=int(element.attrib["id"]),
-        name=str(element.attrib["name"]),
+        name=name,
         type=str(element.attrib["type"]),
         version=str(element.attrib["version"]),
         data={str(name): str(text) for name, text in parts["data"].attrib.items()} if "data" in parts else {},

@@ -6,7 +6,7 @@ read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from eltwise.formats.openvino.document import (
     LARGEST_XML,
     Layer,
     Net,
+    layer_names,
     parse_xml,
     raise_some,
     read_net,
@@ -72,8 +73,9 @@ class IrFile:
     @cached_property
     def layers(self) -> dict[str, etree._Element]:
         """The layers as the file has them, by name, but for the Results."""
-        elements = parse_xml(self.xml).iterfind("layers/layer")
-        return {str(layer.get("name")): layer for layer in elements if str(layer.get("type")).casefold() != "result"}
+        elements = list(parse_xml(self.xml).iterfind("layers/layer"))
+        named = zip(layer_names(elements), elements, strict=True)
+        return {name: layer for name, layer in named if str(layer.get("type")).casefold() != "result"}
 
     def open(self) -> OpenFile | None:
         """The .bin."""
@@ -183,26 +185,15 @@ def _wired(net: Net) -> dict[int, tuple[_Source | None, ...]]:
 
 
 def _repetitions(net: Net) -> list[EltwiseError]:
-    results = [layer for layer in net.layers if layer.kind == "result"]
-    others = [layer for layer in net.layers if layer.kind != "result"]
-    problems = _repeated(net.layers, lambda layer: layer.id, "two layers have the same id")
-    problems += _repeated(others, lambda layer: layer.name, "two layers have the same name")
-    problems += _repeated(results, lambda layer: layer.name, "two Result layers have the same name")
+    problems, seen = list[EltwiseError](), dict[int, Layer]()
     for layer in net.layers:
+        first = seen.setdefault(layer.id, layer)
+        if first is not layer:
+            layers = f"{first.type} {first.name!r} and {layer.type} {layer.name!r}"
+            problems.append(GraphError(f"two layers have the same id: {layers}", got=str(layer.id)))
         numbers = [*layer.inputs, *(port for port, _names in layer.outputs)]
         if len(set(numbers)) != len(numbers):
             problems.append(GraphError("two ports of the layer have the same id", node=layer.name))
-    return problems
-
-
-def _repeated(layers: Iterable[Layer], key: Callable[[Layer], Hashable], problem: str) -> list[EltwiseError]:
-    seen: dict[Hashable, Layer] = {}
-    problems: list[EltwiseError] = []
-    for layer in layers:
-        first = seen.setdefault(key(layer), layer)
-        if first is not layer:
-            kinds = f"{first.type} {first.name!r} (id {first.id}) and {layer.type} {layer.name!r} (id {layer.id})"
-            problems.append(GraphError(f"{problem}: {kinds}"))
     return problems
 
 
