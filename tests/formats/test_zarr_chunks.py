@@ -79,7 +79,7 @@ def test_a_damaged_chunk_gives_one_sentence_within_the_memory(group: int, tmp_pa
     assert (done.returncode, done.stderr) == (0, ""), f"at {rows[-1:]}: {done.stderr[-500:]}"
     ends = [row for row in rows if row[3] == "end"]
     assert len(ends) == len(rows) / 2
-    assert min(Counter(kind for kind, *_more in ends)[kind] for kind in chosen) > 30
+    assert min(Counter(kind for kind, *_more in ends)[kind] for kind in chosen) > 20
     for kind, _number, damage, _end, code, err, memory in ends:
         is_found = not damage.startswith(("flipped", "bytes")) and not (
             "shard" in kind and damage.startswith("extended")
@@ -317,17 +317,18 @@ def test_a_link_to_a_chunk_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(open_tensors(tmp_path / "a.zarr")["a"].array, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"compressors": None}, {"shards": (100, 100)}], ids=str)
-@pytest.mark.parametrize("damage", [b"", b"\xff" * 21, bytes(1 << 20)], ids=["empty", "ones", "zeros"])
-def test_a_damaged_chunk_among_many_gives_one_line(tmp_path: Path, options: dict[str, Any], damage: bytes) -> None:
+def test_a_damaged_chunk_among_many_gives_one_line(tmp_path: Path, options: dict[str, Any]) -> None:
     values = np.random.default_rng(1).random((2000, 100), np.float32)
     a = store(tmp_path / "a.zarr", values, (1, 100), **options)
     b = tmp_path / "b.zarr"
     shutil.copytree(a, b)
-    (b / "c" / "3" / "0").write_bytes(damage)
-    done = eltwise("compare", a, b)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr[-300:]
-    assert str(b) in done.stderr
+    for damage in (b"", b"\xff" * 21, bytes(1 << 20)):
+        (b / "c" / "3" / "0").write_bytes(damage)
+        done = eltwise("compare", a, b)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), (damage[:1], done.stderr[-300:])
+        assert str(b) in done.stderr
 
 
 def test_a_damaged_description_among_many_gives_one_line(tmp_path: Path) -> None:

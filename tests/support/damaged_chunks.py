@@ -19,6 +19,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,27 @@ def damages(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
             yield f"truncated to {length}", whole[:length]
     for more in (b"\0", b"\xff" * 16, whole, b"\0" * 70000):
         yield f"extended by {len(more)}", whole + more
+    yield from _changed(kind, whole)
+    yield from bombs(_codec(kind))
+    yield LONGER, b""
+
+
+def _changed(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
+    """Chunks with other bytes; what reads a codec of both formats is the same, and each has every other one of them."""
+    changed, is_of_both = list(_every_changed(kind, whole)), len(_formats(_codec(kind))) > 1
+    yield from changed[int(kind[0]) % 2 :: 2] if is_of_both else changed
+
+
+def _codec(kind: str) -> str:
+    return kind.partition(":")[2].removeprefix("numcodecs.")
+
+
+@cache
+def _formats(codec: str) -> frozenset[str]:
+    return frozenset(kind[0] for kind in kinds() if _codec(kind) == codec)
+
+
+def _every_changed(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
     generator = random.Random(kind)  # noqa: S311
     places = [*range(0, min(16, len(whole)), 2), *(generator.randrange(len(whole)) for _ in range(4))]
     for place in places:
@@ -189,8 +211,6 @@ def damages(kind: str, whole: bytes) -> Iterator[tuple[str, bytes]]:
     for value in (0, 255):
         for place in range(0, min(20, len(whole)), 4):
             yield f"bytes {place} to {place + 4} are {value}", whole[:place] + bytes([value]) * 4 + whole[place + 4 :]
-    yield from bombs(kind.partition(":")[2].removeprefix("numcodecs."))
-    yield LONGER, b""
 
 
 def bombs(name: str) -> Iterator[tuple[str, bytes]]:
