@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -59,7 +61,25 @@ def model(
 
 @cache
 def published() -> dict[str, bytes]:
-    """The models of the installed onnx package that import ONNX's own operators."""
+    """The models of the installed onnx package that import ONNX's own operators.
+
+    A file has them for all processes of the tests: to make its models, onnx computes their results for nine seconds.
+    """
+    folder = Path(os.environ["ELTWISE_CACHE"])
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / f"models-of-onnx-{onnx.__version__}.zip"
+    if not file.exists():
+        new = file.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(new, "w") as archive:
+            for number, (name, data) in enumerate(_published().items()):
+                archive.writestr(zipfile.ZipInfo(f"{number}"), data)
+                archive.getinfo(f"{number}").comment = name.encode()
+        new.replace(file)
+    with zipfile.ZipFile(file) as archive:
+        return {each.comment.decode(): archive.read(each) for each in archive.infolist()}
+
+
+def _published() -> dict[str, bytes]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
