@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,10 +10,15 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.arrays import compare_arrays, compare_tensors
+from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.tensor_report import Element, TensorReport
 from eltwise.comparison.tolerance import Tolerance
-from eltwise.core.dtypes import TYPES, ElementType
+from eltwise.core.blocks import Box
+from eltwise.core.dtypes import TYPES, ElementType, by_name
+from eltwise.core.errors import FileFormatError
+from eltwise.formats.foreign_tensors import Rows
+from eltwise.ir.tensors import Tensor
 from eltwise.kernels.differences import block_elements
 from support.difference_cases import random_bits
 
@@ -195,3 +201,25 @@ def test_the_figures_of_a_report_are_those_of_plain_expressions(
         shape = COLUMNS, -1
         found = compare_arrays(a.reshape(shape), changed.reshape(shape), tolerance=str(LIMITS), causes=False)
         check_report(found, Plain(a, changed, element_type))
+
+
+def test_a_size_that_a_file_states_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a dataset of fill values a file has no bytes, whatever its size; a list of its chunks took gigabytes."""
+    monkeypatch.setattr("eltwise.comparison.pairs._CHUNK_BYTES", 1 << 18)
+    count = 0
+
+    def read_box(box: Box) -> np.ndarray:
+        nonlocal count
+        count += 1
+        if count > 6:
+            raise FileFormatError("the file ended")
+        return np.zeros(box[0].stop - box[0].start, np.float32)
+
+    one = Tensor(Rows((1 << 36,), read_box, "m.h5"), by_name("float32"), "w", "m.h5")
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="the file ended"):
+            compare_tensors(one, one, ComparisonSettings())
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()

@@ -199,6 +199,19 @@ def test_what_hdf5_nests_is_compared(tmp_path: Path) -> None:
     assert reports["nothing"]["grids"].shape == (2, 2, 2)
 
 
+def test_an_element_of_hdf5_that_is_larger_than_memory_is_not_read(tmp_path: Path) -> None:
+    """HDF5 reads whole elements, and a file of a few bytes can have elements of any size."""
+    h5py: Any = pytest.importorskip("h5py")
+    large = {"text": np.dtype("S1000000000"), "array": np.dtype(("<f4", (1 << 28,))), "bytes": np.dtype("V1000000000")}
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        for name, kind in large.items():
+            file.create_dataset(name, (4,), kind)
+        file.create_dataset("small", (4,), "S1000")
+    report = eltwise.compare(tmp_path / "m.h5", tmp_path / "m.h5")
+    assert [other.name for other in report.others] == ["small"]
+    assert [*open_tensors(tmp_path / "m.h5").unreadable] == sorted(large)
+
+
 def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """HDF5 gives fill values for virtual sources that are gone, and zeros for the rest of a short raw file."""
     h5py: Any = pytest.importorskip("h5py")

@@ -108,9 +108,13 @@ class Pair:
 
     def ranges(self, most: int | None = None) -> Iterator[tuple[int, int]]:
         """Cut all elements into flat ranges along the chunks of the files, of bounded or so many elements."""
-        step = self._whole_chunks(self._most_at_once if most is None else most)
-        for start in range(0, self.b.size, step):
-            yield start, min(start + step, self.b.size)
+        starts = self.starts(most)
+        for start in starts:
+            yield start, min(start + starts.step, starts.stop)
+
+    def starts(self, most: int | None = None) -> range:
+        """Where the flat ranges begin. A file may state more of them than a list can hold."""
+        return range(0, self.b.size, self._whole_chunks(self._most_at_once if most is None else most))
 
     @property
     def _most_at_once(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -108,10 +109,10 @@ class Figures:
 def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figures:
     """Measure all differences of a pair."""
     figures = Figures(total=pair.size)
-    chunks = list(pair.ranges())
-    blocks = max(_BLOCKS_SAMPLED // max(len(chunks), 1), _LEAST_OF_CHUNK)
-    equal = list[tuple[int, int]]()
-    for start, stop in chunks:
+    starts = pair.starts()
+    blocks = max(_BLOCKS_SAMPLED // max(len(starts), 1), _LEAST_OF_CHUNK)
+    equal = list[range]()
+    for start, stop in pair.ranges():
         try:
             a, b = pair.read(start, stop)
         except EltwiseError as error:
@@ -121,14 +122,15 @@ def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figure
         is_equal = a.size < LEAST_ELEMENTS and bool(same_bits(a, b).all())
         records, histogram = (None, None) if is_equal else measure(a, b, pair.element_type, tolerance)
         if records is None or histogram is None or not records["differing"].any():
-            equal.append((start, stop))
+            first = equal.pop().start if equal and equal[-1].stop == start else start
+            equal.append(range(first, stop, starts.step))
         else:
             _Chunk(pair, figures, start, a, b, records).add(histogram, blocks)
             figures.add_norms(a, b, pair.element_type)
         if meter is not None:
             meter.add((stop - start) * (pair.a.storage.itemsize + pair.b.storage.itemsize))
-    for start, stop in equal if figures.differing else ():  # Of equal tensors, which are many, no norm is computed.
-        a = pair.read_a(start, stop)
+    for start in chain(*equal) if figures.differing else ():  # Of equal tensors, which are many, no norm is computed.
+        a = pair.read_a(start, min(start + starts.step, starts.stop))
         figures.add_norms(a, a, pair.element_type)
     return figures
 

@@ -23,6 +23,7 @@ from eltwise.ir.values import Values, is_element_type, type_of_values
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _MOST_PATHS = 100_000
 _MOST_SOURCES = 32
+_LARGEST_ELEMENT = 1 << 26
 
 
 def open_hdf5(path: Path) -> TensorSet:
@@ -165,6 +166,9 @@ def _count(space: Any, shape: tuple[int, ...], h5py: Any) -> int:
 
 def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> Tensor | Values:
     """A dataset of HDF5 or a variable of NetCDF; one whose elements are arrays has their axes, too."""
+    if stored.dtype.itemsize > _LARGEST_ELEMENT:  # HDF5 reads whole elements only.
+        got, allowed = f"{stored.dtype.itemsize} bytes", f"{_LARGEST_ELEMENT} bytes"
+        raise FileFormatError("an element of this type takes too much memory", got=got, allowed=allowed)
     dtype, inner = stored.dtype.subdtype or (stored.dtype, ())
     source: Source = InMemory(np.empty(0, dtype))  # A dataset of HDF5 may have a type only.
     if stored.shape is not None:
