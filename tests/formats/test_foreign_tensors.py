@@ -486,13 +486,19 @@ def test_boxes_of_another_library_give_ranges_and_single_elements(shape: tuple[i
 
 
 def test_numbers_of_hdf5_with_other_names_differ_and_names_of_axes_are_noted(tmp_path: Path, cli: Cli) -> None:
-    """An enumeration of HDF5 says what its numbers stand for; nested in a type of arrays, too."""
+    """An enumeration of HDF5 says what its numbers stand for; nested in arrays and records, too."""
     h5py: Any = pytest.importorskip("h5py")
 
     def written(path: Path, names: dict[str, int], axis: str, scale: str) -> Path:
         kind = h5py.enum_dtype(names, basetype="i1")
+        kinds: dict[str, Any] = {
+            "a": kind,
+            "b": np.dtype((kind, (2,))),
+            "d": np.dtype([("e", [("f", kind)]), ("g", "f4")]),
+        }
         with h5py.File(path, "w") as file:
-            for name, dtype in (("a", kind), ("b", np.dtype((kind, (2,))))):
+            file.create_dataset("v", (3,), h5py.vlen_dtype(kind))
+            for name, dtype in kinds.items():
                 file.create_dataset(name, (3,), dtype).dims[0].label = axis
             of_scale = file.create_dataset(scale, data=np.zeros(3))
             of_scale.make_scale()
@@ -506,8 +512,7 @@ def test_numbers_of_hdf5_with_other_names_differ_and_names_of_axes_are_noted(tmp
     other = written(tmp_path / "other.h5", {"sea": 0, "land": 1}, "row", "x")
     code, out, _err = cli("compare", one, other)
     assert code == 1
-    assert "a@enumeration" in out
-    assert "b@enumeration" in out
+    assert all(f"{name}enumeration: different" in out for name in ("a@", "b@", "d@e.f.", "v@"))
     code, out, _err = cli("compare", one, written(tmp_path / "axis.h5", names, "column", "x"))
     assert code == 0
     assert "a@dimension_names" in out

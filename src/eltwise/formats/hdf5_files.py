@@ -83,11 +83,25 @@ def _add_meanings(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> None
     """
     if stored.shape is None:
         tensors.parameters[f"{name}@dataspace"] = "null"
-    if names := h5py.check_enum_dtype((stored.dtype.subdtype or (stored.dtype,))[0]):
-        tensors.parameters[f"{name}@enumeration"] = repr(sorted(names.items()))
+    for field, numbers in _enumerations(stored.dtype, h5py):
+        tensors.parameters[f"{name}@{field}enumeration"] = repr(sorted(numbers.items()))
     axes = [axis.label or (axis[0].name if len(axis) else None) for axis in stored.dims] if stored.shape else []
     if any(axes):
         add_attributes(tensors, name, {"dimension_names": axes})
+
+
+def _enumerations(dtype: Any, h5py: Any, field: str = "") -> Iterator[tuple[str, dict[str, int]]]:
+    """The names of the numbers of each enumeration in a type, with the field of a record that it is in."""
+    if not isinstance(dtype, np.dtype):  # A text of its own length.
+        return
+    if dtype.subdtype is not None:
+        yield from _enumerations(dtype.subdtype[0], h5py, field)
+    elif (inner := h5py.check_vlen_dtype(dtype)) is not None:
+        yield from _enumerations(inner, h5py, field)
+    elif numbers := h5py.check_enum_dtype(dtype):
+        yield field, numbers
+    for name in dtype.names or ():
+        yield from _enumerations(dtype[name], h5py, f"{field}{name}.")
 
 
 def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
