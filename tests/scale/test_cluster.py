@@ -345,6 +345,18 @@ def test_a_cluster_without_workers(
         ]
 
 
+def test_an_adaptive_cluster_without_workers_starts_some(
+    few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    """It starts workers when it is given tasks, which waited for workers."""
+    texts, output = (str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")), str(tmp_path / "c.zarr")
+    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as adaptive:
+        adaptive.adapt(minimum=0, maximum=1, interval="100ms")
+        resources = Resources(scheduler=adaptive.scheduler_address, wait=60)
+        apply_files(eltwise.operator("Subtract-1"), texts, output, resources)
+    assert read(tmp_path / "c.zarr").tobytes() == (few_chunks[0] - few_chunks[1]).tobytes()
+
+
 def test_a_worker_without_eltwise_is_told(
     cli: Cli, processes: Processes, few_chunks: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:

@@ -115,7 +115,9 @@ def run_on(
 
     if not numbers:
         return
+    first = client.submit(int, key=f"eltwise-{uuid4().hex}")  # An adaptive cluster starts workers for tasks only.
     threads = _await_workers(client, resources)
+    first.release()
     task_bytes = max(_TASK_BYTES, threads * _TASK_BYTES_PER_THREAD)
     shared = max(1, min(task_bytes // max(size, 1), len(numbers) // (threads * _LEAST_TASKS)))
     tasks = (numbers[start : start + shared] for start in range(0, len(numbers), shared))
