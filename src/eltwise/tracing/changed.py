@@ -99,7 +99,7 @@ def unseen_changes(runs: Runs) -> list[str]:
 
 
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
-    """The constants of nodes that the other model has too, with the same operator and attributes."""
+    """The other constants of nodes that the other model has too, with the same operator and attributes."""
     for number in range(len(runs.model.nodes)):
         for name, value, partner in _operands(runs, number):
             array, other = _array_as_read(runs.model, value), _array_as_read(runs.reference.model, partner)
@@ -120,15 +120,17 @@ def _array_as_read(model: TracedModel, value: str) -> np.ndarray | None:
 
 
 def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str, str]]:
-    """The constants of a node, each as itself, as what is read, and as what the same node of the other model reads.
+    """The constants of a changed node, each as itself, as what is read, and as what the node in its place reads.
 
     Of a copy, which is left out there, what it gives is read.
     """
-    node, others = runs.model.nodes[number], counterpart(runs.partners, number).nodes
+    node, other = runs.model.nodes[number], counterpart(runs.partners, number)
+    if other.is_same:
+        return
     if runs.model.is_copy(node):
-        yield node.inputs[0], node.outputs[0], runs.partners.values.get(node.outputs[0], "")
-    elif len(others) == 1 and is_alike(node, others[0]):
-        pairs = zip_longest(node.inputs, others[0].inputs, fillvalue="")
+        yield node.inputs[0], node.outputs[0], runs.partners.partner(node.outputs[0])
+    elif len(other.nodes) == 1 and is_alike(node, other.nodes[0]):
+        pairs = zip_longest(node.inputs, other.nodes[0].inputs, fillvalue="")
         yield from ((name, name, other) for name, other in pairs if runs.model.is_constant(name))
 
 
