@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -112,8 +113,13 @@ class Variant:
         return Case(self.schema, chosen, tuple(operands), SOURCES.get(source, STATIC))
 
 
-def variants() -> Iterator[Variant]:
+@cache
+def variants() -> tuple[Variant, ...]:
     """Every variant that the registry has, in its order."""
+    return tuple(_variants())
+
+
+def _variants() -> Iterator[Variant]:
     for schema in TESTED:
         rules: tuple[RuleName | Literal["axis"], ...] = ("none", "numpy", "pdpd")
         if schema.broadcasting == "auto_broadcast" and not is_arithmetic(schema):
