@@ -80,11 +80,12 @@ def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
 
 
 def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
-    """The cases of a variant are in one file, each as what another runtime fails at."""
-    for variant in variants():
-        cases = layout_cases(variant, "call", "usual", seed)[::7]
+    """The cases of a variant are in one file, each as what another runtime fails at; variants have different ones."""
+    for number, variant in enumerate(variants()):
+        every = layout_cases(variant, "call", "usual", seed)
+        cases = every[number % min(28, len(every)) :: 28]
         where = (str(variant.schema), "int8", "none", "call", "refused")
-        tests = tuple(TestResult(f"r{number}", "1", *where, failing=Failing(case)) for number, case in enumerate(cases))
+        tests = tuple(TestResult(f"r{count}", "1", *where, failing=Failing(case)) for count, case in enumerate(cases))
         read = results_of(results_text(Results(tests)).encode()).tests
         for case, test in zip(cases, read, strict=True):
             assert test.failing is not None
