@@ -44,7 +44,7 @@ USUAL: dict[str, dict[str, object]] = {
     "Operator.infer_shape": {"operands": ("2,3", "3")},
     "check": {"source": LOADED, "target": "onnxruntime", "run": False},
     "compare": {"a": {"x": ARRAY}, "b": {"x": ARRAY + 1}},
-    "conform": {"runtimes": "onnxruntime", "ops": "Sub-14", "types": "uint8", "sources": "static", "extent": "quick"},
+    "conform": {"runtimes": "numpy", "ops": "Sub-14", "types": "uint8", "sources": "call", "extent": "quick"},
     "convert": {"source": LOADED, "opset": 15},
     "delta": {"tuned": WEIGHTS, "base": WEIGHTS, "output": "out.delta", "force": True},
     "load": {"source": MODEL},
