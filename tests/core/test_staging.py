@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,4 +30,31 @@ def test_an_interrupt_leaves_no_folder(call: str, tmp_path: Path, monkeypatch: p
     finally:
         monkeypatch.undo()
     assert calls == [1]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no such processes")
+def test_an_interrupt_before_the_folder_is_known_leaves_none(tmp_path: Path) -> None:
+    """A signal may come when the folder is made and nothing refers to it yet; a forked process removes none."""
+
+    def interrupted(frame: Any, event: str, _argument: object) -> None:
+        if event == "return" and frame.f_code is Staging.made.__func__.__code__:  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Staging.made(str(tmp_path / "a.npy"))
+    finally:
+        sys.setprofile(before)
+    assert list(tmp_path.iterdir()) == []
+    staging = Staging.made(str(tmp_path / "a.npy"))
+    child = os.fork()
+    if not child:
+        del staging
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert [path.name for path in tmp_path.iterdir()] == [Path(staging.path).name]
+    staging.remove()
     assert list(tmp_path.iterdir()) == []

@@ -41,7 +41,7 @@ class Staging:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = -1
+        self._descriptor, self._maker = -1, 0
         status = os.lstat(path)
         _check_private(path, status)
         if _IS_RELATIVE:
@@ -62,7 +62,9 @@ class Staging:
             path = os.path.join(parent, f".{name[:_LONGEST_NAME]}.{os.urandom(8).hex()}{ENDING}")
             try:
                 os.mkdir(path, _MODE)
-                return cls(path)
+                staging = cls(path)
+                staging._maker = os.getpid()
+                return staging
             except FileExistsError:
                 continue
             except BaseException:  # A signal may come as soon as it is made.
@@ -82,6 +84,12 @@ class Staging:
             with contextlib.suppress(FileNotFoundError):
                 return cls(path)
         raise FileNotFoundError(errno.ENOENT, "a folder is removed again and again", path)
+
+    def __del__(self) -> None:
+        """Remove a folder that was made and that, as a signal came, nobody got; a forked process removes none."""
+        if getattr(self, "_maker", 0) == os.getpid():
+            with contextlib.suppress(OSError):
+                self.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +183,7 @@ class Staging:
 
     def close(self) -> None:
         """Close the folder; what it holds stays."""
+        self._maker = 0
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
