@@ -112,7 +112,8 @@ def scan(pair: Pair, tolerance: Tolerance, meter: Meter | None = None) -> Figure
     starts = pair.starts()
     blocks = max(_BLOCKS_SAMPLED // max(len(starts), 1), _LEAST_OF_CHUNK)
     equal = list[range]()
-    for start, stop in pair.ranges():
+    for start in starts:
+        stop = min(start + starts.step, starts.stop)
         try:
             a, b = pair.read(start, stop)
         except EltwiseError as error:
