@@ -83,7 +83,7 @@ class Variant:
     @property
     def is_in_turn(self) -> bool:
         """Whether it is of the share of types with which a quick run tests what it tests with a share."""
-        return self._turn % QUICK_SHARE == 0
+        return self._takes_turn(0)
 
     @property
     def has_chosen_rule(self) -> bool:
@@ -93,13 +93,14 @@ class Variant:
     def quick_sources(self) -> tuple[str, ...]:
         """The operand sources of a quick run: those that are no whole ones take turns, by types and operators."""
         others = [source for source in self.sources if source not in WHOLE_SOURCES]
-        first = self._turn + TESTED.index(self.schema) // QUICK_SHARE  # A rule has other sources with each operator.
-        turns = {source: turn for turn, source in enumerate(others, first)}
-        return tuple(source for source in self.sources if turns.get(source, 0) % QUICK_SHARE == 0)
+        first = TESTED.index(self.schema) // QUICK_SHARE  # A rule has other sources with each operator.
+        turns = {source for turn, source in enumerate(others, first) if self._takes_turn(turn)}
+        return tuple(source for source in self.sources if source in turns or source in WHOLE_SOURCES)
 
-    @property
-    def _turn(self) -> int:
-        return self.type_index + TESTED.index(self.schema)
+    def _takes_turn(self, turn: int) -> bool:
+        types = tuple(stated_types(self.schema))
+        number = types.index(self.element_type) + TESTED.index(self.schema) + turn
+        return number % min(QUICK_SHARE, len(types)) == 0
 
     @property
     def is_repeated(self) -> bool:
