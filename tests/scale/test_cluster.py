@@ -350,7 +350,7 @@ def test_an_adaptive_cluster_without_workers_starts_some(
 ) -> None:
     """It starts workers when it is given tasks, which waited for workers."""
     texts, output = (str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")), str(tmp_path / "c.zarr")
-    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as adaptive:
+    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1") as adaptive:
         adaptive.adapt(minimum=0, maximum=1, interval="100ms")
         resources = Resources(scheduler=adaptive.scheduler_address, wait=60)
         apply_files(eltwise.operator("Subtract-1"), texts, output, resources)
