@@ -33,6 +33,7 @@ def test_an_interrupt_leaves_no_folder(call: str, tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no such processes")
 def test_an_interrupt_before_the_folder_is_known_leaves_none(tmp_path: Path) -> None:
     """A signal may come when the folder is made and nothing refers to it yet; a forked process removes none."""
