@@ -59,14 +59,16 @@ class Selection:
                     (self.rules, variant.rule),
                 )
                 is_selected = all(name in names for names, name in selected if names)
+                if not (is_selected and _has(runtime, variant)):
+                    continue
                 is_thin = has_thin_tests and variant.is_repeated
                 has_share = is_thin or (has_few_rules and variant.has_chosen_rule)
-                if not (is_selected and _has(runtime, variant)) or (has_share and not variant.is_in_turn):
+                if has_share and not variant.is_in_turn:
                     continue
-                sources = variant.quick_sources() if has_few_sources else variant.sources
-                allowed = WHOLE_SOURCES if is_thin else self.sources or sources
-                for source in sources:
-                    if source in allowed and _takes(runtime, source):
+                usual = variant.quick_sources() if has_few_sources else variant.sources
+                sources = WHOLE_SOURCES if is_thin else self.sources or usual
+                for source in variant.sources:
+                    if source in sources and _takes(runtime, source):
                         yield Job(runtime, variant, source, is_thin)
 
     def left_out(self, extent: Extent) -> str:
@@ -76,11 +78,10 @@ class Selection:
         if not thin and len(jobs) == usual:
             return ""
         left_out = f"{extent}: {usual - len(jobs):,} of {usual:,} tests are left out"
-        reason = "broadcast rules, operand sources"
+        what, few = "broadcast rules and operand sources", ""
         if thin:
-            reason = f"{reason} and old operator versions"
-        few = f"; {thin:,} of old versions have few cases" if thin else ""
-        return f"{left_out}, of {reason} that are tested with some types only{few}"
+            what, few = f"old operator versions, {what}", f"; {thin:,} of old versions have few cases"
+        return f"{left_out}, of {what} that are tested with some types only{few}"
 
 
 def _has(runtime: Runtime, variant: Variant) -> bool:
