@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--source", "sources", multiple=True, metavar="SOURCE", help="An operand source: static, dynamic, a-constant, ..."
 )
-@click.option("--quick", is_flag=True, help="Run fewer cases: about a minute for one runtime.")
+@click.option("--quick", is_flag=True, help="Run fewer cases: 20 seconds to four minutes for one runtime.")
 @click.option("--thorough", is_flag=True, help="Run all cases, each in a model of its own.")
 @click.option("--seed", type=options.Integer(0), default=0, help="The seed of the random values.")
 @click.option(
