@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -41,12 +41,16 @@ SHAPES = [
 ]
 
 
+def call_of(reducing: Reducing, operands: Sequence[Any], axes: tuple[int, ...]) -> tuple[ReductionCall, Any]:
+    """The call that a kernel computes, and its operands as arrays."""
+    arrays, typed = calls_of(reducing.source.computation(len(operands))).check(operands)
+    swapped = tuple(not each.dtype.isnative for each in arrays)
+    return ReductionCall(reducing.elements(typed, axes), swapped), arrays
+
+
 def at_once(reducing: Reducing, *operands: Any, axes: tuple[int, ...] = (0,)) -> np.ndarray | None:
     """The results of the kernel; None where it is uncertain."""
-    calls = calls_of(reducing.source.computation(len(operands)))
-    arrays, typed = calls.check(operands)
-    swapped = tuple(not each.dtype.isnative for each in arrays)
-    call = ReductionCall(reducing.elements(typed, axes), swapped)
+    call, arrays = call_of(reducing, operands, axes)
     return call(arrays)
 
 
@@ -130,8 +134,8 @@ def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
     axes = tuple(axis for axis in range(len(shape)) if data.draw(st.booleans()))
     order = data.draw(st.permutations(range(len(shape))))
     array = np.zeros([shape[axis] for axis in order], np.int32).transpose(np.argsort(order))
-    nest = make_reduction_nest(shape, [array.strides], axes, 8, 4, data.draw(st.sampled_from([1, 4, 16, 64])))
-    count = data.draw(st.integers(1, 9))
+    lanes, count, groups = (data.draw(st.sampled_from(each)) for each in ([1, 4, 16, 64], range(1, 10), [1, 8, 64]))
+    nest = make_reduction_nest(shape, [array.strides], axes, 8, 4, lanes, groups)
     splits = nest.by_groups(count) if data.draw(st.booleans()) else nest.by_elements(count)
     marks = np.zeros((array.size, nest.groups), int)
     for part, first, last in splits:
@@ -141,6 +145,14 @@ def test_parts_cover_all_elements_once(data: st.DataObject) -> None:
         marks[np.ix_(offsets // 4, np.arange(first, last))] += 1
     assert {0, 1} >= {*marks.ravel().tolist()}
     assert (marks.sum(axis=0) == math.prod(shape[axis] for axis in axes)).all()
+
+
+@pytest.mark.parametrize("columns", [256, 700, 1000, 3000])
+def test_threads_share_the_columns_of_arrays_in_the_caches(columns: int) -> None:
+    """Where each computed all columns of some rows, the results were merged, which took up to three times as long."""
+    call, arrays = call_of(reducing_of("mean-squared-difference"), [np.ones((1000, columns), np.float32)] * 2, (0,))
+    recipe = call.recipe(arrays, threads=2)
+    assert (recipe.is_split, recipe.nest.groups >= 4) == (False, True)
 
 
 # ---- the native entry

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import INT64
+from eltwise.core.machine import cache_bytes
 from eltwise.kernels import jit
 from eltwise.kernels.carried import Carried, merging_text
-from eltwise.kernels.compiled import PIECES_PER_THREAD, Part, Recipe, Work, extent, pieces_of
+from eltwise.kernels.compiled import Part, Recipe, Work, extent, pieces_of
 from eltwise.kernels.exact_sum import EXACT_LEVELS, float_sums, integer_sums
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.float_sum import exact_additions
@@ -159,11 +160,12 @@ class ReductionCall:
         elements, plan, target, carried = self._elements, self._elements.plan, jit.target(), self._carried
         width, lanes = elements.element_type.storage.itemsize, lanes_of(carried, target.vector_bytes)
         strides = [*map(broadcast_strides, plan.operands, plan.axes, (operand.strides for operand in operands))]
-        make_nest = partial(make_reduction_nest, plan.shape, strides, elements.axes, widths=width, lanes=lanes)
-        nest, size = make_nest(carried.result_bytes), plan.bytes_of(elements.element_type)
+        size = plan.bytes_of(elements.element_type)
         is_shared = prod(plan.shape) >= LEAST_SUMMED if carried.is_float_sum else size >= LEAST_SHARED_BYTES
-        most = threads * PIECES_PER_THREAD if is_shared else 1
-        is_split = threads > 1 and nest.has_few_groups(pieces_of(size, most))
+        is_shared, is_cached = is_shared and threads > 1, size * len(strides) <= cache_bytes()
+        make_nest = partial(make_reduction_nest, plan.shape, strides, elements.axes, widths=width, lanes=lanes)
+        nest = make_nest(carried.result_bytes, groups=4 * threads if is_shared and is_cached else 1)
+        is_split = is_shared and nest.has_few_groups(threads)
         has_words, result_bytes = is_split or is_exact, carried.result_bytes
         if has_words:
             nest, result_bytes = make_nest(carried.word_bytes), carried.word_bytes

@@ -18,9 +18,9 @@ _MOST_GATHERED = 16
 _ROWS, _LEAST_OUTPUTS, _MOST_OF_SHORT_ROW = 8, 128, 1 << 10
 """So many rows are finished together where there are as many outputs, and a row has no more elements."""
 
-_BLOCK_BYTES, _MOST_VECTOR_BYTES = 1 << 10, 128
+_BLOCK_BYTES, _LEAST_BLOCK_BYTES, _MOST_VECTOR_BYTES = 1 << 10, 1 << 8, 128
 """So many bytes of a row lie in a group of columns where there are as many, since a step to the next row costs much;
-and so many at most in one of its vectors."""
+so many at least where more groups are asked for; and so many at most in one of its vectors."""
 
 
 class ReductionNest(NamedTuple):
@@ -53,9 +53,9 @@ class ReductionNest(NamedTuple):
         blocks = [-(-loop.size // most) for loop in self.outputs[:1]]
         return prod([*blocks, *(loop.size for loop in self.outputs[1:])])
 
-    def has_few_groups(self, count: int) -> bool:
-        """Whether there are too few groups to cut the work into about so many parts by them."""
-        return 2 * self.groups < count
+    def has_few_groups(self, threads: int) -> bool:
+        """Whether so many threads cannot share the groups about equally."""
+        return self.groups < 2 * threads
 
     @property
     def geometry(self) -> tuple[int, ...]:
@@ -83,7 +83,13 @@ Split: TypeAlias = tuple[ReductionNest, int, int]
 
 
 def make_reduction_nest(
-    shape: Sizes, strides: Sequence[Sequence[int]], axes: Sequence[int], result_bytes: int, widths: int, lanes: int
+    shape: Sizes,
+    strides: Sequence[Sequence[int]],
+    axes: Sequence[int],
+    result_bytes: int,
+    widths: int,
+    lanes: int,
+    groups: int = 1,
 ) -> ReductionNest:
     """Make the loops of a reduction.
 
@@ -94,6 +100,7 @@ def make_reduction_nest(
         result_bytes: the size of a result.
         widths: the size of an element of an operand.
         lanes: how many elements a vector holds at most, a power of two.
+        groups: about how many groups of columns there are to be at least, which is slower outside of the caches.
     """
     outputs, reduced, step = [], [], result_bytes
     starts = [0] * len(strides)
@@ -127,6 +134,7 @@ def make_reduction_nest(
     else:
         lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
         vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
-        blocks = -(-most // (lanes * vectors))
+        more = min(-(-groups // prod(loop.size for loop in output_loops[1:])), most * widths // _LEAST_BLOCK_BYTES)
+        blocks = max(-(-most // (lanes * vectors)), more)
         vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
     return ReductionNest(is_row, lanes, vectors, rows, lane_walks, output_loops, reduced_loops, tuple(starts))
