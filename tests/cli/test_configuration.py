@@ -175,9 +175,15 @@ _eltwise_completion
 """
 """The functions of zsh's completion show what they are given."""
 
+FISH = """
+_ELTWISE_COMPLETE=fish_source eltwise | source
+complete -C 'eltwise {words}'
+"""
+SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its shells start no scripts of this kind")
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -196,7 +202,7 @@ def test_shells_complete_commands_options_and_runtimes(
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "eltwise").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m eltwise "$@"\n')
     (tmp_path / "eltwise").chmod(0o755)
-    script = (BASH if shell == "bash" else ZSH).format(words=" ".join(words), last=len(words), current=len(words) + 1)
+    script = SHELLS[shell].format(words=" ".join(words), last=len(words), current=len(words) + 1)
     path = os.pathsep.join((str(tmp_path), os.environ["PATH"]))
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PATH": path}
     done = subprocess.run([program, "-c", script], capture_output=True, text=True, env=environment, check=False)  # noqa: S603
