@@ -163,8 +163,7 @@ def _errors_of_block(
         wide, value = actual.astype(np.float64), expected.values.astype(np.float64)
         is_same = (wide == value) | (np.isnan(wide) & np.isnan(value))
         is_special = ~is_same & ~(np.isfinite(wide) & np.isfinite(value))
-        least = np.ldexp(1.0, FLOAT_LAYOUTS[element_type].least_exponent)
-        is_flushed = ~is_same & (wide == 0) & (np.abs(value) < least)
+        is_flushed = ~is_same & (wide == 0) & (np.abs(value) < element_type.least_normal)
         distances = (wide - value) / np.ldexp(1.0, unit_exponents(value, element_type))
         errors = np.abs(distances - expected.residues)
     errors[is_special | is_flushed | ~np.isfinite(value)] = 0

@@ -15,7 +15,6 @@ import numpy as np
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, agrees, computed
 from eltwise.comparison.numbers import is_float, values_of
 from eltwise.core.dtypes import ElementType
-from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 _LARGEST_FACTOR = 1 << 20
 _MOST_PAIRS = 4096
@@ -133,10 +132,8 @@ def _calculated_twice(
 
 
 def half_ulps(b: np.ndarray, element_type: ElementType) -> np.ndarray:
-    """Half the distance to the next number, of numbers that are no zeros."""
-    layout = FLOAT_LAYOUTS[element_type]
-    exponents = np.maximum(np.frexp(b)[1] - 1, layout.least_exponent)
-    return np.asarray(np.ldexp(1.0, exponents - layout.mantissa_bits - 1))
+    """Half the distance to the next number."""
+    return np.asarray(np.ldexp(0.5, element_type.last_digits(b)))
 
 
 def factor_bounds(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> tuple[float, float]:

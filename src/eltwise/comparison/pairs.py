@@ -9,7 +9,6 @@ import numpy as np
 
 from eltwise.comparison.numbers import bits_of, is_float
 from eltwise.core.dtypes import (
-    BOOL,
     FLOAT32,
     FLOAT64,
     INT8,
@@ -38,18 +37,7 @@ def common_type(a: ElementType, b: ElementType) -> ElementType | None:
     """The smallest type that holds every value of two types exactly; None where there is none."""
     if a is b:
         return a
-    return next((one for one in _WIDE if _holds(one, a) and _holds(one, b)), None)
-
-
-def _holds(wide: ElementType, narrow: ElementType) -> bool:
-    """Whether a type of the list holds every value of another one."""
-    if is_float(wide) and is_float(narrow):
-        return wide is FLOAT64 or narrow is not FLOAT64
-    if is_float(wide):
-        return narrow.bits - (narrow.kind == "signed") <= wide.digits
-    if narrow is BOOL:
-        return True
-    return narrow.is_integer and wide.limits[0] <= narrow.limits[0] and narrow.limits[1] <= wide.limits[1]
+    return next((one for one in _WIDE if one.holds(a) and one.holds(b)), None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from eltwise.core.dtypes import (
     UINT32,
     ElementType,
 )
-from eltwise.faults.values import clamped, flushed, largest_finite, least_normal
+from eltwise.faults.values import clamped, flushed
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
@@ -123,7 +123,7 @@ def subnormals(problem: Problem) -> Iterator[Hypothesis]:
         return
     for keeps_sign, zeros in ((True, "of their sign"), (False, "+0")):
         text = f"subnormal numbers of {{a}} are zeros {zeros} in {{b}}"
-        flush = partial(flushed, least=least_normal(element_type), keeps_sign=keeps_sign)
+        flush = partial(flushed, least=element_type.least_normal, keeps_sign=keeps_sign)
         yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps_sign}, least_bits=element_type.digits)
     wide, count = problem.wide, problem.wide.count
     values = np.abs(wide.x)
@@ -163,7 +163,7 @@ def _saturated(problem: Problem, low: float | None, high: float | None) -> Itera
     element_type, reached = problem.element_type, [one for one in (low, high) if one is not None]
     clamp = partial(clamped, low=low, high=high)
     for bounded in (*_WHOLE, *_FLOATS) if reached else ():
-        limits = bounded.limits if bounded.is_integer else (-largest_finite(bounded), largest_finite(bounded))
+        limits = bounded.limits if bounded.is_integer else (-bounded.largest_finite, bounded.largest_finite)
         is_reached = low in (None, limits[0]) and high in (None, limits[1])
         if is_reached and (len(reached) == 2 or bounded is problem.pair.b.element_type):
             text = f"values of {{a}} beyond {bounded.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"

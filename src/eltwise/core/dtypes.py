@@ -6,6 +6,7 @@ Sources: ONNX's TensorProto.DataType; OpenVINO's element types as IR files write
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,13 +108,42 @@ class ElementType:
         """The largest finite number of a float type."""
         return float(self._float.max)
 
+    @property
+    def least_normal(self) -> float:
+        """The least positive number of a float type that is not subnormal."""
+        return math.ldexp(1.0, self.least_exponent + self.digits - 1)
+
+    def last_digits(self, numbers: np.ndarray) -> np.ndarray:
+        """The exponents of the last digits that numbers have in a float type; of 0 that of its least number."""
+        exponents = np.where(numbers == 0, self.least_exponent, np.frexp(numbers)[1] - self.digits)
+        return np.maximum(exponents, self.least_exponent)
+
+    def holds(self, other: ElementType) -> bool:
+        """Whether it has every number of another type; truth values are 0 and 1."""
+        if self is other:
+            return True
+        if self.kind in ("boolean", "other") or other.kind == "other":
+            return False
+        if other.kind == "boolean":
+            return True
+        if other.kind == "float":
+            is_in_range = self.kind == "float" and self.largest_finite >= other.largest_finite
+            return is_in_range and self.digits >= other.digits and self.least_exponent <= other.least_exponent
+        low, high = other.limits
+        if self.kind == "float":
+            return self.digits >= other.bits - (other.kind == "signed") and self.largest_finite >= high
+        return self.limits[0] <= low and high <= self.limits[1]
+
     @cached_property
     def _float(self) -> Any:
         if self.library == "numpy":
             return np.finfo(self.storage)
         import ml_dtypes
 
-        return ml_dtypes.finfo(self.storage)  # type: ignore[no-untyped-call]
+        dtype = getattr(ml_dtypes, self.name, None)  # It has types that are not run, too.
+        if dtype is None:
+            raise not_run(self)
+        return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
     def file_bytes(self, elements: int) -> int:
         """How many bytes a file needs for so many elements: types below a byte are packed."""

@@ -24,9 +24,6 @@ from eltwise.faults.values import (
     as_integers,
     clamped,
     flushed,
-    holds,
-    largest_finite,
-    least_normal,
     rounded,
     wrapped,
 )
@@ -88,14 +85,14 @@ def _clamped(
     source: ElementType, target: ElementType, x: Values, mode: Mode = "nearest", infinities: bool = True
 ) -> Values:
     """The same with the largest finite number for what is beyond it."""
-    result, wide, largest = _float(source, target, x, mode), x.astype(np.float64), largest_finite(target)
+    result, wide, largest = _float(source, target, x, mode), x.astype(np.float64), target.largest_finite
     is_beyond = ~np.isnan(wide) & ~(np.abs(result) <= largest) & (infinities | np.isfinite(wide))
     return np.where(is_beyond, np.copysign(largest, wide), result)
 
 
 def _nan_at_overflow(source: ElementType, target: ElementType, x: Values) -> Values:
     """A conversion that carries into the bits above the largest exponent, which are those of a NaN."""
-    result, limit = _float(source, target, x), 2.0 ** np.ceil(np.log2(largest_finite(target)))
+    result, limit = _float(source, target, x), 2.0 ** np.ceil(np.log2(target.largest_finite))
     return np.where(np.isinf(result) & (np.abs(x.astype(np.float64)) < limit), np.nan, result)
 
 
@@ -104,17 +101,17 @@ def _values(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     if source.kind == "boolean":
         return
     if source.kind == "float":
-        flush = partial(flushed, least=least_normal(source))
+        flush = partial(flushed, least=source.least_normal)
         text = "subnormal operands count as zeros of their sign"
         yield Alternative("subnormal_operands_flushed", "subnormals_flushed", text, flush)
     for floats in (FLOAT32, FLOAT16, BFLOAT16):
-        if floats not in (source, target) and not holds(floats, source):
+        if floats not in (source, target) and not floats.holds(source):
             text = f"the value is rounded to {floats} before it is converted"
             stage = partial(_through_floats, source, source, floats)
             yield Alternative(f"operand_rounded_to_{floats}", f"{floats}_arithmetic", text, stage)
     if not source.is_integer or (target.is_integer and target.bits <= source.bits):
         return  # The low bits are the same.
-    if not holds(INT32, source):
+    if not INT32.holds(source):
         low, high = INT32.limits
         text = "the value is clamped to the limits of int32 before it is converted"
         yield Alternative("operand_clamped_to_int32", "int32_arithmetic", text, partial(clamped, low=low, high=high))
@@ -157,7 +154,7 @@ def _of_float_to_integer(target: ElementType) -> Iterator[Alternative]:
         stage = partial(_rounded_to_integer, target, rounding, "wrap")
         yield Alternative(f"{slug}_wrapped", "conversion_rounded", wraps, stage)
     for other in (INT32, INT64):
-        if not holds(other, target):
+        if not other.holds(target):
             text = f"floats beyond {other} become its least value, as x86 converts them"
             stage = partial(as_integers, element_type=other, beyond="indefinite")
             yield Alternative(f"indefinite_beyond_{other}", "saturation", text, stage)
@@ -173,12 +170,12 @@ def _rounded_to_integer(target: ElementType, rounding: Stage, beyond: Beyond, x:
 
 def _of_integer_to_integer(source: ElementType, target: ElementType) -> Iterator[Alternative]:
     """The other conversions of integers to integers."""
-    if source.kind == "boolean" or holds(target, source):
+    if target.holds(source):
         return
     low, high = target.limits
     text = f"integers beyond {target} saturate at its limits instead of wrapping"
     yield Alternative("saturation", "saturation", text, partial(clamped, low=low, high=high))
-    for floats in (each for each in (FLOAT32, FLOAT16) if not holds(each, target)):
+    for floats in (each for each in (FLOAT32, FLOAT16) if not each.holds(target)):
         text = f"integers are rounded to {floats}, and beyond {target} become its limits"
         stage = partial(_through_floats, source, target, floats)
         yield Alternative(f"{floats}_arithmetic_saturated", f"{floats}_arithmetic", text, stage)
@@ -194,10 +191,10 @@ def _to_float(source: ElementType, target: ElementType, saturates: bool) -> Iter
     """The other conversions to floats."""
     specified = _rounding(source, target, saturates)
     if source.kind == "float":
-        text, flush = "subnormal results become zeros of their sign", partial(flushed, least=least_normal(target))
+        text, flush = "subnormal results become zeros of their sign", partial(flushed, least=target.least_normal)
         yield Alternative("subnormal_results_flushed", "subnormals_flushed", text, lambda x: flush(specified(x)))
         yield Alternative("sign_of_zero_lost", "zero_sign", "zero results are always +0", lambda x: specified(x) + 0.0)
-    if source.kind == "boolean" or (holds(target, source) and not saturates):
+    if source.kind == "boolean" or (target.holds(source) and not saturates):
         return
     modes: tuple[tuple[str, str, Mode], ...] = (
         ("rounded_toward_zero", "values are rounded toward zero instead of to nearest even", "toward zero"),

@@ -15,9 +15,6 @@ from eltwise.faults.values import (
     Values,
     clamped,
     flushed,
-    holds,
-    largest_finite,
-    least_normal,
     rounded,
 )
 
@@ -25,7 +22,7 @@ from eltwise.faults.values import (
 def of_floats(operation: Operation) -> Iterator[Fault]:
     """The faults of the float type of an operation."""
     element_type = operation.element_type
-    flush: Change = partial(flushed, least=least_normal(element_type))
+    flush: Change = partial(flushed, least=element_type.least_normal)
     bounded = (partial(rounded, element_type=element_type), _clamp(element_type))
     yield Fault("sign_of_zero_lost", "zero_sign", "zero results are always +0", after=(lambda values: values + 0.0,))
     text = "results that must be NaN are 0"
@@ -52,7 +49,7 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
         text = f"operand {name} has its subnormal numbers flushed to zero"
         yield Fault(f"{name.lower()}_flushed", "subnormals_flushed", text, before=((index, flush),))
         for other in others:
-            if not holds(other, element_type):
+            if not other.holds(element_type):
                 family = "prepared_for_bfloat16" if other is BFLOAT16 else f"{other}_arithmetic"
                 text = f"operand {name} is clamped to the largest finite number of {other}"
                 yield Fault(f"{name.lower()}_clamped_to_{other}", family, text, before=((index, _clamp(other)),))
@@ -60,13 +57,13 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
 
 def subnormal_results_flushed(element_type: ElementType) -> Fault:
     """The fault of results that are smaller than the least normal number of a type."""
-    flush: Change = partial(flushed, least=least_normal(element_type))
+    flush: Change = partial(flushed, least=element_type.least_normal)
     text = "subnormal results become zeros of their sign"
     return Fault("subnormal_results_flushed", "subnormals_flushed", text, after=(flush,))
 
 
 def _clamp(element_type: ElementType) -> Change:
-    largest = largest_finite(element_type)
+    largest = element_type.largest_finite
     return partial(clamped, low=-largest, high=largest)
 
 
@@ -81,7 +78,7 @@ def _in_other_floats(element_type: ElementType, other: ElementType) -> Iterator[
         text += " between an even number and the next one all results are cut instead of rounded"
         cut: Change = partial(rounded, element_type=element_type, mode="odd only")
         yield Fault(f"{slug}_even_truncated", family, text, steps=steps, after=(cut,))
-    if not holds(other, element_type):
+    if not other.holds(element_type):
         text = f"computed in {other}: operands, infinities too, are clamped to its largest finite number; every step is"
         text += " rounded to it"
         before = ((None, clamp), (None, into))
@@ -104,5 +101,5 @@ def _prepared_for_bfloat16(operation: Operation) -> Iterator[Fault]:
 
 
 def _prepared(values: Values) -> Values:
-    largest = largest_finite(BFLOAT16)
-    return flushed(clamped(values, -largest, largest, infinities=False), least_normal(FLOAT32), keeps_sign=False)
+    largest = BFLOAT16.largest_finite
+    return flushed(clamped(values, -largest, largest, infinities=False), FLOAT32.least_normal, keeps_sign=False)

@@ -7,7 +7,7 @@ from functools import partial
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, TYPES, UINT16, ElementType
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import Beyond, Change, StepPolicy, Values, as_floats, as_integers, clamped, holds, wrapped
+from eltwise.faults.values import Beyond, Change, StepPolicy, Values, as_floats, as_integers, clamped, wrapped
 
 _BEYOND: dict[Beyond, tuple[str, str]] = {
     "saturate": ("saturated", "saturate at the limits of"),
@@ -40,7 +40,7 @@ def of_integers(operation: Operation) -> Iterator[Fault]:
     for floats in (FLOAT32, FLOAT64, FLOAT16):
         yield from _in_floats(operation, floats)
     for other in others:
-        if not holds(other, element_type):
+        if not other.holds(element_type):
             yield from _of_one_operand(operation, other)
 
 
@@ -77,7 +77,7 @@ def _limit(element_type: ElementType) -> Change:
 
 def _in_other_integers(element_type: ElementType, other: ElementType) -> Iterator[Fault]:
     """Computed in another integer type, which may be narrower, wider, or as wide but with the other sign."""
-    if holds(other, element_type):
+    if other.holds(element_type):
         text = f"computed in {other}, saturating at its limits; the low {element_type.bits} bits are the result"
         yield Fault(f"saturation_in_{other}", "saturation", text, steps=StepPolicy(other, clamps=True))
         return

@@ -17,7 +17,7 @@ from eltwise.core.odd_rounding import double
 from eltwise.faults.fake_quantization import level_by_factor
 from eltwise.faults.record import Fault, Operation
 from eltwise.faults.stages import Alternative, Stage, faults_of_stages
-from eltwise.faults.values import Change, StepPolicy, Values, clamped, largest_finite, rounded, wrapped
+from eltwise.faults.values import Change, StepPolicy, Values, clamped, rounded, wrapped
 
 
 def of_quantization(operation: Operation) -> Iterator[Fault]:
@@ -143,7 +143,7 @@ def _rounded_sum(target: ElementType, saturates: bool, _rounding: Change, ratio:
     result = rounded(odd_rounding.total(ratio, zero), target)
     if not saturates:
         return result
-    largest = largest_finite(target)
+    largest = target.largest_finite
     return np.where(np.isnan(ratio), np.nan, clamped(np.where(np.isnan(result), ratio, result), -largest, largest))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from eltwise.core import odd_rounding
 from eltwise.core.dtypes import FLOAT64, INT64, ElementType
 from eltwise.ops import primitives
 from eltwise.ops.expression import Expression
-from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode
+from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
 Values = npt.NDArray[Any]
 Change = Callable[[Values], Values]
@@ -68,31 +67,16 @@ def stored(values: Values, element_type: ElementType) -> Values:
         return patterns_of(rounded(values, element_type).astype(element_type.storage), element_type)
 
 
-@cache
-def largest_finite(element_type: ElementType) -> float:
-    """The largest finite number of a float type."""
-    return float(decode(element_type, FLOAT_LAYOUTS[element_type].largest_finite))  # type: ignore[arg-type]
-
-
-def holds(holder: ElementType, held: ElementType) -> bool:
-    """Whether a type has every value of another one."""
-    if holder.kind == held.kind == "float":
-        return holder.digits >= held.digits and largest_finite(holder) >= largest_finite(held)
-    if holder.kind == "float":
-        return holder.digits >= held.bits and largest_finite(holder) >= held.limits[1]
-    return held.kind != "float" and holder.limits[0] <= held.limits[0] and held.limits[1] <= holder.limits[1]
-
-
 def rounded(values: Values, element_type: ElementType, mode: Mode = "nearest") -> Values:
     """Round to a float type; what is beyond its largest number becomes infinity, or NaN in a type without one."""
     if element_type is FLOAT64:
         return values
-    layout = FLOAT_LAYOUTS[element_type]
     with np.errstate(all="ignore"):
-        unit = np.maximum(np.frexp(values)[1] - 1, layout.least_exponent) - layout.mantissa_bits
+        unit = element_type.last_digits(values)
         result = np.where(np.isfinite(values), np.ldexp(_ROUND[mode](np.ldexp(values, -unit)), unit), values)
-        beyond = np.abs(result) > largest_finite(element_type)
-    return np.where(beyond, np.copysign(np.inf, values) if layout.has_infinity else np.nan, result)
+        is_beyond = np.abs(result) > element_type.largest_finite
+    infinities = np.copysign(np.inf, values) if FLOAT_LAYOUTS[element_type].has_infinity else np.nan
+    return np.where(is_beyond, infinities, result)
 
 
 def wrapped(values: Values, element_type: ElementType) -> Values:
@@ -114,11 +98,6 @@ def flushed(values: Values, least: float, keeps_sign: bool = True) -> Values:
     """Turn floats of any type that are smaller than a number into zeros, of their sign or always +0."""
     zeros = np.copysign(values.dtype.type(0), values) if keeps_sign else np.zeros_like(values)
     return np.asarray(np.where(np.abs(values) < values.dtype.type(least), zeros, values))
-
-
-def least_normal(element_type: ElementType) -> float:
-    """The smallest positive number of a float type that is not subnormal."""
-    return float(2.0 ** FLOAT_LAYOUTS[element_type].least_exponent)
 
 
 def as_floats(values: Values, element_type: ElementType, mode: Mode = "nearest") -> Values:

@@ -195,8 +195,7 @@ def _pool(element_type: ElementType) -> np.ndarray:
         return pool
     with np.errstate(all="ignore"):
         wide = np.abs(pool.astype(np.float64))
-        least = 2.0 ** (element_type.least_exponent + element_type.digits - 1)
-    return np.asarray(pool[~((wide > 0) & (wide < least))])
+    return np.asarray(pool[~((wide > 0) & (wide < element_type.least_normal))])
 
 
 def _elementwise_operands(node: Node, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -36,7 +36,7 @@ def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[s
         source, between = sources.get(value, value), passed.get(value, ())
         result = _element_type(copy, types)
         ends = _element_type(source, types), result
-        if all(any(_holds(one, end) for end in ends) for one in between):
+        if all(any(end is None or one.holds(end) for end in ends) for one in between):
             sources[copy] = source
             passed[copy] = between if result is None else (*between, result)
     return sources
@@ -45,13 +45,3 @@ def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[s
 def _element_type(value: str, types: Mapping[str, TensorType]) -> ElementType | None:
     declared = types.get(value)
     return None if declared is None else declared.element_type
-
-
-def _holds(one: ElementType, other: ElementType | None) -> bool:
-    """Whether a float type has all numbers of another one; an unknown type is that of an Identity."""
-    if other is None or one is other:
-        return True
-    if {one.kind, other.kind} != {"float"}:
-        return False
-    is_in_range = one.largest_finite >= other.largest_finite and one.least_exponent <= other.least_exponent
-    return is_in_range and one.digits >= other.digits

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.comparison.arrays import compare_arrays
@@ -171,9 +170,8 @@ def _of_overflow(
     """The same difference, caused by so many results that leave the range of a type, if there are any."""
     if not count:
         return difference
-    limit = float(ml_dtypes.finfo(narrow.storage).max)  # type: ignore[no-untyped-call]
     whose = " of the reference" if is_reference else ""
-    message = f"{count:,} of {array.size:,} results{whose} leave the range of {narrow} ({limit:.5g})"
+    message = f"{count:,} of {array.size:,} results{whose} leave the range of {narrow} ({narrow.largest_finite:.5g})"
     return replace(difference, cause=OVERFLOW, explanation=message)
 
 
@@ -181,13 +179,10 @@ def _measure_block(
     actual: np.ndarray, expected: np.ndarray, narrow: ElementType, tolerance: Tolerance
 ) -> tuple[tuple[int, int], float, float]:
     """How many numbers differ and are beyond the tolerance, the largest error, and that in steps."""
-    limits = ml_dtypes.finfo(narrow.storage)  # type: ignore[no-untyped-call]
     is_same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     errors = np.where(is_same, 0.0, np.abs(actual - expected))
     errors[np.isnan(errors)] = np.inf
-    _fractions, exponents = np.frexp(expected)
-    lowest = int(limits.minexp) + 1
-    steps = np.ldexp(1.0, np.where(expected == 0, lowest, np.maximum(exponents, lowest)) - narrow.digits)
+    steps = np.ldexp(1.0, narrow.last_digits(expected))
     allowed = max(tolerance.absolute, 0.0) + (tolerance.rtol or 0.0) * np.abs(expected)
     allowed = np.maximum(allowed, (tolerance.ulp or 0) * steps)
     is_beyond = (errors > allowed + steps / 2) | np.isinf(errors)

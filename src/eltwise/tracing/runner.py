@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import ml_dtypes
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
@@ -205,7 +204,7 @@ def cast_float(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
         result = np.asarray(array.astype(dtype))
         is_too_large = np.isfinite(array) & ~np.isfinite(result)
         if is_too_large.any():
-            limit = ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
+            limit = of_numpy(dtype).largest_finite
             result[is_too_large] = np.where(array[is_too_large] > 0, limit, -limit).astype(dtype)
     return result
 
