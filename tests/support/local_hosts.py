@@ -18,11 +18,16 @@ from eltwise.runtimes.worker import make_adapter
 
 
 class LocalHost(ExitStack):
-    """Stands for ``runtimes.Host``; what ends or hangs its process has one."""
+    """Stands for ``runtimes.Host``; what ends or hangs its process has one.
+
+    Where memory is to be shared, the arrays of an answer are there until the next run.
+    """
 
     def __init__(self, runtime: Runtime, limit: float = 30.0, **options: Any) -> None:
         super().__init__()
         self.runtime = runtime
+        self._shares_memory = bool(options.get("shares_memory"))
+        self._shared = list[np.ndarray]()
         self._host = self.enter_context(Host(runtime, limit, **options)) if _needs_process(runtime) else None
 
     def version(self) -> str:
@@ -39,7 +44,16 @@ class LocalHost(ExitStack):
                 results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             return Answer("refused", message=message_of(error))
-        return Answer("result", tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results))
+        finally:
+            self._overwrite()
+        arrays = tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results)
+        self._shared += [one for one in arrays if self._shares_memory and one is not None and not one.dtype.hasobject]
+        return Answer("result", arrays)
+
+    def _overwrite(self) -> None:
+        for array in self._shared:
+            array.reshape(-1).view(np.uint8)[...] ^= 0x5A
+        self._shared.clear()
 
 
 def _needs_process(runtime: Runtime) -> bool:

@@ -148,6 +148,24 @@ class WrongAsAWhole(Planted):
             model.graph.node[-1].input[0] = "more"
 
 
+class WideAsAWhole(Planted):
+    """It computes in float64 where the model gives out nothing that a node reads."""
+
+    def change(self, model: Any) -> None:
+        """Cast the inputs and the outputs."""
+        if not is_whole(model):
+            return
+        inputs, outputs = ([port.name for port in ports] for ports in (model.graph.input, model.graph.output))
+        nodes = list(model.graph.node)
+        for names in (names for node in nodes for names in (node.input, node.output)):
+            names[:] = [f"{name}/wide" if name in (*inputs, *outputs) else name for name in names]
+        del model.graph.node[:]
+        casts = [helper.make_node("Cast", [name], [f"{name}/wide"], to=onnx.TensorProto.DOUBLE) for name in inputs]
+        model.graph.node.extend([*casts, *nodes])
+        casts = [helper.make_node("Cast", [f"{name}/wide"], [name], to=onnx.TensorProto.FLOAT) for name in outputs]
+        model.graph.node.extend(casts)
+
+
 class HangingAsAWhole(Planted):
     """It gives no answer where the model gives out nothing that a node reads."""
 

@@ -82,6 +82,20 @@ def test_a_fault_behind_a_tie_is_found(step: str, seed: int) -> None:
     assert (report.verdict, report.first_name) == ("disagree", "relu"), str(report)
 
 
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+def test_a_whole_model_may_round_ties_as_float64_does(segment: int, seed: int) -> None:
+    """Whatever its segments do, and whichever of them makes an output."""
+    text = (
+        "(float[64] x, float[64] y) => (float[64] z, float[64] w) { s = Add(x, y) r = Round(s) z = Neg(r) w = Exp(s) }"
+    )
+    inputs = near_ties(seed)
+    report = eltwise.trace(
+        named(parsed(f"g {text}")), runtime="WideAsAWhole", against="float64", inputs=inputs, segment=segment
+    )
+    assert report.verdict == "agree", str(report)
+    assert "at a rounding tie: " in str(report)
+
+
 def test_a_tie_that_is_exact_has_one_side() -> None:
     """Half away from zero instead of to even is a fault, however near the tie is."""
     halves = np.arange(-32, 32, dtype=np.float32) + np.float32(0.5)

@@ -16,7 +16,7 @@ from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.search import smallest
-from eltwise.tracing.segments import numbers_of, segments
+from eltwise.tracing.segments import numbers_of, run_in_segments, segments
 
 _LARGEST_GROUP = 32
 """So many nodes around a value are run as a model of their own."""
@@ -83,7 +83,7 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
     Returns:
         None if giving out values does not make the outputs right.
     """
-    model, parts = runner.model, list(map(numbers_of, segments(runner.model, most_bytes)))
+    model, parts = runner.model, list(segments(runner.model, most_bytes))
     low, high = 0, len(parts)
     tail = _Tail(runner, 0, feeds, outputs, tolerances)
     if tail.is_right():  # As where it is wrong only with sizes that its file leaves open.
@@ -102,23 +102,20 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
         return None
     candidates = [
         value
-        for value in model.made_by(parts[low])
+        for value in model.made_by(numbers_of(parts[low]))
         if model.is_tensor(value) and model.last_reader[value] < len(model.nodes)
     ]
     values = smallest(candidates, last.is_right)
     return _group(last, values) if values else None
 
 
-def _tail_from(whole: _Tail, before: Sequence[Sequence[int]]) -> _Tail | None:
+def _tail_from(whole: _Tail, before: Sequence[Sequence[range]]) -> _Tail | None:
     """A model from behind some segments on; None where one of these cannot be run."""
-    model, values, start = whole.runner.model, dict(whole.feeds), 0
-    for numbers in before:
-        outcome = whole.runner.run(numbers, values)
+    model, values, start = whole.runner.model, whole.feeds, before[-1][-1].stop if before else 0
+    for outcome, needed in run_in_segments(whole.runner.run, model, whole.feeds, before):
         if outcome.message:
             return None
-        start = numbers[-1] + 1
-        values |= copied(outcome.values)
-        values = {name: array for name, array in values.items() if model.last_reader.get(name, -1) >= start}
+        values = needed
     later = {*model.made_by(range(start, len(model.nodes)))}
     outputs = {name: array for name, array in whole.outputs.items() if name in later}
     return replace(whole, start=start, feeds=values, outputs=outputs)

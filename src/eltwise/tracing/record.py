@@ -18,7 +18,7 @@ from eltwise.tracing.inputs import check_inputs, feeds_for, with_replaced
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.runner import Runner, Values, copied
-from eltwise.tracing.segments import numbers_of, segments
+from eltwise.tracing.segments import run_in_segments, segments
 from eltwise.tracing.trace import LIMIT, SEGMENT
 
 if TYPE_CHECKING:
@@ -93,13 +93,10 @@ def record(
 
 def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Progress) -> Values:
     """The values of all nodes, segment by segment; none where these lead to other outputs."""
-    model, values = runner.model, dict(feeds)
-    for units in segments(model, SEGMENT, progress):
-        outcome = runner.run(numbers_of(units), values)
+    model, values = runner.model, Values()
+    for outcome, _needed in run_in_segments(runner.run, model, feeds, segments(model, SEGMENT, progress)):
         if outcome.message:
             raise UnsupportedError(f"{runner.name} does not run a part of the model: {outcome.message}")
-        values |= copied(outcome.values)
-    worst = worst_value(outputs, values, outputs, ())
-    if worst is not None and worst[0].is_beyond:
-        return {}
-    return {name: array for name, array in values.items() if name in model.producer}
+        values |= outcome.values
+    worst = worst_value(outputs, feeds | values, outputs, ())
+    return {} if worst is not None and worst[0].is_beyond else values

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from eltwise.core.progress import Progress, no_progress
 from eltwise.tracing.model import TracedModel, size_of
+from eltwise.tracing.runner import Outcome, Values, copied
 
 _MOST_NODES = 250
 """The most nodes of a segment: OpenVINO takes more than twice the time for twice as many that it gives out."""
@@ -24,6 +26,29 @@ def segments(model: TracedModel, most_bytes: int, progress: Progress = no_progre
         yield segment
         start = segment[-1].stop
     progress(count, count, "")
+
+
+def run_in_segments(
+    run: Callable[[list[int], Values], Outcome], model: TracedModel, feeds: Values, parts: Iterable[Sequence[range]]
+) -> Iterator[tuple[Outcome, Values]]:
+    """Run segments of a model one after the other, each on the values of those before.
+
+    Args:
+        run: runs nodes on values.
+        model: the model.
+        feeds: its inputs.
+        parts: the segments from the first one on.
+
+    Returns:
+        What came of each, and all values so far that nodes after it read or the model gives out. These are copies.
+    """
+    values = dict(feeds)
+    for units in parts:
+        outcome = run(numbers_of(units), values)
+        outcome = replace(outcome, values=copied(outcome.values))
+        stop, values = units[-1].stop, values | outcome.values
+        values = {name: array for name, array in values.items() if model.last_reader.get(name, -1) >= stop}
+        yield outcome, values
 
 
 def numbers_of(units: Sequence[range]) -> list[int]:

@@ -15,7 +15,7 @@ from eltwise.tracing.partners import last_uses
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, copied, in_type_of
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
-from eltwise.tracing.segments import numbers_of, segments
+from eltwise.tracing.segments import numbers_of, run_in_segments, segments
 from eltwise.tracing.steps import Steps
 
 RANDOM = "random: it makes other values in every run, and what follows is given those of the reference"
@@ -148,10 +148,10 @@ class Tracer:
 
     def untied_outputs(self, most_bytes: int) -> Values:
         """The outputs of the reference that goes on with its own side of every tie."""
-        values = dict(self._runs.reference_feeds)
-        for units in segments(self._model, most_bytes):
-            values |= self._run_reference(numbers_of(units), values).values
-        return {value: array for value, array in values.items() if value in self._ends}
+        feeds, parts, outputs = self._runs.reference_feeds, segments(self._model, most_bytes), Values()
+        for outcome, _needed in run_in_segments(self._run_reference, self._model, feeds, parts):
+            outputs |= {value: array for value, array in outcome.values.items() if value in self._ends}
+        return outputs
 
     def _fallback_unit(self, unit: range) -> range | None:
         """The unit, if one of its operators was run by a fallback before; None for others, which are run together."""
