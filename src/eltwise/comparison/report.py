@@ -16,7 +16,7 @@ from eltwise.comparison.tensor_report import STATUS_WORDS, TensorReport, number
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.border import public
 from eltwise.core.errors import counted, named
-from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.escaping import as_lines, in_columns
 from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.kernels.float_mode import default_mode
 from eltwise.report.base import Written
@@ -145,9 +145,7 @@ class ComparisonReport(Written[TensorReport]):
         """The patterns in which something differs as a table, and the names of the others."""
         moved = [each for each in self.patterns if not each.is_frozen]
         frozen = [f"{each.pattern} ({len(each.members)})" for each in self.patterns if each.is_frozen]
-        rows = [COLUMNS, *(each.cells for each in moved[:_MOST_SHOWN])]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, map(on_one_line, row), widths)).rstrip() for row in rows]
+        lines = in_columns([COLUMNS, *(each.cells for each in moved[:_MOST_SHOWN])])
         return lines + _more(len(moved) - _MOST_SHOWN) + _listed("frozen", frozen)
 
     @staticmethod

@@ -25,6 +25,17 @@ def as_lines(lines: Iterable[object]) -> str:
     return "\n".join([on_one_line(str(line)) for line in lines])
 
 
+def in_columns(rows: Iterable[Iterable[str]]) -> list[str]:
+    r"""The lines of a table: each cell on one line, each column as wide as its widest cell.
+
+    >>> in_columns([("name", "size"), ("a\tb", "1"), ("c", "200")])
+    ['name  size', 'a\\tb  1', 'c     200']
+    """
+    shown = [list(map(on_one_line, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+
+
 def escape_lines(text: str) -> str:
     r"""A text with everything escaped that is not printable, except its line feeds.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from eltwise.comparison.tensor_report import number
-from eltwise.core.escaping import on_one_line
+from eltwise.core.escaping import in_columns
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import COLUMNS, TracedNode
 
@@ -26,8 +26,7 @@ def table(nodes: Sequence[TracedNode], *, is_whole: bool) -> list[str]:
     lines = [node.columns() for node in nodes] if is_whole else list(_folded(nodes))
     left = 0 if is_whole else len(lines) - _MOST_LINES
     shown = lines[:_MOST_LINES] if left > 0 else lines
-    rows = [COLUMNS, *(tuple(map(on_one_line, line)) for line in shown if not isinstance(line, str))]
-    written = iter(aligned(rows))
+    written = iter(in_columns([COLUMNS, *(line for line in shown if not isinstance(line, str))]))
     result = [next(written), *(line if isinstance(line, str) else next(written) for line in shown)]
     return [*result, f"... and {left} lines more (--all shows every node)"] if left > 0 else result
 
@@ -60,13 +59,7 @@ def noisiest(nodes: Sequence[TracedNode]) -> list[str]:
     worst = sorted(noisy, key=lambda node: (node.own_snr is None, node.own_snr or node.snr))[:_MOST_NOISY]
     rows = [(node.name, node.op_type, _decibels(node.own_snr), _decibels(node.snr)) for node in worst]
     header = ("least signal to noise", "operator", "dB alone", "dB in the model")
-    return aligned([header, *(tuple(map(on_one_line, row)) for row in rows)])
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return in_columns([header, *rows])
 
 
 def _decibels(ratio: float | None) -> str:
