@@ -9,7 +9,7 @@ from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.roll_up import COLUMNS, PatternReport
 from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
 from eltwise.core.shares import percent
-from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, table, text
+from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, section, table, text
 from eltwise.report.pictures import Bar, bars
 
 _MOST_OPEN = 3
@@ -51,7 +51,7 @@ def content(
     for title, listed in (*names, ("Equal", equal)):
         if listed:
             is_open = title in [first for first, _listed in names[:2]]
-            parts.append(fold(f"<b>{title}</b> {len(listed):,}", items(listed), is_open=is_open))
+            parts.append(section(title, len(listed), items(listed), is_open=is_open))
     return "\n".join(parts)
 
 

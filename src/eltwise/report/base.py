@@ -159,6 +159,18 @@ def fold(summary: str, content: str, *, is_open: bool = False, kind: str = "", n
     return f'<details{named}{record}{opened}><summary>{summary}</summary><div class="inside">{content}</div></details>'
 
 
+def section(title: str, count: int, content: str, *, is_open: bool = False) -> str:
+    """A part of a page that opens and closes, with the number of its records.
+
+    Args:
+        title: as text.
+        count: how many records it has.
+        content: the records, as HTML.
+        is_open: whether it is open at first.
+    """
+    return fold(f"<b>{text(title)}</b> {count:,}", f"<div>{content}</div>", is_open=is_open)
+
+
 class Written(BaseReport[RecordT]):
     """A report with a page."""
 

@@ -11,7 +11,7 @@ from eltwise.conformance.results import OUTCOMES, Example, Results, TestResult
 from eltwise.core.errors import counted
 from eltwise.core.escaping import escape_lines, on_one_line
 from eltwise.report import legend
-from eltwise.report.base import Html, document, filters, fold, head, table, text
+from eltwise.report.base import Html, document, filters, fold, head, section, table, text
 from eltwise.report.findings import RuntimeFinding, findings
 
 _MATRIX = """Each mark is the worst outcome of all broadcast rules and operand sources, with * where they differ; it
@@ -28,17 +28,13 @@ def page(results: Results, source: str = "results.json") -> str:
             "Conformance of element-wise operators", [legend.summary(results).removesuffix(".")], legend.facts(results)
         ),
         filters({name: name for name in OUTCOMES if name in present}),
-        _part("Findings", len(all_findings), "".join(map(_finding, all_findings)), is_open=True),
+        section("Findings", len(all_findings), "".join(map(_finding, all_findings)) or "None.", is_open=True),
         fold(
             "<b>Matrix</b>", f'<div class="matrix"><p class="soft">{_MATRIX}</p>{_matrix(results)}</div>', is_open=True
         ),
-        _part("Tests that fail", len(failing), "".join(_test(test, source) for test in failing)),
+        section("Tests that fail", len(failing), "".join(_test(test, source) for test in failing) or "None."),
     ]
     return document("eltwise conformance", "\n".join(parts))
-
-
-def _part(title: str, count: int, content: str, *, is_open: bool = False) -> str:
-    return fold(f"<b>{title}</b> {count:,}", f"<div>{content or 'None.'}</div>", is_open=is_open)
 
 
 def _status(test: TestResult, title: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from eltwise.comparison.tensor_report import number
 from eltwise.core.errors import named
-from eltwise.report.base import filters, fold, head, table, text
+from eltwise.report.base import filters, head, section, table, text
 from eltwise.report.pictures import Bar, bars
 from eltwise.tracing.records import COLUMNS, CauseGroup, TracedNode, TracedOutput
 
@@ -52,9 +52,9 @@ def content(
     """
     parts = [head(title, findings, facts), *(f"<p>{text(note)}</p>" for note in notes)]
     rows = ((one.name, one.status.replace("_", " "), one.figures, one.message) for one in outputs)
-    parts.append(_listed("Outputs", len(outputs), table(rows, _OUTPUTS), is_open=True))
+    parts.append(section("Outputs", len(outputs), table(rows, _OUTPUTS), is_open=True))
     if causes:
-        parts.append(_listed("Causes", len(causes), table(map(_cause_row, causes), _CAUSES), is_open=True))
+        parts.append(section("Causes", len(causes), table(map(_cause_row, causes), _CAUSES), is_open=True))
     parts += ["<h2>Errors, node after node</h2>", _picture(nodes)]
     present = {node.standing for node in nodes}
     parts.append(filters({kind: name for kind, name in _KINDS.items() if kind in present}))
@@ -62,12 +62,8 @@ def content(
     for name, group, is_open in (("Beyond the tolerance, or not compared", different, True), ("Others", rest, False)):
         if group:
             shown = table((node.columns() for node in group), COLUMNS, (node.standing for node in group))
-            parts.append(_listed(name, len(group), shown, is_open=is_open))
+            parts.append(section(name, len(group), shown, is_open=is_open))
     return "\n".join(parts)
-
-
-def _listed(title: str, count: int, shown: str, *, is_open: bool) -> str:
-    return fold(f"<b>{title}</b> {count:,}", f"<div>{shown}</div>", is_open=is_open)
 
 
 def _cause_row(cause: CauseGroup) -> tuple[object, ...]:
