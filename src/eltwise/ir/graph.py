@@ -44,6 +44,11 @@ class Port:
     layer: str = ""
 
     @property
+    def value_type(self) -> TensorType:
+        """The type of the value inside the graph."""
+        return self.type if self.inner_type is None else self.type._replace(element_type=self.inner_type)
+
+    @property
     def shape(self) -> tuple[int | str | None, ...] | None:
         """Its sizes: a number, the name of one that is the same everywhere, or None; None where the rank is unknown."""
         dimensions = self.type.shape.dimensions

@@ -26,6 +26,11 @@ class TensorType(NamedTuple):
     def __str__(self) -> str:
         return self.other or f"{self.element_type or 'any type'}({self.shape})"
 
+    @property
+    def may_run(self) -> bool:
+        """Whether a value of it may be a tensor of a type that is run, as far as it is known."""
+        return not self.other and (self.element_type is None or self.element_type.runs)
+
 
 UNKNOWN_TYPE = TensorType(None, UNKNOWN_RANK)
 """The type of a value of which nothing is known."""

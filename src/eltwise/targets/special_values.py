@@ -113,8 +113,8 @@ def _described(traced: TracedModel, value: str) -> object:
     tensor = traced.constant(value)
     if isinstance(tensor, Tensor) and tensor.size == 1 and not tensor.is_external:
         return tensor.array.tobytes(), str(tensor.type)
-    known = traced.types.get(value)
-    return None if known is None else (known.element_type, known.shape.rank, tensor is None)
+    known = traced.type_of(value)
+    return known.element_type, known.shape.rank, tensor is None
 
 
 def _try(host: Host, traced: TracedModel, number: int, seed: int) -> Finding | None:
@@ -153,8 +153,8 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
     """The type and the shape of each operand: one of many elements, where none has sizes that it must have."""
     node, types = traced.nodes[number], dict[str, tuple[ElementType, Shape]]()
     for value in traced.reads[number]:
-        known = traced.types.get(value)
-        if known is None or known.element_type is None or not known.element_type.runs:
+        known = traced.type_of(value)
+        if known.element_type is None or not known.element_type.runs:
             raise UnsupportedError("the type of an operand is not known", operand=repr(value))
         types[value] = known.element_type, known.shape
     constants = [traced.constant(value) for value in node.inputs if value and value not in types]

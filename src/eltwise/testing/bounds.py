@@ -115,17 +115,17 @@ def not_derived(reason: str, operand: str) -> UnsupportedError:
     return UnsupportedError(f"no tolerance follows from float64: {reason}", operand=operand, hint=_GIVE_ONE)
 
 
-def _kinds(model: TracedModel, names: Iterable[str]) -> dict[str, str]:
-    """The kinds of the types of values that are known."""
-    types = {name: model.types[name].element_type for name in names if name in model.types}
-    return {name: element_type.kind for name, element_type in types.items() if element_type is not None}
+def _kinds(model: TracedModel, names: Iterable[str]) -> list[str]:
+    """The kinds of the element types of values, as far as they are known."""
+    types = (model.type_of(name).element_type for name in names)
+    return [element_type.kind for element_type in types if element_type is not None]
 
 
 def _behind_steps(model: TracedModel) -> dict[str, str]:
     """The values that depend on a node that rounds or compares floats, each with the first such node."""
     behind: dict[str, str] = {}
     for number, node in enumerate(model.nodes):
-        kinds = [_kinds(model, names[number]).values() for names in (model.reads, model.made)]
+        kinds = [_kinds(model, names[number]) for names in (model.reads, model.made)]
         first = next((behind[name] for name in model.reads[number] if name in behind), None)
         if first is None and has_steps(node.schema.name, *kinds) and node.schema.name not in _OF_SHAPES:
             first = f"{node.schema.name} {node.label!r}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from eltwise.core.dtypes import ElementType
 from eltwise.ir.graph import Node
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 
 
 def gives_back(node: Node, types: Mapping[str, TensorType]) -> bool:
@@ -43,5 +43,4 @@ def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[s
 
 
 def _element_type(value: str, types: Mapping[str, TensorType]) -> ElementType | None:
-    declared = types.get(value)
-    return None if declared is None else declared.element_type
+    return types.get(value, UNKNOWN_TYPE).element_type

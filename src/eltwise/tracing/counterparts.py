@@ -183,8 +183,7 @@ def _constants(partners: Partners, value: str, other: str) -> tuple[object, obje
 
 def as_read(model: TracedModel, value: str) -> object:
     """What the readers of a value get of a constant or a copy of one, in the type that they read; None of another."""
-    constant, declared = model.constant(model.source(value)), model.types.get(value)
-    element_type = None if declared is None else declared.element_type
+    constant, element_type = model.constant(model.source(value)), model.type_of(value).element_type
     if not isinstance(constant, Tensor) or element_type is None or element_type is constant.type.element_type:
         return constant
     with suppress(EltwiseError):

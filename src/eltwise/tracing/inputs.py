@@ -93,7 +93,7 @@ def feeds_for(graph: Graph, inputs: object, seed: int, sizes: tuple[int, int, in
     symbols: dict[str, int] = {}
     for name, array in arrays.items():
         symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
-    arrays |= drawn([(port, port.inner_type or port.type.element_type) for port in missing], seed, symbols, sizes)
+    arrays |= drawn([(port, port.value_type.element_type) for port in missing], seed, symbols, sizes)
     source = "the given inputs" if arrays else "none"
     if missing:
         shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
@@ -144,7 +144,7 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
     arrays: dict[str, np.ndarray] = {}
     for port, partner in matched_ports(graph.inputs, first.inputs):
         array = None if partner is None else feeds[partner.value]
-        expected = port.inner_type or port.type.element_type
+        expected = port.value_type.element_type
         if array is not None and expected is not None and is_float(array.dtype) and expected.kind == "float":
             array = cast_float(array, expected.storage)
         if array is None or (expected is not None and expected.numpy != array.dtype):
@@ -158,7 +158,7 @@ def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph)
 def _checked(port: Port, value: object) -> np.ndarray:
     operand = f"input {port.name!r}"
     array, element_type = as_array(value, operand)
-    expected = port.inner_type or port.type.element_type
+    expected = port.value_type.element_type
     if expected is not None and port.inner_type and element_type is port.type.element_type:  # As the file takes it.
         array, element_type = array.astype(expected.storage), expected
     if expected not in (None, element_type):

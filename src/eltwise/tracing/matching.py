@@ -111,10 +111,10 @@ class _Matching:
 
     def _may_be(self, value: str, partner: str) -> bool:
         """Whether two values have one shape, and one type or two of floats, as far as these are known."""
-        types = [one for one in (self.first.types.get(value), self.second.types.get(partner)) if one is not None]
-        element_types = [one.element_type for one in types if one.element_type is not None]
-        kinds = {"float" if one.kind == "float" else one for one in element_types}
-        return len(kinds) < 2 and (len(types) < 2 or _may_be_one(types[0].shape, types[1].shape))
+        one, two = self.first.type_of(value), self.second.type_of(partner)
+        element_types = (each for each in (one.element_type, two.element_type) if each is not None)
+        kinds = {"float" if each.kind == "float" else each for each in element_types}
+        return len(kinds) < 2 and _may_be_one(one.shape, two.shape)
 
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""

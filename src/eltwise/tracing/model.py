@@ -18,7 +18,7 @@ from eltwise.formats.submodels import value_types, write_submodel
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import all_graphs
-from eltwise.ir.types import TensorType
+from eltwise.ir.types import UNKNOWN_TYPE, TensorType
 from eltwise.ir.verify import reads, structure_problems, topological_order
 from eltwise.passes.unintended import random_nodes
 from eltwise.runtimes import Model as Program
@@ -114,7 +114,7 @@ class TracedModel:
 
     def units(self) -> list[range]:
         """The nodes in indivisible groups, nearly all of one node."""
-        opaque = self.indivisible | {value for value, one in self.types.items() if not _can_be_given(one)}
+        opaque = self.indivisible | {value for value, one in self.types.items() if not one.may_run}
         units: list[range] = []
         for number, values in enumerate(self.made):
             readers = (self.last_reader.get(value, number) for value in values if value in opaque)
@@ -127,12 +127,16 @@ class TracedModel:
 
     def is_tensor(self, value: str) -> bool:
         """Whether a value can be given to a runtime and be compared."""
-        return value not in self.indivisible and (value not in self.types or _can_be_given(self.types[value]))
+        return value not in self.indivisible and self.type_of(value).may_run
+
+    def type_of(self, value: str) -> TensorType:
+        """The type of a value as far as inference knows it."""
+        return self.types.get(value, UNKNOWN_TYPE)
 
     def may_have(self, value: str, shape: tuple[int, ...]) -> bool:
         """Whether a value may have a shape, as far as inference knows it."""
-        known = self.types.get(value)
-        return known is None or not known.shape.is_known or known.shape.sizes() == shape
+        known = self.type_of(value).shape
+        return not known.is_known or known.sizes() == shape
 
     def submodel(
         self,
@@ -206,8 +210,8 @@ class TracedModel:
         if not self.producer.keys() >= {*outputs}:
             return ()
         types = []
-        for one in map(self.types.get, outputs):
-            if one is None or not size_of(one) or not _is_native(one.element_type):
+        for one in map(self.type_of, outputs):
+            if not size_of(one) or not _is_native(one.element_type):
                 return ()
             types.append((one.element_type, one.shape.sizes()))
         return tuple(types)
@@ -323,9 +327,9 @@ def _bytes_of_weights(graph: Graph) -> int:
     return sum(size_of(tensor.type) or 0 for body in all_graphs(graph) for _name, tensor in body.constants)
 
 
-def size_of(value_type: TensorType | None) -> int | None:
+def size_of(value_type: TensorType) -> int | None:
     """The bytes of a value; None where its type does not tell."""
-    if value_type is None or value_type.element_type is None or not value_type.shape.is_known:
+    if value_type.element_type is None or not value_type.shape.is_known:
         return None
     return prod(value_type.shape.sizes()) * max(1, value_type.element_type.bits // 8)
 
@@ -336,10 +340,6 @@ def _is_constant(node: Node) -> bool:
 
 def _is_native(element_type: ElementType | None) -> TypeGuard[ElementType]:
     return element_type is not None and element_type.runs and element_type.storage.isbuiltin == 1
-
-
-def _can_be_given(value_type: TensorType) -> bool:
-    return not value_type.other and (value_type.element_type is None or value_type.element_type.runs)
 
 
 def _type_of(array: np.ndarray, keeps_sizes: bool = True) -> TensorType:

@@ -16,7 +16,7 @@ def part_of_numbers(graph: Graph) -> tuple[Graph, tuple[TracedOutput, ...]]:
         The model without these inputs, the nodes that depend on them, and the outputs of these; and those outputs, not
         compared.
     """
-    sources = {port.value: port for port in graph.inputs if not _can_be_given(port)}
+    sources = {port.value: port for port in graph.inputs if not port.value_type.may_run}
     if not sources:
         return graph, ()
     nodes = []
@@ -41,8 +41,3 @@ def _not_compared(output: Port, source: Port) -> TracedOutput:
     kind = source.type.other or source.type.element_type
     message = f"it depends on the input {source.name!r}, which is {kind} and cannot be given to a runtime here"
     return TracedOutput(output.name, "not_compared", message=message)
-
-
-def _can_be_given(port: Port) -> bool:
-    element_type = port.inner_type or port.type.element_type
-    return not port.type.other and (element_type is None or element_type.runs)

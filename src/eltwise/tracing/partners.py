@@ -51,9 +51,8 @@ class Partners:
 
     def is_of_one_type(self, value: str) -> bool:
         """Whether a value and its partner have one element type, as far as both are known."""
-        types = self.first.types.get(value), self.second.types.get(self.values.get(value, ""))
-        elements = {one.element_type for one in types if one is not None and one.element_type is not None}
-        return self.is_identity or len(elements) < 2
+        types = self.first.type_of(value), self.second.type_of(self.values.get(value, ""))
+        return self.is_identity or len({one.element_type for one in types} - {None}) < 2
 
     def schedule(self) -> dict[int, int]:
         """When to run the second model: for each of its nodes that is needed, the first node that needs it.

@@ -178,9 +178,9 @@ class RecordedRun:
             raise RecordingError(f"the model has no values {unknown}", where=where, hint=hint)
         for name, array in recording.values.items():
             value = names.get(name, name)
-            declared = model.types.get(value)
+            declared = model.type_of(value)
             got = f"{of_numpy(array.dtype)}({of_sizes(array.shape)})"
-            is_typed = declared is None or declared.element_type in (None, of_numpy(array.dtype))
+            is_typed = declared.element_type in (None, of_numpy(array.dtype))
             if not (is_typed and model.may_have(value, array.shape)):
                 message = f"the recorded value {name!r} has another type or shape than the model's"
                 raise RecordingError(message, where=where, got=got, allowed=str(declared))

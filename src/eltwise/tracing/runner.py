@@ -154,9 +154,7 @@ class Runner:
     def _in_type(self, name: str, array: np.ndarray) -> np.ndarray:
         if not is_float(array.dtype):
             return array
-        declared = self.model.types.get(name)
-        element_type = None if declared is None else declared.element_type
-        element_type = element_type or self.float_type
+        element_type = self.model.type_of(name).element_type or self.float_type
         if element_type is None or element_type.kind != "float":
             return array
         return cast_float(array, element_type.storage)

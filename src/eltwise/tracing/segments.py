@@ -68,7 +68,7 @@ def _next_segment(model: TracedModel, start: int, most_bytes: int) -> list[range
         for number in unit:
             largest = max((sizes.get(value, 0) for value in model.reads[number]), default=0)
             for value in model.made[number]:
-                size = size_of(model.types.get(value))
+                size = size_of(model.type_of(value))
                 sizes[value] = largest if size is None else size
                 needed += sizes[value]
             needed += model.weight_of(number)

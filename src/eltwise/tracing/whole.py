@@ -142,7 +142,7 @@ def _untied(
 
 def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message: str = "") -> TracedOutput:
     difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
-    declared, actual_type = port.inner_type or port.type.element_type, of_numpy(actual[port.value].dtype)
+    declared, actual_type = port.value_type.element_type, of_numpy(actual[port.value].dtype)
     if declared is not None and actual_type is not declared:
         return TracedOutput(port.name, "differs", message=f"it is {actual_type}, and the model declares {declared}")
     if not message and not difference.is_beyond and _is_only_nan(array):
@@ -169,8 +169,7 @@ def _other_type(runs: Runs, port: Port, other: Port | None) -> str:
 
 
 def _caller_type(model: TracedModel, port: Port) -> ElementType | None:
-    declared = model.types.get(port.value)
-    return port.type.element_type or (None if declared is None else declared.element_type)
+    return port.type.element_type or model.type_of(port.value).element_type
 
 
 def _is_only_nan(array: np.ndarray) -> bool:
