@@ -61,14 +61,14 @@ class Steps:
         if self._runs.reference.float_type is not FLOAT64:
             return outcome
         actual = {**tested[0], **tested[1]}
-        followed, wrong, first = set[int](), set[int](), outcome
+        followed, wrong, first, reads = set[int](), set[int](), outcome, self._runs.model.reads
         while True:
             values = {**before, **outcome.values}
             new = {one for one in numbers if one not in wrong | followed and self._crosses(one, actual, values)}
             right = self._right_of(new - self.right, actual)
             self.right |= right
             wrong |= {one for one in new if one not in self.right}
-            left = {one for one in followed if not self._agree(one, actual, values)}
+            left = {one for one in followed if not self._are_within(reads[one], actual, values)}
             wrong, followed = wrong | left, (followed | (new & self.right)) - left
             if not new and not left:
                 break
@@ -80,14 +80,13 @@ class Steps:
 
     def _crosses(self, number: int, actual: Values, values: Values) -> bool:
         """Whether a node with steps, or that ONNX defines by others, gives other results on inputs that agree."""
-        model, tolerances = self._runs.model, self._runs.tolerances
+        model = self._runs.model
         results = [name for name in model.made[number] if name in actual and name in values]
         is_asked = self._has_steps(number, actual, results) or self._is_function(number)
         if len(results) < len(model.made[number]) or not is_asked:
             return False
-        if not any(measure(name, actual[name], values[name], tolerances).is_beyond for name in results):
-            return False
-        return self._agree(number, actual, values)
+        is_beyond = not self._are_within(results, actual, values)
+        return is_beyond and self._are_within(model.reads[number], actual, values)
 
     def _has_steps(self, number: int, actual: Values, results: Iterable[str]) -> bool:
         model = self._runs.model
@@ -101,13 +100,13 @@ class Steps:
         is_of_onnx = model.graph.origin.domain == "ai.onnx" and is_onnx(node, called_functions(model.graph))
         return is_of_onnx and is_function(node.schema.name, model.graph.origin.opset)
 
-    def _agree(self, number: int, actual: Values, values: Values) -> bool:
-        """Whether all inputs of a node are within the tolerance."""
+    def _are_within(self, names: Iterable[str], actual: Values, values: Values) -> bool:
+        """Whether values are there on both sides and within the tolerance."""
         return all(
             name in actual
             and name in values
             and not measure(name, actual[name], values[name], self._runs.tolerances).is_beyond
-            for name in self._runs.model.reads[number]
+            for name in names
         )
 
     def _again(self, numbers: Sequence[int], followed: set[int], actual: Values, before: Values) -> Outcome:
@@ -123,14 +122,13 @@ class Steps:
         return {one for one in sorted(numbers) if self._is_right(one, actual)}
 
     def _is_right(self, number: int, actual: Values) -> bool:
-        results, tolerances = self._runs.model.made[number], self._runs.tolerances
-        exact = self._computed(number, actual, 0.0)
+        results, exact = self._runs.model.made[number], self._computed(number, actual, 0.0)
         if exact.keys() < {*results}:
             return False
-        if not any(measure(name, actual[name], exact[name], tolerances).is_beyond for name in results):
+        if self._are_within(results, actual, exact):
             return True
         second = self._computed_elsewhere(number, actual) if self._is_function(number) else {}
-        if second and not any(measure(name, actual[name], second[name], tolerances).is_beyond for name in results):
+        if self._are_within(results, actual, second):
             self.doubted[number] = second
             return True
         if not self._has_steps(number, actual, results):
