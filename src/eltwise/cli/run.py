@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -13,6 +13,7 @@ from eltwise.cli.blocks import is_in_blocks, resources_of, show_outcomes
 from eltwise.core.errors import AttributeValueError, NameUnknownError, named
 
 if TYPE_CHECKING:
+    from eltwise.formats.tensor_files import TensorFile
     from eltwise.ir.graph import Graph, Port
     from eltwise.model import Model
 
@@ -76,29 +77,31 @@ def run(
     printing.results(rest, json=json)
 
 
+FileT = TypeVar("FileT")
+
+
+def _by_name(files: Iterable[tuple[Port, FileT]], kind: str) -> dict[str, FileT]:
+    """The files of inputs or outputs by their names, of which each has one."""
+    by_name: dict[str, FileT] = {}
+    for port, file in files:
+        if port.name in by_name:
+            raise NameUnknownError(f"this {kind} is given twice", operand=f"{kind} {port.name!r}")
+        by_name[port.name] = file
+    return by_name
+
+
 def _inputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
-    sources: dict[str, str] = {}
-    for text in texts:
-        name, file = assignment(text, (*model.inputs, *model.optional_inputs), "--input")
-        model.graph.find_input(name)
-        if name in sources:
-            raise NameUnknownError("this input is given twice", operand=f"input {name!r}")
-        sources[name] = file
-    return sources
+    ports = (*model.inputs, *model.optional_inputs)
+    pairs = (assignment(text, ports, "--input") for text in texts)
+    return _by_name(((model.graph.find_input(name), file) for name, file in pairs), "input")
 
 
 def _outputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
-    targets: dict[str, str] = {}
-    for text in texts:
-        if "=" not in text and len(model.outputs) == 1:
-            name, file = model.outputs[0].name, text
-        else:
-            name, file = assignment(text, model.outputs, "--output")
-        port = model.graph.find_output(name)
-        if port.name in targets:
-            raise NameUnknownError("this output is given twice", operand=f"output {port.name!r}")
-        targets[port.name] = file
-    return targets
+    only = model.outputs[0].name if len(model.outputs) == 1 else ""
+    pairs = (
+        (only, text) if only and "=" not in text else assignment(text, model.outputs, "--output") for text in texts
+    )
+    return _by_name(((model.graph.find_output(name), file) for name, file in pairs), "output")
 
 
 def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
@@ -125,10 +128,19 @@ def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
 
     Arrays of an .npz file that no input has the name of are left out and named on stderr.
     """
-    from eltwise.formats.tensor_files import TensorFile, parse_tensor_file, read_tensor_file
+    from eltwise.formats.tensor_files import read_tensor_file
+
+    types = {port.name: port.type.element_type for port in (*graph.inputs, *graph.optional_inputs)}
+    files = _by_name(_files_of(graph, texts), "input")
+    return {name: read_tensor_file(file, types[name]) for name, file in files.items()}
+
+
+def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, TensorFile]]:
+    """The inputs that options name, each with its file or its array in one."""
+    from eltwise.formats.tensor_files import TensorFile, parse_tensor_file
     from eltwise.formats.tensor_sets import open_tensors
 
-    ports, files = (*graph.inputs, *graph.optional_inputs), dict[str, TensorFile]()
+    ports = (*graph.inputs, *graph.optional_inputs)
     for text in texts:
         if text.endswith(".npz") and "=" not in text:
             names = list(open_tensors(Path(text)))
@@ -136,17 +148,10 @@ def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
             if extra and len(extra) < len(names):
                 printing.note(f"{text}: no inputs of the model, left out: {named(extra)}")
                 names = [name for name in names if name not in extra]
-            sources = {name: TensorFile(Path(text), name) for name in names}
+            yield from ((graph.find_input(name), TensorFile(Path(text), name)) for name in names)
         else:
             name, path_text = assignment(text, ports, "--input")
-            sources = {name: parse_tensor_file(path_text)}
-        for name, file in sources.items():
-            port = graph.find_input(name)
-            if port.name in files:
-                raise NameUnknownError("this input is given twice", operand=f"input {port.name!r}")
-            files[port.name] = file
-    types = {port.name: port.type.element_type for port in ports}
-    return {name: read_tensor_file(file, types[name]) for name, file in files.items()}
+            yield graph.find_input(name), parse_tensor_file(path_text)
 
 
 def read_input_sets(graph: Graph, texts: Sequence[str]) -> Mapping[str, object] | Mapping[str, Mapping[str, object]]:
