@@ -152,8 +152,7 @@ def _neighbors(tail: _Tail, value: str) -> list[int]:
     """The node of a tail that makes a value, and those that read it."""
     model = tail.runner.model
     producer = [model.producer[value]] if value in model.producer else []
-    readers = (number for number, names in enumerate(model.reads) if value in names)
-    return [number for number in (*producer, *readers) if number >= tail.start]
+    return [number for number in (*producer, *model.readers.get(value, ())) if number >= tail.start]
 
 
 def _isolate(

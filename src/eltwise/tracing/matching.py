@@ -173,19 +173,20 @@ def _match_quantized(first: TracedModel, second: TracedModel, partners: dict[str
 
 def _dequantized(model: TracedModel) -> dict[str, str]:
     """For each value that is only quantized, and only dequantized then, the value that comes of it."""
-    readers: dict[str, list[Node]] = {}
-    for node in model.nodes:
-        for value in filter(None, dict.fromkeys(node.inputs)):
-            readers.setdefault(value, []).append(node)
     ends = {port.value for port in model.graph.outputs}
     pairs: dict[str, str] = {}
-    for value, nodes in readers.items():
+    for value in model.readers:
+        nodes = _readers(model, value)
         if value in ends or [node.schema.name for node in nodes] != ["QuantizeLinear"]:
             continue
-        last = readers.get(nodes[0].outputs[0], [])
+        last = _readers(model, nodes[0].outputs[0])
         if last and {node.schema.name for node in last} == {"DequantizeLinear"} and nodes[0].inputs[0] == value:
             pairs[value] = last[0].outputs[0]
     return pairs
+
+
+def _readers(model: TracedModel, value: str) -> list[Node]:
+    return [model.nodes[number] for number in model.readers.get(value, ())]
 
 
 def _may_be_one(one: Shape, two: Shape) -> bool:

@@ -107,9 +107,18 @@ class TracedModel:
         return [value for number in numbers for value in self.made[number]]
 
     @cached_property
+    def readers(self) -> dict[str, list[int]]:
+        """The numbers of the nodes that read each value, constants too, in order."""
+        readers: dict[str, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            for value in dict.fromkeys(reads(node)):
+                readers.setdefault(value, []).append(number)
+        return readers
+
+    @cached_property
     def last_reader(self) -> dict[str, int]:
         """The number of the last node that reads each value; the number of nodes for an output of the model."""
-        last = {value: number for number, values in enumerate(self.reads) for value in values}
+        last = {value: numbers[-1] for value, numbers in self.readers.items()}
         return last | {port.value: len(self.nodes) for port in self.graph.outputs}
 
     def units(self) -> list[range]:
