@@ -135,7 +135,6 @@ _SQUARED = (*_NEGATED, Step("multiply", (3, 3)))
 _OPERATION, _ZERO, _QUOTIENT = "wrong_operation", "zero_sign", "quotient_rounded"
 _ADDED = "A + (-B) is computed instead of A - B"
 _COPIED = "where B is a zero the result is A, also where that is -0"
-_SLOPED = "a zero is multiplied by B: its sign changes if B is negative"
 _TO_NEAREST = "the quotient is rounded to the nearest integer, ties to even"
 _NEAREST = ("quotient_rounded", _QUOTIENT, _TO_NEAREST, _rounded_quotient)
 _REMAINDER = "remainder_of_rounded_quotient"
