@@ -16,6 +16,7 @@ from eltwise.runtimes import Answer
 from eltwise.testing import assert_same_model
 from eltwise.tracing.choices import choices
 from eltwise.tracing.fitting import fitting_feeds
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.record import record
 from support.local_hosts import LocalHost, use_local_hosts
 from support.traced_models import parsed
@@ -53,7 +54,7 @@ class Watched(LocalHost):
 
 
 def feeds_of(text: str, *hosts: Watched) -> tuple[dict[str, np.ndarray], str]:
-    drawn = fitting_feeds(hosts, read(parsed(f"g {text}")).graph, {}, 0)  # type: ignore[arg-type]
+    drawn = fitting_feeds(hosts, InputRequest(read(parsed(f"g {text}")).graph, {}, 0))  # type: ignore[arg-type]
     return drawn.feeds, drawn.source
 
 
@@ -148,6 +149,6 @@ def test_inputs_on_which_a_runtime_dies_or_hangs_are_not_chosen() -> None:
 def test_no_input_is_repeated_to_more_than_memory_holds(count: int) -> None:
     """A size that fits a Reshape would be the repeats of a Tile."""
     graph = read(parsed(f"g (float[16385, 16385] x, int64[{count}] s) => (float[A, B] y) {{ y = Tile(x, s) }}")).graph
-    feeds = {"x": np.broadcast_to(np.float32(0), (16385, 16385)), "s": np.ones(count, np.int64)}
-    for chosen in choices(graph, [port for port in graph.inputs if port.name == "s"], feeds, 0):
+    x = np.broadcast_to(np.float32(0), (16385, 16385))
+    for chosen in choices(InputRequest(graph, {"x": x}, 0), {"x": x, "s": np.ones(count, np.int64)}):
         assert np.prod(chosen["s"]) <= 4

@@ -23,7 +23,7 @@ from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
-from eltwise.tracing.inputs import check_inputs, feeds_to_try
+from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
 from eltwise.tracing.trace import trace
@@ -199,7 +199,7 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
 def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
     graph, arrays = model.graph, next(iter(inputs.sets.values()), {})
-    for drawn in feeds_to_try(graph, arrays, inputs.seed):
+    for drawn in InputRequest.of(graph, arrays, inputs.seed).of_each_size():
         if not drawn.sizes:
             return
         types = [port.type._replace(shape=of_sizes(drawn.feeds[port.value].shape)) for port in graph.inputs]

@@ -23,7 +23,7 @@ from eltwise.runtimes import Answer, Host, Runtime
 from eltwise.runtimes import Model as Program
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import program_of
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 
@@ -172,7 +172,7 @@ def _runs_on(model: Model, sets: Mapping[str, Mapping[str, np.ndarray]], seed: i
     """Run a model on sets of inputs, of which what is missing is drawn; where that does not work, why not."""
     for name, arrays in sets.items():
         try:
-            feeds = feeds_for(model.graph, arrays, seed).feeds
+            feeds = InputRequest.of(model.graph, arrays, seed).draw().feeds
             named = {port.name: feeds[port.value] for port in model.inputs}
             yield Run(named, model.run(named), is_ordinary=True, name=name)
         except EltwiseError as error:

@@ -24,7 +24,7 @@ from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
 from eltwise.targets.sites import sites_of
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import with_replaced
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.opened import opened
@@ -63,8 +63,8 @@ def with_special_values(
     findings, tried, others = list[Finding](), 0, list[str]()
     with Host(runtime, _LIMIT) as host:
         try:
-            graph = with_replaced(model.graph, arrays)
-            feeds = fitting_feeds([host], graph, arrays, seed).feeds
+            request = InputRequest.of(model.graph, arrays, seed)
+            graph, feeds = request.graph, fitting_feeds([host], request).feeds
             result = opened(graph, host, feeds)
             graphs = [result.graph]
             if result.longer:  # Of loops that are not followed the nodes of one round are tried, too.

@@ -25,7 +25,7 @@ import numpy as np
 from eltwise.comparison.tolerance import Tolerance, Tolerances
 from eltwise.core.errors import UnsupportedError
 from eltwise.model import Model
-from eltwise.tracing.inputs import feeds_for
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.runner import Values, is_float
@@ -60,7 +60,7 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
     floats = [name for name, array in outputs.items() if is_float(array.dtype)]
     if not floats:
         return derived(outputs, {}, {}, 0, 0.0)
-    feeds = feeds_for(model.graph, inputs, 0).feeds
+    feeds = InputRequest.of(model.graph, inputs, 0).draw().feeds
     traced = read_model(model.graph, feeds)
     ports = {port.name: port.value for port in model.graph.outputs}
     behind = _behind_steps(traced)

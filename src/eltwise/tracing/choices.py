@@ -10,6 +10,7 @@ import numpy as np
 
 from eltwise.core.dtypes import of_numpy
 from eltwise.ir.graph import Graph, Port
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.runner import Values, is_float
 
 _MOST_MIXED = 96
@@ -29,28 +30,27 @@ BEST = 2
 Shapes = Sequence[tuple[int, ...]]
 
 
-def chosen_ports(graph: Graph, arrays: Mapping[str, np.ndarray], feeds: Mapping[str, np.ndarray]) -> list[Port]:
+def chosen_ports(request: InputRequest, feeds: Mapping[str, np.ndarray]) -> list[Port]:
     """The inputs that are drawn and whose values a runtime may refuse: integers, short lists, and flags.
 
     Args:
-        graph: the model.
-        arrays: the inputs that are given, by name.
+        request: the model and what is given.
         feeds: all inputs, by value.
     """
-    return [port for port in graph.inputs if port.name not in arrays and _may_be_refused(feeds[port.value])]
+    ports, arrays = request.graph.inputs, request.arrays
+    return [port for port in ports if port.name not in arrays and _may_be_refused(feeds[port.value])]
 
 
-def choices(graph: Graph, ports: Sequence[Port], feeds: Mapping[str, np.ndarray], seed: int) -> Iterator[Values]:
-    """Other values for some inputs, all of one kind first and then mixed; the inputs are given with all others.
+def choices(request: InputRequest, feeds: Mapping[str, np.ndarray]) -> Iterator[Values]:
+    """Other values for the inputs that a runtime may refuse, all of one kind first and then mixed, with all others.
 
     Args:
-        graph: the model.
-        ports: the inputs whose values are chosen.
+        request: the model, what is given, and the seed of the values and the mixtures.
         feeds: all inputs as they were drawn, by value.
-        seed: of the values that are drawn, and of the mixtures.
     """
+    graph, ports = request.graph, chosen_ports(request, feeds)
     outputs = [shape for port in graph.outputs if (shape := _declared_shape(port, graph, feeds)) is not None]
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(request.seed)
     kinds = {port.value: _kinds(port, outputs, feeds, generator) for port in ports}
     for kind in dict.fromkeys(kind for by_kind in kinds.values() for kind in by_kind):
         yield {**feeds, **{value: by_kind[kind] for value, by_kind in kinds.items() if kind in by_kind}}

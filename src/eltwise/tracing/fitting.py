@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-
-import numpy as np
 
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.ir.graph import Graph, Port
 from eltwise.runtimes import Answer, Host
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
-from eltwise.tracing.inputs import SIZES, Drawn, feeds_for, feeds_to_try, reference_feeds
+from eltwise.tracing.inputs import SIZES, Drawn, InputRequest, reference_feeds
 from eltwise.tracing.model import program_of
 from eltwise.tracing.runner import Values, file_inputs
 
@@ -57,13 +55,7 @@ class _Taker:
         return None
 
 
-def fitting_feeds(
-    hosts: Sequence[Host],
-    graph: Graph,
-    arrays: Mapping[str, np.ndarray],
-    seed: int,
-    second: Graph | None = None,
-) -> Drawn:
+def fitting_feeds(hosts: Sequence[Host], request: InputRequest, second: Graph | None = None) -> Drawn:
     """Draw inputs that a runtime takes.
 
     The first ones stay where it takes them, or does not load the model. Else sizes that the model leaves open are
@@ -73,21 +65,19 @@ def fitting_feeds(
 
     Args:
         hosts: the process of the tested runtime, and perhaps that of the one that it is compared with.
-        graph: the model.
-        arrays: the inputs that are given, by name.
-        seed: of those that are drawn.
+        request: the model, what is given, and how the others are drawn.
         second: the model that the other runtime runs, if it is another one.
     """
-    first = feeds_for(graph, arrays, seed)
-    ports = chosen_ports(graph, arrays, first.feeds)
-    if not ports and not _leaves_sizes_open(graph, arrays, seed, first):
+    first = request.draw()
+    ports = chosen_ports(request, first.feeds)
+    if not ports and not _leaves_sizes_open(request, first):
         return first
-    tested, reference = _takers(hosts, graph, second or graph)
-    base, kind = _of_fitting_sizes(tested, graph, arrays, seed, first)
+    tested, reference = _takers(hosts, request.graph, second or request.graph)
+    base, kind = _of_fitting_sizes(tested, request, first)
     if not ports or not _are_refused(kind, base, tested, reference):
         return base
     best, highest = None, _REFUSED
-    for drawn, feeds in _with_choices(graph, arrays, seed, None if kind == "refused" else base):
+    for drawn, feeds in _with_choices(request, None if kind == "refused" else base):
         fit = _fit(feeds, tested, reference)
         if fit > highest:
             best, highest = (drawn, feeds), fit
@@ -131,17 +121,15 @@ def _takers(hosts: Sequence[Host], graph: Graph, second: Graph) -> tuple[_Taker,
     return takers[0], None if is_same else takers[1]
 
 
-def _leaves_sizes_open(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn) -> bool:
+def _leaves_sizes_open(request: InputRequest, first: Drawn) -> bool:
     with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
-        return first.sizes != feeds_for(graph, arrays, seed, SIZES[-1]).sizes
+        return first.sizes != request.draw(SIZES[-1]).sizes
     return True
 
 
-def _of_fitting_sizes(
-    tested: _Taker, graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, first: Drawn
-) -> tuple[Drawn, str]:
+def _of_fitting_sizes(tested: _Taker, request: InputRequest, first: Drawn) -> tuple[Drawn, str]:
     """The inputs of the first sizes that are not refused, or else the first of all, and the kind of their answer."""
-    for drawn in feeds_to_try(graph, arrays, seed):
+    for drawn in request.of_each_size():
         kind = tested.answer(drawn.feeds).kind
         if kind != "refused":
             return drawn, kind
@@ -150,10 +138,8 @@ def _of_fitting_sizes(
     return first, "refused"
 
 
-def _with_choices(
-    graph: Graph, arrays: Mapping[str, np.ndarray], seed: int, base: Drawn | None
-) -> Iterator[tuple[Drawn, Values]]:
+def _with_choices(request: InputRequest, base: Drawn | None) -> Iterator[tuple[Drawn, Values]]:
     """Inputs, of the sizes that fit or of each of those that are tried first, and the same with other values."""
-    for drawn in [base] if base else islice(feeds_to_try(graph, arrays, seed), len(SIZES)):
-        for feeds in choices(graph, chosen_ports(graph, arrays, drawn.feeds), drawn.feeds, seed):
+    for drawn in [base] if base else islice(request.of_each_size(), len(SIZES)):
+        for feeds in choices(request, drawn.feeds):
             yield drawn, feeds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
@@ -74,33 +74,62 @@ def open_sizes(graph: Graph, feeds: Mapping[str, np.ndarray]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def feeds_for(graph: Graph, inputs: object, seed: int, sizes: tuple[int, int, int] = SIZES[0]) -> Drawn:
-    """Take the arrays that are given, and draw the others.
+@dataclass(frozen=True)
+class InputRequest:
+    """Inputs of a model that are asked for: some arrays are given, and the others are drawn.
 
-    Args:
-        graph: the model.
-        inputs: arrays by the names of inputs.
-        seed: of what is drawn.
-        sizes: of dimensions that are drawn and not known: a first one, a last one, and others.
-
-    Raises:
-        EltwiseError: for unknown names, for arrays of another type or shape than the model declares, and where an
-            input cannot be drawn or is too large for it.
+    Attributes:
+        graph: the model, of which constants that arrays replace are inputs like others.
+        arrays: those that are given, by the names of the inputs.
+        seed: of those that are drawn.
     """
-    arrays = check_inputs(graph, inputs)
-    ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
-    missing = [port for port in graph.inputs if port.name not in arrays]
-    symbols: dict[str, int] = {}
-    for name, array in arrays.items():
-        symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
-    arrays |= drawn([(port, port.value_type.element_type) for port in missing], seed, symbols, sizes)
-    source = "the given inputs" if arrays else "none"
-    if missing:
-        shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
-        source = f"{counted(len(missing), 'input')} drawn at random with the seed {seed}: {shapes}"
-    feeds = {ports[name].value: array for name, array in arrays.items()}
-    chosen = open_sizes(graph, feeds)
-    return Drawn(feeds, f"{source}; sizes chosen: {chosen}" if missing and chosen else source, chosen)
+
+    graph: Graph
+    arrays: Mapping[str, np.ndarray]
+    seed: int
+
+    @classmethod
+    def of(cls, graph: Graph, inputs: object, seed: int) -> InputRequest:
+        """Take the arrays that a caller gives.
+
+        Raises:
+            EltwiseError: for unknown names, and for arrays of another type or shape than the model declares.
+        """
+        arrays = check_inputs(graph, inputs)
+        return cls(with_replaced(graph, arrays), arrays, seed)
+
+    def draw(self, sizes: tuple[int, int, int] = SIZES[0]) -> Drawn:
+        """Draw the arrays that are not given.
+
+        Args:
+            sizes: of dimensions that are drawn and not known: a first one, a last one, and others.
+
+        Raises:
+            UnsupportedError: where an input cannot be drawn or is too large for it.
+        """
+        arrays, ports = dict(self.arrays), {port.name: port for port in self.graph.inputs}
+        missing = [port for port in self.graph.inputs if port.name not in arrays]
+        symbols: dict[str, int] = {}
+        for name, array in arrays.items():
+            symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
+        arrays |= drawn([(port, port.value_type.element_type) for port in missing], self.seed, symbols, sizes)
+        source = "the given inputs" if arrays else "none"
+        if missing:
+            shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
+            source = f"{counted(len(missing), 'input')} drawn at random with the seed {self.seed}: {shapes}"
+        feeds = {ports[name].value: array for name, array in arrays.items()}
+        chosen = open_sizes(self.graph, feeds)
+        return Drawn(feeds, f"{source}; sizes chosen: {chosen}" if missing and chosen else source, chosen)
+
+    def of_each_size(self) -> Iterator[Drawn]:
+        """The inputs for each choice of sizes that a model leaves open."""
+        tried = set[str]()
+        for sizes in _sizes_to_try(self.graph):
+            with suppress(EltwiseError):  # As where these sizes make them too large.
+                result = self.draw(sizes)
+                if result.sizes not in tried:
+                    tried.add(result.sizes)
+                    yield result
 
 
 def check_inputs(graph: Graph, inputs: object) -> dict[str, np.ndarray]:
@@ -174,14 +203,3 @@ def _checked(port: Port, value: object) -> np.ndarray:
         got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
         raise ShapeError(message, operand=operand, got=got, allowed=allowed)
     return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.
-
-
-def feeds_to_try(graph: Graph, arrays: Mapping[str, np.ndarray], seed: int) -> Iterator[Drawn]:
-    """The inputs for each choice of sizes that a model leaves open."""
-    tried = set[str]()
-    for sizes in _sizes_to_try(graph):
-        with suppress(EltwiseError):  # As where these sizes make them too large.
-            result = feeds_for(graph, arrays, seed, sizes)
-            if result.sizes not in tried:
-                tried.add(result.sizes)
-                yield result

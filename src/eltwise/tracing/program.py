@@ -19,7 +19,7 @@ from eltwise.model import Model as Loaded
 from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import Drawn, check_inputs, with_replaced
+from eltwise.tracing.inputs import Drawn, InputRequest
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
 from eltwise.tracing.references import runtime_for
@@ -53,9 +53,9 @@ class ProgramRun:
 
     def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int, runtime: str) -> Drawn:
         """The inputs of the model that was exported from it, which the runtime of that one takes."""
-        arrays = check_inputs(graph, inputs)
+        request = InputRequest.of(graph, inputs, seed)
         with Host(runtime_for(runtime, graph.origin.domain), self.limit, shares_memory=True) as host:
-            return fitting_feeds([host], with_replaced(graph, arrays), arrays, seed)
+            return fitting_feeds([host], request)
 
     def runner(self, model: TracedModel, feeds: Values, declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime; what is said of the model is of it as it is declared.

@@ -14,7 +14,7 @@ from eltwise.runtimes import Host, find
 from eltwise.runtimes.environments import interpreter
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import check_inputs, feeds_for, with_replaced
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.runner import Runner, Values, copied
@@ -66,15 +66,14 @@ def record(
     check_range("limit", limit, 0.01, 1e6)
     if values not in CHOICES:
         raise unknown_name("choice of values", values, CHOICES)
-    graph = read(model, reads_weights=False).graph
-    arrays = check_inputs(graph, {} if inputs is None else inputs)
-    graph = with_replaced(graph, arrays)
+    request = InputRequest.of(read(model, reads_weights=False).graph, {} if inputs is None else inputs, seed)
+    graph = request.graph
     adapter = find(runtime, only_models=True, domain=graph.origin.domain)
     interpreter(adapter, progress)
-    feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before the runtime is started.
+    request.draw()  # What cannot be drawn is refused before the runtime is started.
     with Host(adapter, limit, shares_memory=True) as host:
         version = host.version()
-        feeds = fitting_feeds([host], graph, arrays, seed).feeds
+        feeds = fitting_feeds([host], request).feeds
         runner = Runner(runtime, host, read_model(graph, feeds))
         names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
         if not names:

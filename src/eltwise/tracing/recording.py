@@ -25,7 +25,7 @@ from eltwise.formats import files
 from eltwise.formats.safetensors_files import dtype_of, header_of
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.ir.graph import Graph
-from eltwise.tracing.inputs import Drawn, feeds_for
+from eltwise.tracing.inputs import Drawn, InputRequest
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
 from eltwise.tracing.runner import Outcome, Runner, Values, is_float
@@ -150,8 +150,8 @@ class RecordedRun:
         if missing:
             raise RecordingError(f"the recorded run has no input {named(missing)}", where=where)
         try:
-            recorded = feeds_for(graph, recording.inputs, 0)
-            requested = feeds_for(graph, {**recording.inputs, **inputs}, 0).feeds
+            recorded = InputRequest.of(graph, recording.inputs, 0).draw()
+            requested = InputRequest.of(graph, {**recording.inputs, **inputs}, 0).draw().feeds
         except EltwiseError as error:
             raise RecordingError(f"the recorded run is not of this model: {error}", where=where) from None
         for value, array in requested.items():

@@ -20,7 +20,7 @@ from eltwise.runtimes import Host, Runtime
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import conclude
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import check_inputs, feeds_for, reference_feeds, with_replaced
+from eltwise.tracing.inputs import InputRequest, reference_feeds, with_replaced
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
@@ -121,11 +121,11 @@ def trace(
     is_one = other is None and side is None
     part, left_out = part_of_numbers(tested_model.graph) if is_one else (tested_model.graph, ())
     if side is None:
-        arrays = check_inputs(part, inputs)
-        graph = declared = with_replaced(part, arrays)
-        replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in arrays]
+        request = InputRequest.of(part, inputs, seed)
+        graph = declared = request.graph
+        replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in request.arrays]
         second = second_model(graph, other, runtime, against, replaced)
-        feeds_for(graph, arrays, seed)  # What cannot be drawn is refused before a runtime is started.
+        request.draw()  # What cannot be drawn is refused before a runtime is started.
     else:
         feeds, source, _sizes = side.feeds(tested_model.graph, inputs, seed, runtime)
         graph = second = declared = with_replaced(tested_model.graph, feeds)
@@ -140,7 +140,7 @@ def trace(
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
         if side is None:
-            feeds, source, _sizes = fitting_feeds(hosts, graph, arrays, seed, None if against == FLOAT64 else second)
+            feeds, source, _sizes = fitting_feeds(hosts, request, None if against == FLOAT64 else second)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         result = opened(graph, hosts[0], feeds) if is_one else Opened(graph)
         traced = read_model(result.graph, feeds, result.deciding)
