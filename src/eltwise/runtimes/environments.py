@@ -86,8 +86,8 @@ def versions_between(package: str, text: str) -> tuple[str, ...]:
     if not dots:
         return tuple(text.split(","))
     command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", "--retries=2", package]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
-    listed = next((line for line in done.stdout.splitlines() if line.startswith("Available versions: ")), "")
+    _code, output, _errors = _call(command)
+    listed = next((line for line in output.splitlines() if line.startswith("Available versions: ")), "")
     if not listed:
         hint = "connect to the network, or list them: --versions VERSION,VERSION"
         raise UnsupportedError(f"the package index does not tell the versions of {package}", hint=hint)
@@ -149,24 +149,33 @@ def _numpy_for(package: str, version: str) -> tuple[str, ...]:
     return ("numpy<2",) if number < _FIRST_WITH_NUMPY_2.get(package, ()) else ()
 
 
+def _call(command: Sequence[str]) -> tuple[int, str, str]:
+    """Run venv or pip to its end; the exit code, and what it printed to stdout and stderr.
+
+    An interrupt ends those that it has started, too, which would go on writing.
+    """
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True)  # noqa: S603 - venv or pip
+    try:
+        output, errors = process.communicate()
+    except BaseException:
+        kill(process)
+        process.communicate()
+        raise
+    return process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
+
+
 def _run(command: Sequence[str], package: str, version: str) -> None:
     """Run a command that makes an environment.
 
     Raises:
         UnsupportedError: if it fails, in a sentence made of what it printed.
     """
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True)  # noqa: S603 - venv or pip
-    try:
-        output, errors = process.communicate()
-    except BaseException:  # An interrupt, too: venv and pip start others, which would go on writing.
-        kill(process)
-        process.communicate()
-        raise
-    if not process.returncode:
+    code, output, errors = _call(command)
+    if not code:
         return
     what, other = f"{package} {version}", f"name an interpreter that has it: {package}@path/to/python"
-    lines = [line.strip() for line in (output + b"\n" + errors).decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in f"{output}\n{errors}".splitlines() if line.strip()]
     offered = next((line for line in lines if f"{package}=={version} (from versions:" in line), "")
     versions = offered.rpartition("(from versions:")[2].rstrip(") ").split(",")
     if offered and versions == [" none"] and any("Retrying (" in line for line in lines):
@@ -178,5 +187,5 @@ def _run(command: Sequence[str], package: str, version: str) -> None:
         message = f"there is no wheel of {what} for {python} on this system"
         raise UnsupportedError(message, allowed=allowed, hint=f"choose one of these, or {other}")
     refusals = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    reason = (refusals or lines[-1:] or [f"exit code {process.returncode}"])[0]
+    reason = (refusals or lines[-1:] or [f"exit code {code}"])[0]
     raise UnsupportedError(f"the environment of {what} cannot be made: {reason[:300]}", hint=other)
