@@ -23,7 +23,7 @@ from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.formats.registry import of_bytes
 from eltwise.runtimes import Runtime
-from eltwise.runtimes.registry import of_function
+from eltwise.runtimes.registry import is_function, of_function
 from eltwise.runtimes.specification import arguments
 
 SCRIPT = "reproduce.py"
@@ -138,7 +138,7 @@ def write_case(contents: Mapping[str, bytes], folder: Path) -> tuple[str, ...]:
 
 def _runtime(name: str, *, loads_models: bool = False) -> tuple[Runtime, bool]:
     """The runtime, which need not be installed here, and whether it is a function in a file."""
-    if name.rpartition(":")[0].endswith(".py"):
+    if is_function(name):
         return of_function(name, loads_models=loads_models), True
     known = next((runtime for runtime in runtimes.RUNTIMES if runtime.name == name), None)
     return known or runtimes.find(name), False
