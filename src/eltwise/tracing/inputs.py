@@ -82,11 +82,13 @@ class InputRequest:
         graph: the model, of which constants that arrays replace are inputs like others.
         arrays: those that are given, by the names of the inputs.
         seed: of those that are drawn.
+        source: where those come from that are given, as a phrase.
     """
 
     graph: Graph
     arrays: Mapping[str, np.ndarray]
     seed: int
+    source: str = "the given inputs"
 
     @classmethod
     def of(cls, graph: Graph, inputs: object, seed: int) -> InputRequest:
@@ -113,7 +115,7 @@ class InputRequest:
         for name, array in arrays.items():
             symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
         arrays |= drawn([(port, port.value_type.element_type) for port in missing], self.seed, symbols, sizes)
-        source = "the given inputs" if arrays else "none"
+        source = self.source if arrays else "none"
         if missing:
             shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
             source = f"{counted(len(missing), 'input')} drawn at random with the seed {self.seed}: {shapes}"

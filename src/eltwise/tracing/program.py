@@ -18,11 +18,9 @@ from eltwise.ir.graph import Graph, Tensor
 from eltwise.model import Model as Loaded
 from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
-from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import Drawn, InputRequest
+from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
-from eltwise.tracing.references import runtime_for
 from eltwise.tracing.runner import Values, cast_float, copied, is_float
 
 if TYPE_CHECKING:
@@ -51,11 +49,9 @@ class ProgramRun:
     limit: float
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], seed: int, runtime: str) -> Drawn:
-        """The inputs of the model that was exported from it, which the runtime of that one takes."""
-        request = InputRequest.of(graph, inputs, seed)
-        with Host(runtime_for(runtime, graph.origin.domain), self.limit, shares_memory=True) as host:
-            return fitting_feeds([host], request)
+    def request(self, graph: Graph, inputs: object, seed: int) -> InputRequest:
+        """The inputs of the model that was exported from it."""
+        return InputRequest.of(graph, inputs, seed)
 
     def runner(self, model: TracedModel, feeds: Values, declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime; what is said of the model is of it as it is declared.

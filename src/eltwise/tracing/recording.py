@@ -25,7 +25,7 @@ from eltwise.formats import files
 from eltwise.formats.safetensors_files import dtype_of, header_of
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.ir.graph import Graph
-from eltwise.tracing.inputs import Drawn, InputRequest
+from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
 from eltwise.tracing.runner import Outcome, Runner, Values, is_float
@@ -135,8 +135,8 @@ class RecordedRun:
     recording: Recording
     is_tested: bool
 
-    def feeds(self, graph: Graph, inputs: Mapping[str, object], _seed: int, _runtime: str) -> Drawn:
-        """The inputs that were recorded by the values of the model, and where they come from.
+    def request(self, graph: Graph, inputs: object, seed: int) -> InputRequest:
+        """The inputs that were recorded, of which none is drawn; those that are given must be the same.
 
         Raises:
             RecordingError: for a run of another model or of other inputs.
@@ -150,15 +150,15 @@ class RecordedRun:
         if missing:
             raise RecordingError(f"the recorded run has no input {named(missing)}", where=where)
         try:
-            recorded = InputRequest.of(graph, recording.inputs, 0).draw()
-            requested = InputRequest.of(graph, {**recording.inputs, **inputs}, 0).draw().feeds
+            recorded = InputRequest.of(graph, recording.inputs, seed)
+            requested = check_inputs(graph, inputs)
         except EltwiseError as error:
             raise RecordingError(f"the recorded run is not of this model: {error}", where=where) from None
-        for value, array in requested.items():
-            if value not in recorded.feeds or array.tobytes() != recorded.feeds[value].tobytes():
-                message = f"the run was recorded of another array for the input {value!r}"
+        for name, array in requested.items():
+            if name not in recorded.arrays or array.tobytes() != recorded.arrays[name].tobytes():
+                message = f"the run was recorded of another array for the input {name!r}"
                 raise RecordingError(message, where=where, hint="leave out inputs: those that were recorded are used")
-        return recorded._replace(source=f"those of {where}")
+        return replace(recorded, source=f"those of {where}")
 
     def runner(self, model: TracedModel, _feeds: Values, _declared: Graph) -> RecordedRunner:
         """Its values in the place of a runtime.

@@ -20,7 +20,7 @@ from eltwise.runtimes import Host, Runtime
 from eltwise.runtimes.environments import interpreter, versions_between
 from eltwise.tracing.conclude import conclude
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import InputRequest, reference_feeds, with_replaced
+from eltwise.tracing.inputs import InputRequest, reference_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
@@ -120,18 +120,14 @@ def trace(
     tested_model, inputs = read(model, reads_weights=False), {} if inputs is None else inputs
     is_one = other is None and side is None
     part, left_out = part_of_numbers(tested_model.graph) if is_one else (tested_model.graph, ())
+    request = (InputRequest.of if side is None else side.request)(part, inputs, seed)
+    graph = second = request.graph
     if side is None:
-        request = InputRequest.of(part, inputs, seed)
-        graph = declared = request.graph
         replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in request.arrays]
         second = second_model(graph, other, runtime, against, replaced)
-        request.draw()  # What cannot be drawn is refused before a runtime is started.
-    else:
-        feeds, source, _sizes = side.feeds(tested_model.graph, inputs, seed, runtime)
-        graph = second = declared = with_replaced(tested_model.graph, feeds)
-        if runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
-            graph = second = in_float_type(declared, FLOAT64_TYPE)
-            feeds = reference_feeds(graph, feeds, declared)
+    elif runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
+        graph = second = in_float_type(graph, FLOAT64_TYPE)
+    request.draw()  # What cannot be drawn is refused before a runtime is started.
     among = _versions_of(runtime, graph, versions)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
@@ -139,8 +135,8 @@ def trace(
     adapters = _adapters(names, progress)
     with ExitStack() as stack:
         hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
-        if side is None:
-            feeds, source, _sizes = fitting_feeds(hosts, request, None if against == FLOAT64 else second)
+        feeds, source, _sizes = fitting_feeds(hosts, request, None if against == FLOAT64 else second)
+        feeds = feeds if runtime != FLOAT64 else reference_feeds(graph, feeds, request.graph)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
         result = opened(graph, hosts[0], feeds) if is_one else Opened(graph)
         traced = read_model(result.graph, feeds, result.deciding)
@@ -152,7 +148,7 @@ def trace(
             reference, others = reference_runner(tested, second, against, hosts, feeds)
             partners = (identity if other is None else match)(traced, reference.model)
         else:
-            reference = recorded = side.runner(traced, feeds, declared)
+            reference = recorded = side.runner(traced, feeds, request.graph)
             others, partners = feeds, recorded.partners()
         sides = [version_of(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
