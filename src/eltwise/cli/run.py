@@ -107,7 +107,7 @@ def _outputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
 def assignment(text: str, ports: tuple[Port, ...], option: str) -> tuple[str, str]:
     """Split NAME=FILE, an ``option``; a name of the model may itself hold an equals sign."""
     for port in ports:
-        for name in (port.name, *port.aliases):
+        for name in port.names:
             if text.startswith(f"{name}="):
                 return name, text[len(name) + 1 :]
     name, equals, file = text.partition("=")
@@ -144,7 +144,7 @@ def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, Tensor
     for text in texts:
         if text.endswith(".npz") and "=" not in text:
             names = list(open_tensors(Path(text)))
-            extra = [name for name in names if not any(name in (port.name, *port.aliases) for port in ports)]
+            extra = [name for name in names if not any(name in port.names for port in ports)]
             if extra and len(extra) < len(names):
                 printing.note(f"{text}: no inputs of the model, left out: {named(extra)}")
                 names = [name for name in names if name not in extra]

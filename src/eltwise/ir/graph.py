@@ -44,6 +44,11 @@ class Port:
     layer: str = ""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All names that it can be addressed by, ``name`` first."""
+        return (self.name, *self.aliases)
+
+    @property
     def value_type(self) -> TensorType:
         """The type of the value inside the graph."""
         return self.type if self.inner_type is None else self.type._replace(element_type=self.inner_type)

@@ -72,7 +72,7 @@ def _of_port(kind: str, before: Port, after: Port, kept_names: set[str]) -> Iter
                 yield f"the {what} {old} of dimension {index} of the {kind} {before.name!r}"
     elif stated.dimensions is not None and any(dimension.symbol for dimension in stated.dimensions):
         yield f"the declared shape ({stated}) of the {kind} {before.name!r}, which is inferred anew"
-    names = [name for name in before.aliases if name not in (after.name, *after.aliases, *kept_names)]
+    names = [name for name in before.aliases if name not in (*after.names, *kept_names)]
     if names:
         yield f"the further names of the {kind} {before.name!r}: {', '.join(map(repr, names))}"
 

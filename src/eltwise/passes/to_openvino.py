@@ -43,7 +43,7 @@ class ToOpenVino(Conversion):
                 ports.append(port)
                 continue
             layer, tensor = port.layer or result_name(port), names.get(value, ())
-            exclusive = tuple(name for name in (port.name, *port.aliases) if name != layer)
+            exclusive = tuple(name for name in port.names if name != layer)
             ports += output_ports(
                 [ResultNames(layer, value, () if set(exclusive) <= set(tensor) else exclusive, tensor)]
             )

@@ -150,10 +150,10 @@ class _Matching:
 
 def matched_ports(ports: Sequence[Port], others: Sequence[Port]) -> list[tuple[Port, Port | None]]:
     """Each input or output of a model with that of another one: of the same name, or else of the same position."""
-    by_name = {name: port for port in others for name in (port.name, *port.aliases)}
+    by_name = {name: port for port in others for name in port.names}
     by_position = others if len(ports) == len(others) else [None] * len(ports)
     return [
-        (port, next((by_name[name] for name in (port.name, *port.aliases) if name in by_name), other))
+        (port, next((by_name[name] for name in port.names if name in by_name), other))
         for port, other in zip(ports, by_position, strict=True)
     ]
 

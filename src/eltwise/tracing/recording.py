@@ -168,7 +168,7 @@ class RecordedRun:
         """
         recording = self.recording
         graph, where, values = model.graph, recording.where, Values()
-        ports = {name: port.value for port in graph.outputs for name in (port.name, *port.aliases)}
+        ports = {name: port.value for port in graph.outputs for name in port.names}
         names = {name: value for value, aliases in graph.tensor_names for name in aliases} | ports
         extra = [name for name in recording.values if not {name, names.get(name)} & model.producer.keys()]
         constant = [name for name in extra if name in ports]

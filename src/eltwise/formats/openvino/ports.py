@@ -81,7 +81,7 @@ def own_names(results: Sequence[ResultNames], ports: Sequence[Port]) -> list[tup
 
 
 def _fewest_own_names(result: ResultNames, port: Port) -> tuple[str, ...]:
-    expected = once((port.name, *port.aliases))
+    expected = once(port.names)
     for count in range(len(expected)):
         if replace(result, exclusive=expected[:count]).ordered == expected:
             return expected[:count]
