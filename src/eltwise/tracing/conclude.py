@@ -65,7 +65,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
 def _conclude_pair(runs: Runs, tracer: Tracer, whole: Whole) -> list[str]:
     """Find the nodes that another model has changed; where all outputs agree, values between need not."""
     beyond = [result for result in tracer.nodes.values() if result.is_beyond]
-    ends = {port.value for port in runs.model.graph.outputs}
+    ends = runs.model.ends
     if any(ends & {*runs.model.made[result.number]} for result in beyond):
         outputs = whole.reference or {value: tracer.outputs[value] for value in ends & tracer.outputs.keys()}
         for number, change in find_changed(runs, tracer.nodes, tracer.isolated, outputs).items():

@@ -161,8 +161,7 @@ def _isolate(
     """Run nodes with nothing given out but what others read; None if that is right or cannot be run."""
     model, inside = runner.model, set(numbers)
     outside = {value for number, values in enumerate(model.reads) if number not in inside for value in values}
-    ends = outside | {port.value for port in model.graph.outputs}
-    produced = model.made_by(numbers)
+    ends, produced = outside | model.ends, model.made_by(numbers)
     leaving = [value for value in produced if value in ends and value in right]
     inputs = {value: array for value, array in right.items() if value not in produced}
     if not leaving or not inputs.keys() >= {*model.read_by(numbers)} - {*produced}:

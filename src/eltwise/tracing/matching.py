@@ -173,11 +173,10 @@ def _match_quantized(first: TracedModel, second: TracedModel, partners: dict[str
 
 def _dequantized(model: TracedModel) -> dict[str, str]:
     """For each value that is only quantized, and only dequantized then, the value that comes of it."""
-    ends = {port.value for port in model.graph.outputs}
     pairs: dict[str, str] = {}
     for value in model.readers:
         nodes = _readers(model, value)
-        if value in ends or [node.schema.name for node in nodes] != ["QuantizeLinear"]:
+        if value in model.ends or [node.schema.name for node in nodes] != ["QuantizeLinear"]:
             continue
         last = _readers(model, nodes[0].outputs[0])
         if last and {node.schema.name for node in last} == {"DequantizeLinear"} and nodes[0].inputs[0] == value:

@@ -70,10 +70,15 @@ class TracedModel:
     _lock: Lock = field(default_factory=Lock)
 
     @cached_property
+    def ends(self) -> frozenset[str]:
+        """The values that the model gives out."""
+        return frozenset(port.value for port in self.graph.outputs)
+
+    @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes that an output depends on, in topological order."""
         ordered = [self.graph.nodes[number] for number in topological_order(self.graph.nodes)]
-        needed = {port.value for port in self.graph.outputs}
+        needed = {*self.ends}
         nodes = []
         for node in reversed(ordered):
             if needed & set(node.outputs) and not _is_constant(node):
@@ -95,7 +100,7 @@ class TracedModel:
     @cached_property
     def made(self) -> tuple[tuple[str, ...], ...]:
         """The values of each node that another one reads or that the model gives out."""
-        read = {value for values in self.reads for value in values} | {port.value for port in self.graph.outputs}
+        read = self.ends.union(*self.reads)
         return tuple(tuple(value for value in node.outputs if value in read) for node in self.nodes)
 
     def read_by(self, numbers: Iterable[int]) -> list[str]:
@@ -119,7 +124,7 @@ class TracedModel:
     def last_reader(self) -> dict[str, int]:
         """The number of the last node that reads each value; the number of nodes for an output of the model."""
         last = {value: numbers[-1] for value, numbers in self.readers.items()}
-        return last | {port.value: len(self.nodes) for port in self.graph.outputs}
+        return last | dict.fromkeys(self.ends, len(self.nodes))
 
     def units(self) -> list[range]:
         """The nodes in indivisible groups, nearly all of one node."""

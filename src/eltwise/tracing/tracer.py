@@ -48,7 +48,6 @@ class Tracer:
         self._partners = runs.partners.values
         self._partnered = frozenset(self._partners.values())
         self._reference_values = dict(runs.reference_feeds)
-        self._ends = {port.value for port in self._model.graph.outputs}
         self._differences: dict[str, Difference] = {}
         self._held: Values = dict(runs.reference.unmatched)
         self._thread = ThreadPoolExecutor(1)
@@ -150,7 +149,7 @@ class Tracer:
         """The outputs of the reference that goes on with its own side of every tie."""
         feeds, parts, outputs = self._runs.reference_feeds, segments(self._model, most_bytes), Values()
         for outcome, _needed in run_in_segments(self._run_reference, self._model, feeds, parts):
-            outputs |= {value: array for value, array in outcome.values.items() if value in self._ends}
+            outputs |= {value: array for value, array in outcome.values.items() if value in self._model.ends}
         return outputs
 
     def _fallback_unit(self, unit: range) -> range | None:
@@ -185,7 +184,7 @@ class Tracer:
                 self._compare_values(result, values, computed)
             self.nodes[result.number] = result
         self._retain(numbers, values, expected, outcome.values)
-        ends = [value for value in self._model.made_by(numbers) if value in self._ends and value in self.expected]
+        ends = [value for value in self._model.made_by(numbers) if value in self._model.ends and value in self.expected]
         self.outputs |= {value: computed.get(value, self.expected[value]).copy() for value in ends}
         self._attribution.attribute(results, {**self.expected, **expected}, {**self.expected, **computed})
         self._forget(max(numbers))
