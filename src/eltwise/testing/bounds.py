@@ -20,11 +20,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from eltwise.comparison.tolerance import Tolerance, Tolerances
 from eltwise.core.errors import UnsupportedError
 from eltwise.model import Model
+from eltwise.tracing.difference import largest_number
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.references import FLOAT64
@@ -101,8 +100,7 @@ def derived(
         error = errors[name]
         if error is None or not math.isfinite(error):
             raise not_derived(reasons.get(name) or "the results are not finite", f"output {name!r}")
-        wide = np.abs(array.astype(np.float64))
-        largest = float(np.max(wide, initial=0.0, where=np.isfinite(wide)))
+        largest = largest_number(array)
         bound = FACTOR * (error + math.sqrt(nodes) * unit_roundoff * largest)
         tolerances.append(Tolerance(atol=float(f"{bound:.2e}"), pattern=name))
         of_model = {"nodes": nodes, "unit_roundoff": unit_roundoff}

@@ -264,7 +264,7 @@ def largest(errors: Iterable[float | None]) -> float | None:
 
 def relative_error(error: float | None, expected: np.ndarray) -> float | None:
     """An absolute error as a part of the largest finite value of the reference; None where there is none."""
-    largest_value = _largest(expected) if of_numpy(expected.dtype).kind == "float" else 0.0
+    largest_value = largest_number(expected) if of_numpy(expected.dtype).kind == "float" else 0.0
     return error / largest_value if error is not None and largest_value else None
 
 
@@ -274,10 +274,10 @@ def _default(element_type: ElementType, expected: np.ndarray, *, is_output: bool
         return Tolerance(ulp=0)
     relative, part = next((one, other) for digits, one, other in _BY_DIGITS if element_type.digits >= digits)
     part = _OF_OUTPUTS if is_output and element_type is FLOAT32 else part
-    return Tolerance(rtol=relative, atol=part * _largest(expected))
+    return Tolerance(rtol=relative, atol=part * largest_number(expected))
 
 
-def _largest(array: np.ndarray) -> float:
+def largest_number(array: np.ndarray) -> float:
     """The largest finite absolute value."""
     if not array.size:
         return 0.0

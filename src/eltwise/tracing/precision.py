@@ -12,7 +12,7 @@ from eltwise.core.dtypes import BY_NAME, FLOAT32, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Tensor
 from eltwise.ir.verify import reads
-from eltwise.tracing.difference import Difference
+from eltwise.tracing.difference import Difference, largest_number
 from eltwise.tracing.runner import Runner, is_float
 
 _NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -86,7 +86,7 @@ def _share(predicted: np.ndarray | None, result: np.ndarray, narrow: type, shown
 def _is_near(predicted: np.ndarray, result: np.ndarray) -> np.ndarray:
     """Which elements differ by no more than sums do that are added in another order."""
     with np.errstate(all="ignore"):
-        near = _CLOSE * np.max(np.abs(predicted), initial=0, where=np.isfinite(predicted))
+        near = _CLOSE * largest_number(predicted)
         return np.asarray((predicted == result) | (np.abs(predicted - result) <= near))
 
 
