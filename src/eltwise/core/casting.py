@@ -15,7 +15,6 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2, FLOAT32, FLOAT64, ElementType
 
 _ROUNDED_FROM_FLOAT32 = (BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
-_LARGEST_FLOAT8 = {FLOAT8E4M3FN: 448.0, FLOAT8E5M2: 57344.0}
 
 
 def cast(array: np.ndarray, source: ElementType, target: ElementType, saturate: bool = True) -> np.ndarray:
@@ -50,7 +49,7 @@ def _without_infinities(array: np.ndarray, target: ElementType) -> np.ndarray:
     """The same bits, but for what saturates."""
     same = array.astype(target.storage)
     if target is FLOAT8E5M2:
-        limit = np.copysign(np.float32(_LARGEST_FLOAT8[target]), same.astype(np.float32)).astype(target.storage)
+        limit = np.copysign(np.float32(target.largest_finite), same.astype(np.float32)).astype(target.storage)
         same = np.asarray(np.where(np.isinf(same), limit, same))
     return same
 
@@ -98,7 +97,7 @@ def _narrowed(array: np.ndarray, source: ElementType, target: ElementType, satur
 def _float8_of_bfloat16(target: ElementType, saturate: bool) -> np.ndarray:
     """What each bfloat16 becomes, by its bits; one that was rounded to odd becomes what the longer number does."""
     values = (np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)).view(np.float32)
-    rounded, largest = np.asarray(values.astype(target.storage)), _LARGEST_FLOAT8[target]
+    rounded, largest = np.asarray(values.astype(target.storage)), target.largest_finite
     if saturate:
         beyond = (np.abs(rounded.astype(np.float32)) > largest) | (np.isnan(rounded) & ~np.isnan(values))
         limit = np.copysign(np.float32(largest), values).astype(target.storage)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Graph
@@ -191,7 +192,7 @@ def is_float(dtype: np.dtype[np.generic]) -> bool:
 
 
 def cast_float(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
-    """The array in another float type.
+    """The array in another float type, rounded once.
 
     What is finite and too large becomes the largest number of that type, not infinite: an infinite result of the type
     is beyond any tolerance of it.
@@ -199,7 +200,7 @@ def cast_float(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray:
     if array.dtype == dtype:
         return array
     with np.errstate(all="ignore"):
-        result = np.asarray(array.astype(dtype))
+        result = cast(array, of_numpy(array.dtype), of_numpy(dtype), saturate=False)
         is_too_large = np.isfinite(array) & ~np.isfinite(result)
         if is_too_large.any():
             limit = of_numpy(dtype).largest_finite
