@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.errors import counted
+from eltwise.report.markdown import markdown_table
 
 _HEAD = """# Accuracy of functions
 
@@ -32,11 +33,9 @@ def _tables(report: AccuracyReport) -> Iterator[str]:
     for dtype in dict.fromkeys(each.dtype for each in report.shown):
         runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.shown)]
         yield f"## {dtype}\n"
-        yield f"| function | {' | '.join(runtimes)} |"
-        yield f"|---|{'---|' * len(runtimes)}"
-        for function in dict.fromkeys(each.function for each in report.shown if each.dtype == dtype):
-            row = [_cell(cells.get((dtype, function, name))) for name in runtimes]
-            yield f"| {function} | {' | '.join(row)} |"
+        functions = dict.fromkeys(each.function for each in report.shown if each.dtype == dtype)
+        rows = ((name, *(_cell(cells.get((dtype, name, runtime))) for runtime in runtimes)) for name in functions)
+        yield from markdown_table(("function", *runtimes), rows)
         yield ""
 
 
@@ -58,11 +57,11 @@ def _cell(measured: FunctionAccuracy | None) -> str:
 def _worst(report: AccuracyReport) -> Iterator[str]:
     yield "## The largest errors\n"
     yield f"{counted(len(report.beyond), 'function')} beyond {report.bound:g} ULP, or wrong at special values.\n"
-    yield "| function | type | runtime | ULP | argument | result | nearest float |"
-    yield "|---|---|---|---|---|---|---|"
+    rows = []
     for each in report.beyond:
         for example, error in ((each.worst, f"{each.largest_error:.4g}"), (each.first_special, "special")):
             if example is not None and (error == "special" or each.largest_error > report.bound):
-                values = f"{example.x!r} | {example.actual!r} | {example.expected!r}"
-                yield f"| {each.function} | {each.dtype} | {each.runtime} | {error} | {values} |"
+                values = map(repr, (example.x, example.actual, example.expected))
+                rows.append((each.function, each.dtype, each.runtime, error, *values))
+    yield from markdown_table(("function", "type", "runtime", "ULP", "argument", "result", "nearest float"), rows)
     yield ""

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from eltwise.core.errors import EltwiseError, counted
 from eltwise.core.escaping import escape_lines, on_one_line, to_json
 from eltwise.faults.families import FAMILIES
+from eltwise.report.markdown import markdown_table
 from eltwise.version import VERSION
 
 Level = Literal["error", "warning", "note"]
@@ -150,10 +151,9 @@ def markdown(report: Annotated, model: Path, command: str) -> str:
     annotations = report.annotations()
     lines = [f"### {'✅' if report.is_good else '❌'} {_cell(command)}: {_cell(model.name)}", "", _cell(report.summary)]
     if annotations:
-        lines += ["", "| | node | finding | |", "|---|---|---|---|"]
-        for each in annotations[:_MOST_ROWS]:
-            cells = (each.level, each.node or "the model", each.rule, each.message)
-            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        shown = annotations[:_MOST_ROWS]
+        cells = ((each.level, each.node or "the model", each.rule, each.message) for each in shown)
+        lines += ["", *markdown_table(("", "node", "finding", ""), (tuple(map(_cell, row)) for row in cells))]
         if len(annotations) > _MOST_ROWS:
             lines += ["", f"and {counted(len(annotations) - _MOST_ROWS, 'finding')} more"]
     text = html.escape(escape_lines(str(report))[:_MOST_CHARACTERS], quote=False)

@@ -10,6 +10,7 @@ from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.core.errors import named
 from eltwise.report import legend
 from eltwise.report.findings import RuntimeFinding, findings
+from eltwise.report.markdown import markdown_table
 
 _HEAD = """# Conformance
 
@@ -30,6 +31,7 @@ operand sources are `static` and `dynamic` (inputs of known and of unknown shape
 function)."""
 
 
+_COLUMNS = ("finding", "outcome", "effect", "operators", "tests")
 _WIDTH = 150
 
 
@@ -58,43 +60,43 @@ def document(results: Results, source: str = "results.json") -> str:
 def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str]:
     """A table for each runtime, with a line for each of its findings."""
     for runtime, version in legend.runtimes_of(results.tests).items():
-        lines = ["| finding | outcome | effect | operators | tests |", "|---|---|---|---|---|"]
+        rows = []
         for number, finding in enumerate(all_findings, 1):
             if finding.example.runtime == runtime:
                 ops = legend.operators_of(finding.tests)
                 effect, tests = _text(finding.title.removeprefix(f"{runtime}: ")), finding.share.removesuffix(" tests")
                 link = f"[{number}](#finding-{number})"
-                lines.append(f"| {link} | {finding.outcome} | {effect} | {named(ops, 2)} | {tests} |")
+                rows.append((link, finding.outcome, effect, named(ops, 2), tests))
         yield f"### {_text(legend.first_line(f'{runtime} {version}', _WIDTH))}"
-        yield "\n".join(lines) if len(lines) > 2 else "No findings."
+        yield "\n".join(markdown_table(_COLUMNS, rows)) if rows else "No findings."
 
 
 def _counts(results: Results, all_findings: list[RuntimeFinding]) -> list[str]:
     """How many tests of each runtime have which outcome, and the numbers of its findings."""
-    lines = [f"| runtime | {' | '.join(OUTCOMES)} | findings |", f"|---|{'---|' * len(OUTCOMES)}---|"]
+    rows = []
     for runtime in legend.runtimes_of(results.tests):
         outcomes = [test.outcome for test in results.tests if test.runtime == runtime]
         numbers = [number for number, finding in enumerate(all_findings, 1) if finding.example.runtime == runtime]
         counts = [f"{outcomes.count(outcome):,}" for outcome in OUTCOMES]
         where = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else "".join(map(str, numbers))
-        lines.append(f"| {_text(runtime)} | {' | '.join(counts)} | {where} |")
-    return lines
+        rows.append((_text(runtime), *counts, where))
+    return markdown_table(("runtime", *OUTCOMES, "findings"), rows)
 
 
 def _legend() -> list[str]:
-    lines = ["| mark | outcome | what the runtime does |", "|---|---|---|"]
-    return [*lines, *(f"| {legend.SIGNS[name].mark} | {name} | {legend.SIGNS[name].meaning} |" for name in OUTCOMES)]
+    rows = ((legend.SIGNS[name].mark, name, legend.SIGNS[name].meaning) for name in OUTCOMES)
+    return markdown_table(("mark", "outcome", "what the runtime does"), rows)
 
 
 def _matrix(results: Results) -> Iterator[str]:
     """For each operator version runtimes down, element types across."""
     for op, by_runtime in legend.matrix(results.tests).items():
         types = legend.types_of(test for test in results.tests if test.op == op)
-        lines = [f"### {op}", "", f"| runtime | {' | '.join(types)} |", f"|---|{'---|' * len(types)}"]
+        rows = []
         for runtime, by_type in by_runtime.items():
             marks = [_text(legend.mark(by_type[name])) if name in by_type else "" for name in types]
-            lines.append(f"| {_text(runtime)} | {' | '.join(marks)} |")
-        yield "\n".join(lines)
+            rows.append((_text(runtime), *marks))
+        yield "\n".join([f"### {op}", "", *markdown_table(("runtime", *types), rows)])
 
 
 def _finding(number: int, finding: RuntimeFinding, source: str) -> str:
@@ -108,16 +110,16 @@ def _finding(number: int, finding: RuntimeFinding, source: str) -> str:
         ("cause", finding.cause or "not known"),
         ("runtime", f"{test.runtime} {test.version}"),
     ]
-    lines = ["| | |", "|---|---|", *(line for name, text in rows for line in _row(name, text))]
+    lines = markdown_table(("", ""), (row for name, text in rows for row in _rows(name, text)))
     command = f"eltwise reproduce {shlex.quote(source)} \\\n    {shlex.quote(test.key)} --output case/"
     heading = f'<a id="finding-{number}"></a>\n\n### {number}. {_text(finding.title)}'
     return "\n\n".join((heading, "\n".join(lines), f"```sh\n{command}\n```"))
 
 
-def _row(name: str, text: str) -> Iterator[str]:
+def _rows(name: str, text: str) -> Iterator[tuple[str, str]]:
     """A row of a table, which goes on in further rows where its text is long."""
     for number, line in enumerate(_wrapped(text)):
-        yield f"| {'' if number else name} | {_text(line)} |"
+        yield "" if number else name, _text(line)
 
 
 def _bullet(text: str) -> Iterator[str]:
