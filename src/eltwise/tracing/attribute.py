@@ -27,11 +27,11 @@ from eltwise.tracing.difference import (
     with_unstated,
     worst_value,
 )
-from eltwise.tracing.isolated import Isolated, exact_results
+from eltwise.tracing.isolated import Isolated, exact_results, isolated_of
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
-from eltwise.tracing.runner import Outcome, Values, copied, in_type_of
+from eltwise.tracing.runner import Outcome, Values, copied
 from eltwise.tracing.runs import Runs
 from eltwise.tracing.steps import Steps
 
@@ -188,16 +188,8 @@ def _isolate(runs: Runs, number: int, values: Values) -> Isolated | None:
     group = runs.model.ancestors([number], values)
     outputs = [value for value in runs.model.made[number] if value in values]
     outcome = runs.tested.run(group, values, outputs, isolated=True)
-    if outcome.message or outcome.submodel is None:
-        return None
-    actual = copied(outcome.values)
-    expected = values | _run_partner(runs, group, values, outputs)
-    worst = worst_value(outputs, actual, expected, runs.tolerances)
-    if worst is None:
-        return None
-    difference, value = worst
-    array = in_type_of(expected[value], actual[value])
-    return Isolated(tuple(group), outcome.submodel, value, actual[value], array, difference)
+    expected = {} if outcome.message else values | _run_partner(runs, group, values, outputs)
+    return isolated_of(group, outcome, outputs, expected, runs.tolerances)
 
 
 def _run_partner(runs: Runs, numbers: Sequence[int], values: Values, outputs: Sequence[str]) -> Values:

@@ -6,14 +6,12 @@ values that must be given out to make the outputs right shows which nodes these 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.difference import worst_value
-from eltwise.tracing.isolated import Isolated
+from eltwise.tracing.isolated import Isolated, isolated_of
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.search import smallest
 from eltwise.tracing.segments import numbers_of, run_in_segments, segments
@@ -155,9 +153,7 @@ def _neighbors(tail: _Tail, value: str) -> list[int]:
     return [number for number in (*producer, *model.readers.get(value, ())) if number >= tail.start]
 
 
-def _isolate(
-    runner: Runner, numbers: Sequence[int], right: Mapping[str, np.ndarray], tolerances: Tolerances
-) -> Isolated | None:
+def _isolate(runner: Runner, numbers: Sequence[int], right: Values, tolerances: Tolerances) -> Isolated | None:
     """Run nodes with nothing given out but what others read; None if that is right or cannot be run."""
     model, inside = runner.model, set(numbers)
     outside = {value for number, values in enumerate(model.reads) if number not in inside for value in values}
@@ -166,9 +162,5 @@ def _isolate(
     inputs = {value: array for value, array in right.items() if value not in produced}
     if not leaving or not inputs.keys() >= {*model.read_by(numbers)} - {*produced}:
         return None
-    outcome = runner.run(numbers, inputs, leaving)
-    worst = worst_value(leaving, outcome.values, right, tolerances)
-    if outcome.submodel is None or worst is None or not worst[0].is_beyond:
-        return None
-    difference, value = worst
-    return Isolated(tuple(numbers), outcome.submodel, value, outcome.values[value].copy(), right[value], difference)
+    record = isolated_of(numbers, runner.run(numbers, inputs, leaving), leaving, right, tolerances)
+    return record if record is not None and record.difference.is_beyond else None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from eltwise.comparison.tolerance import Tolerances
 from eltwise.engine.undefined import marked_run
 from eltwise.model import load
-from eltwise.tracing.difference import Difference
+from eltwise.tracing.difference import Difference, worst_value
 from eltwise.tracing.model import Submodel
-from eltwise.tracing.runner import Values
+from eltwise.tracing.runner import Outcome, Values, in_type_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,27 @@ class Isolated:
     def position(self) -> int:
         """Which output of the submodel the value is."""
         return self.submodel.outputs.index(self.value)
+
+
+def isolated_of(
+    numbers: Sequence[int], outcome: Outcome, names: Iterable[str], expected: Values, tolerances: Tolerances
+) -> Isolated | None:
+    """What nodes gave that were run alone; None where they did not run, or gave nothing that is compared.
+
+    Args:
+        numbers: the nodes.
+        outcome: what came of the run.
+        names: the values that are compared.
+        expected: those of the reference.
+        tolerances: what does not count as a difference.
+    """
+    worst = worst_value(names, outcome.values, expected, tolerances)
+    if outcome.submodel is None or worst is None:
+        return None
+    difference, value = worst
+    actual = outcome.values[value].copy()
+    right = in_type_of(expected[value], actual)
+    return Isolated(tuple(numbers), outcome.submodel, value, actual, right, difference)
 
 
 def exact_results(submodel: Submodel) -> tuple[Values, Values]:
