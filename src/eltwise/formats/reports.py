@@ -36,6 +36,13 @@ def json_document(kind: str, fields: Mapping[str, object]) -> str:
     return to_json(_finite({"format": f"eltwise-{kind}", "version": JSON_VERSION, **fields}), indent=2)
 
 
+def saved(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Write a text to a file, if one is named; returns the text."""
+    if path is not None:
+        files.write_text(Path(path), text.rstrip("\n") + "\n")
+    return text
+
+
 class BaseReport(Generic[RecordT]):
     """A sequence of records, such as the nodes that were changed, with what is to be said of all of them.
 
@@ -74,19 +81,13 @@ class BaseReport(Generic[RecordT]):
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as JSON, written to a file if one is named; what is not finite is a text such as ``"inf"``."""
         with default_mode():
-            text = json_document(self.json_kind, self.to_dict())
-        if path is not None:
-            files.write_text(Path(path), f"{text}\n")
-        return text
+            return saved(json_document(self.json_kind, self.to_dict()), path)
 
     @public
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The report as one page that needs nothing else, written to a file if one is named."""
         with default_mode():
-            text = self._page()
-        if path is not None:
-            files.write_text(Path(path), text)
-        return text
+            return saved(self._page(), path)
 
     def _page(self) -> str:
         """The page; that of a report without pictures is its text."""

@@ -16,7 +16,7 @@ from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.exit_codes import ExitCode
 from eltwise.faults.families import REFUSED, UNEXPLAINED
-from eltwise.formats import files
+from eltwise.formats.reports import saved
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation
 from eltwise.report.base import Written
 from eltwise.tracing.isolated import Isolated
@@ -159,10 +159,7 @@ class TraceReport(Written[TracedNode]):
     @public
     def to_model_explorer(self, path: str | os.PathLike[str] | None = None) -> str:
         """The errors as node data of Model Explorer, written to a file if one is named."""
-        text = node_data(self.nodes)
-        if path is not None:
-            files.write_text(Path(path), f"{text}\n")
-        return text
+        return saved(node_data(self.nodes), path)
 
     def assert_within(self) -> None:
         """Do nothing if every output was compared and is within the tolerance.
