@@ -14,6 +14,8 @@ from eltwise.core.dtypes import BY_NAME
 from eltwise.runtimes import registry
 from eltwise.tracing.difference import OVERFLOW, measure
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.runner import Outcome
+from eltwise.tracing.steps import Steps
 from support.local_hosts import use_local_hosts
 from support.traced_models import named, parsed
 
@@ -94,6 +96,15 @@ def test_a_whole_model_may_round_ties_as_float64_does(segment: int, seed: int) -
     )
     assert report.verdict == "agree", str(report)
     assert "at a rounding tie: " in str(report)
+
+
+def test_float64_stays_what_it_was_where_it_does_not_run_on_the_tested_side(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs that look for ties use its memory again."""
+    monkeypatch.setattr(Steps, "_again", lambda *_arguments: Outcome(message="refused"))
+    report = trace(rounding("Round"), "Planted", near_ties(seed))
+    assert [node.error_out for node in report.nodes[1:]] == [1.0, 1.0], str(report)
 
 
 def test_a_tie_that_is_exact_has_one_side() -> None:

@@ -9,6 +9,7 @@ are within the tolerance. So neither is a fault of any node, and hides none afte
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class Steps:
         while True:
             values = {**before, **outcome.values}
             new = {one for one in numbers if one not in wrong | followed and self._crosses(one, actual, values)}
+            if new and outcome is first:
+                first = outcome = replace(outcome, values=copied(outcome.values))
             right = self._right_of(new - self.right, actual)
             self.right |= right
             wrong |= {one for one in new if one not in self.right}
