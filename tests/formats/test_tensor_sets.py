@@ -355,19 +355,48 @@ def test_arrays_of_which_zarr_has_a_stale_description_are_not_read(zarr_format: 
         warnings.simplefilter("ignore")
         root = zarr.create_group(store, zarr_format=zarr_format)
         root.create_array("x", data=X[0])
-        root.create_group("g").create_array("same", data=X[1])
+        root.create_group("g").create_array("same", data=X[1], attributes={"comment": "first"})
+        root.create_array("texts", data=np.array(["a", "b"]), chunks=(2,))
+        root.create_array("packed", data=X[1], attributes={"scale_factor": 0.5})
         for path in ("", "g"):
             zarr.consolidate_metadata(store, path=path)
         before = open_tensors(store)
         root = zarr.open_group(store, mode="a", use_consolidated=False)
         root["x"].append(X[1])
+        root["texts"].resize(3)
+        root["packed"].attrs["scale_factor"] = 2.0
+        root["g/same"].attrs["comment"] = "second"
         zarr.open_group(store, path="g", mode="a", use_consolidated=False).create_array("new", data=X[0])
     opened = open_tensors(store)
-    assert (sorted(before), before.unreadable) == (["g/same", "x"], {})
-    assert (list(opened), sorted(opened.unreadable)) == (["g/same"], ["g/new", "x"])
+    assert (sorted([*before, *before.others]), before.unreadable) == (["g/same", "packed", "texts", "x"], {})
+    assert (list(opened), opened.others, sorted(opened.unreadable)) == (
+        ["g/same"],
+        {},
+        ["g/new", "packed", "texts", "x"],
+    )
     report = eltwise.compare(store, store)
     assert not report.is_good
     assert "the consolidated metadata is not that of the array" in report.unreadable[0]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_type_that_zarr_has_not_costs_its_array_alone(zarr_format: Any, tmp_path: Path) -> None:
+    """Also where a description of all arrays, which zarr then refuses as a whole, names it once more."""
+    store = tmp_path / "s.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        root = zarr.create_group(store, zarr_format=zarr_format)
+        for name in ("x", "y"):
+            root.create_array(name, data=X.astype(np.int32), chunks=X.shape)
+        zarr.consolidate_metadata(store)
+    for path in [*store.glob("y/*z*"), *store.glob("*z*")]:  # The array's own description, and the one of all.
+        own, _y, after = path.read_text().partition('"y": {' if zarr_format == 3 else '"y/.zarray": {')
+        described, changed = (own, "") if path.parent.name == "y" else (after, own + _y)
+        path.write_text(changed + described.replace('"int32"', '"none"').replace('"<i4"', '"none"'))
+    opened = open_tensors(store)
+    assert (list(opened), sorted(opened.unreadable)) == (["x"], ["consolidated metadata", "y"])
+    report = eltwise.compare(store, {"x": X.astype(np.int32)})
+    assert ([one.status for one in report], len(report.unreadable), report.is_good) == (["equal"], 2, False)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -21,7 +21,7 @@ from eltwise.core import foreign
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import native, of_numpy
 from eltwise.core.errors import FileFormatError
-from eltwise.formats.attributes import add_attributes
+from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.formats.store_paths import FORMATS
@@ -40,6 +40,8 @@ _MOST_PARTS = 1 << 14
 
 _DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 """The attributes in which xarray writes the names of dimensions, and the number that stands for missing elements."""
+
+_COPIES = "consolidated metadata"
 
 _ONE_AT_A_TIME = Lock()
 """Held while warnings are ignored, which is so for all threads."""
@@ -70,10 +72,15 @@ def open_store(path: Path | str) -> TensorSet:
             store = opened(str(path))
             root: Any = zarr.open(store, mode="r", use_consolidated=False)
             _check_one_format(root, path)
-            copies = _consolidated(zarr.open(store, mode="r"))
         except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
             raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array), format="zarr")
+        copies = dict[str, str]()
+        try:
+            copies = _consolidated(zarr.open(store, mode="r"))
+        except Exception as error:  # noqa: BLE001  # As of one array, whose type it has not.
+            problem = f"zarr cannot read it ({foreign.reason_of(error)}), so that arrays are not compared with it"
+            tensors.unreadable[_COPIES] = FileFormatError(problem, where=str(path), operand=_COPIES)
         _add_metadata(tensors, root, "", tensors.is_one)
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
@@ -82,7 +89,8 @@ def open_store(path: Path | str) -> TensorSet:
             for name in {**copies, **described} if copies else ():
                 if copies.get(name) != described.get(name) and name not in tensors.unreadable:
                     tensors.tensors.pop(name, None)
-                    problem, operand = "the consolidated metadata is not that of the array", f"tensor {name!r}"
+                    tensors.others.pop(name, None)
+                    problem, operand = f"the {_COPIES} is not that of the array", f"tensor {name!r}"
                     hint = "zarr.consolidate_metadata(path) writes it anew, from the arrays"
                     tensors.unreadable[name] = FileFormatError(problem, where=str(path), operand=operand, hint=hint)
     return tensors
@@ -121,8 +129,10 @@ def _consolidated(root: Any) -> dict[str, str]:
 
 
 def _description(metadata: Any) -> str:
-    """What decides on the elements of an array."""
-    return str({key: value for key, value in metadata.to_dict().items() if key != "attributes"})
+    """What decides on the elements of an array and on what they mean."""
+    described = metadata.to_dict()
+    decoding = {key: value for key, value in sorted(metadata.attributes.items()) if key in DECODING}
+    return str({**described, "attributes": decoding})
 
 
 def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) -> dict[str, str]:
