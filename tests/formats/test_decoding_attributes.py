@@ -81,8 +81,9 @@ def test_an_attribute_that_decodes_elements_decides(writer: str, key: str, tmp_p
     [
         {"units": ["K", ["K"], np.bytes_(b"K"), np.array([b"K"])]},
         {"scale_factor": [0.5, [0.5], np.float32(0.5), np.array([0.5])]},
+        {"scale_factor": [2.0, 2, np.float32(2), np.array([2])]},
     ],
-    ids=["text", "number"],
+    ids=["text", "number", "integer"],
 )
 def test_the_form_of_an_attribute_is_no_difference(writer: str, forms: dict[str, list[Any]], tmp_path: Path) -> None:
     """NetCDF 4 writes each number as an array of one element, and texts in two ways."""
@@ -107,6 +108,38 @@ def test_a_dataset_of_a_type_only_is_no_empty_array(tmp_path: Path) -> None:
     assert not eltwise.compare(a, b).is_good
     assert not eltwise.compare(b, a).is_good
     assert eltwise.compare(a, a).is_good
+
+
+def test_a_netcdf_file_of_version_3_is_equal_to_its_copy_in_version_4(tmp_path: Path) -> None:
+    """In NetCDF 4 a dimension is a dataset, and a variable of its name that is not along it has another one in HDF5."""
+    h5py: Any = pytest.importorskip("h5py")
+    scipy_io: Any = pytest.importorskip("scipy.io")
+    variables = {"w": (("y", "x"), W), "x": (("y",), W[:, 0]), "z": (("z",), W[0, :1])}
+    with scipy_io.netcdf_file(tmp_path / "3.nc", "w") as file:
+        for name, size in {"x": 3, "y": 2, "z": 1, "unused": 7}.items():
+            file.createDimension(name, size)
+        for name, (axes, values) in variables.items():
+            file.createVariable(name, "f4", axes)[:] = values
+    for path, unused in (("4.nc", 7), ("unused.nc", 8)):
+        with h5py.File(tmp_path / path, "w") as file:
+            for number, (name, size) in enumerate({"x": 3, "y": 2, "unused": unused}.items()):
+                file[name] = np.zeros(size, ">f4")
+                file[name].make_scale(f"This is a netCDF dimension but not a netCDF variable.{size:10}")
+                file[name].attrs["_Netcdf4Dimid"] = np.int32(number)
+            for name, (axes, values) in variables.items():
+                stored = file.create_dataset(f"_nc4_non_coord_{name}" if name == "x" else name, data=values)
+                for number, axis in enumerate(axes):
+                    if axis == name:
+                        stored.make_scale(name)
+                    else:
+                        stored.dims[number].attach_scale(file[axis])
+    for one, other in (("3.nc", "4.nc"), ("4.nc", "3.nc")):
+        report = eltwise.compare(tmp_path / one, tmp_path / other)
+        names = sorted(each.name for each in report)
+        assert (report.is_good, names, report.notes) == (True, ["w", "x", "z"], ()), str(report)
+    report = eltwise.compare(tmp_path / "4.nc", tmp_path / "unused.nc")
+    assert report.is_good
+    assert "unused@dimension" in report.notes[0]
 
 
 def test_what_xarray_masks_is_compared_in_every_form(tmp_path: Path) -> None:

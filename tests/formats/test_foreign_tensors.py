@@ -199,6 +199,33 @@ def test_what_hdf5_nests_is_compared(tmp_path: Path) -> None:
     assert reports["nothing"]["grids"].shape == (2, 2, 2)
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_records_are_compared_by_the_names_of_their_fields(changed: bool, tmp_path: Path) -> None:
+    """Whatever their order and where they lie: HDF5 itself gives them in another order once it has read some."""
+    h5py: Any = pytest.importorskip("h5py")
+    fields = {"b": "<f4", "a": ">i2", "c": "S3"}
+    values: dict[str, Any] = {"b": [1.5, np.nan], "a": [2, 3], "c": [b"x", b"yz"]}
+    apart = np.dtype({"names": [*fields], "formats": [*fields.values()], "offsets": [9, 6, 0], "itemsize": 16})
+    orders = [[(name, fields[name]) for name in order] for order in ("bac", "cab")]
+    paths = []
+    for number, dtype in enumerate((apart, *map(np.dtype, orders))):
+        records = np.zeros(2, dtype)
+        for name in fields:
+            records[name] = values[name]
+        records["a"][1] += changed and number
+        paths.append(tmp_path / f"{number}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            file["r"] = records
+        if dtype is not apart:
+            paths.append(tmp_path / f"{number}.npz")
+            np.savez(paths[-1], r=records)
+    with h5py.File(paths[0]) as file:
+        assert file["r"][...].dtype.names is not None  # As a program does that reads the file meanwhile.
+        for path in paths[1:]:
+            for report in (eltwise.compare(paths[0], path), eltwise.compare(path, paths[0])):
+                assert report.is_good is (not changed or path.stem == "0"), str(report)
+
+
 def test_an_element_of_hdf5_that_is_larger_than_memory_is_not_read(tmp_path: Path) -> None:
     """HDF5 reads whole elements, and a file of a few bytes can have elements of any size."""
     h5py: Any = pytest.importorskip("h5py")
@@ -450,6 +477,28 @@ def test_an_attribute_that_cannot_be_read_costs_itself_alone(
         assert [other.status for other in report.others] == []
         sentences = [*report.notes, *report.unreadable]
         assert any(f"attribute '{array}@{key}': the attribute cannot be read" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize("kind", ["a float of 128 bits", "long doubles"])
+def test_a_dataset_of_a_type_that_numpy_has_not_is_one_of_several(kind: str, tmp_path: Path) -> None:
+    h5py: Any = pytest.importorskip("h5py")
+    path = tmp_path / "m.h5"
+    quad = h5py.h5t.IEEE_F64LE.copy()
+    quad.set_size(16)
+    quad.set_precision(128)
+    quad.set_fields(127, 112, 15, 0, 112)
+    quad.set_ebias(16383)
+    with h5py.File(path, "w") as file:
+        file["w"] = W
+        if kind == "long doubles":
+            file["a"] = np.zeros(2, np.longdouble)
+        else:
+            h5py.h5d.create(file.id, b"a", quad, h5py.h5s.create_simple((2,)))
+    assert open_tensors(path)["w"].array.tobytes() == W.tobytes()
+    report = eltwise.compare(path, {"w": W})
+    assert ([tensor.status for tensor in report.tensors], len(report.unreadable)) == (["equal"], 1)
+    assert "tensor 'a'" in report.unreadable[0]
+    assert not report.is_good
 
 
 def test_fields_of_gguf_are_those_of_both_byte_orders(tmp_path: Path) -> None:

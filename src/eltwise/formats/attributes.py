@@ -17,6 +17,10 @@ DECODING = frozenset(
 """What libraries decode the elements of an array by: packed numbers, missing ones, quantities, dates, truth values."""
 
 
+_EXACT = 1 << 53
+"""Below it, a float that is an integer is that integer and no other."""
+
+
 def add_attributes(tensors: TensorSet, name: str, attributes: Mapping[str, object], is_array: bool = True) -> None:
     """Add the attributes of an array or a group, with all of their elements."""
     for key, value in attributes.items():
@@ -27,8 +31,10 @@ def add_attributes(tensors: TensorSet, name: str, attributes: Mapping[str, objec
 def _plain(value: object) -> object:
     """An attribute in one form: a text is no bytes, and one element is no array, as NetCDF 4 writes each number.
 
-    >>> _plain(np.array([b"K"])), _plain(np.float32([1])), _plain([1, 2])
-    ('K', 1.0, [1, 2])
+    Nor is an integer another number as a float, as JSON has it.
+
+    >>> _plain(np.array([b"K"])), _plain(np.float32([1])), _plain([1, 2.5, -0.0])
+    ('K', 1, [1, 2.5, -0.0])
     """
     if isinstance(value, np.ndarray | np.generic):
         value = np.asarray(value).tolist()
@@ -37,6 +43,8 @@ def _plain(value: object) -> object:
             return value.decode()
         except UnicodeDecodeError:
             return value
-    if isinstance(value, list):
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT and repr(value) != "-0.0":
+        return int(value)
+    if isinstance(value, list | tuple):
         return _plain(value[0]) if len(value) == 1 else [_plain(each) for each in value]
     return value

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.files import unreadable
@@ -21,6 +21,12 @@ from eltwise.ir.tensors import InMemory, Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+"""How NetCDF 4 begins the name of the dataset of a dimension that no variable has the name of; it has no elements."""
+
+_RENAMED = "_nc4_non_coord_"
+"""What NetCDF 4 puts before the name of a variable that a dimension has, of which it is no coordinate."""
+
 _MOST_PATHS = 100_000
 _MOST_SOURCES = 32
 _LARGEST_ELEMENT = 1 << 26
@@ -46,18 +52,44 @@ def open_hdf5(path: Path) -> TensorSet:
         for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
-            if isinstance(stored, Exception):
-                problem = f"what it links to cannot be read ({reason_of(stored)})"
-                tensors.unreadable[name] = FileFormatError(problem, where=where, operand=f"tensor {name!r}")
-                continue
-            is_array = isinstance(stored, h5py.Dataset)
-            _add_readable_attributes(tensors, name, stored.attrs, is_array)
-            if is_array:
-                _add_meanings(tensors, name, stored, h5py)
-                tensors.add(name, _of_hdf5, name, stored, h5py)
+            _add_stored(tensors, name, stored, h5py)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     return tensors
+
+
+def _add_stored(tensors: TensorSet, path: str, stored: Any, h5py: Any) -> None:
+    """Add what is at a path of the file: an array, the attributes of a group, or why it cannot be read."""
+    if isinstance(stored, Exception):
+        problem = f"what it links to cannot be read ({reason_of(stored)})"
+        tensors.unreadable[path] = FileFormatError(problem, where=tensors.where, operand=f"tensor {path!r}")
+        return
+    name, is_array = _name_of_variable(path), isinstance(stored, h5py.Dataset)
+    if is_array and _is_dimension_alone(stored):
+        tensors.metadata[f"{name}@dimension"] = repr(stored.shape)
+        return
+    _add_readable_attributes(tensors, name, stored.attrs, is_array)
+    if is_array:
+        tensors.add(name, _of_hdf5, tensors, name, stored, h5py)
+
+
+def _is_dimension_alone(stored: Any) -> bool:
+    """Whether a dataset is a dimension of NetCDF 4 and no variable."""
+    try:
+        name = stored.attrs["NAME"] if stored.is_scale else b""
+    except Exception:  # noqa: BLE001 - the library raises what it likes, as of types that NumPy has not
+        return False
+    return isinstance(name, bytes) and name.startswith(_NO_VARIABLE)
+
+
+def _name_of_variable(name: str) -> str:
+    """The path of a dataset with its name in NetCDF.
+
+    >>> _name_of_variable("group/_nc4_non_coord_lat")
+    'group/lat'
+    """
+    group, slash, last = name.rpartition("/")
+    return group + slash + last.removeprefix(_RENAMED)
 
 
 def _add_readable_attributes(tensors: TensorSet, name: str, stored: Any, is_array: bool) -> None:
@@ -85,9 +117,14 @@ def _add_meanings(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> None
         tensors.parameters[f"{name}@dataspace"] = "null"
     for field, numbers in _enumerations(stored.dtype, h5py):
         tensors.parameters[f"{name}@{field}enumeration"] = repr(sorted(numbers.items()))
-    axes = [axis.label or (axis[0].name if len(axis) else None) for axis in stored.dims] if stored.shape else []
+    axes = [axis.label or _name_of_scale(axis) for axis in stored.dims] if stored.shape else []
     if any(axes):
         add_attributes(tensors, name, {"dimension_names": axes})
+
+
+def _name_of_scale(axis: Any) -> str | None:
+    """The name of the dataset that has the coordinates of an axis, as NetCDF calls the dimension, without its group."""
+    return str(axis[0].name).rpartition("/")[2] if len(axis) else None
 
 
 def _enumerations(dtype: Any, h5py: Any, field: str = "") -> Iterator[tuple[str, dict[str, int]]]:
@@ -120,11 +157,20 @@ def _paths_of(group: Any, h5py: Any, prefix: str = "", ancestors: tuple[Any, ...
             yield from _paths_of(stored, h5py, f"{name}/", (group, *ancestors))
 
 
-def _of_hdf5(name: str, stored: Any, h5py: Any) -> Tensor | Values:
-    """A dataset, if all that it maps from other files is present: HDF5 fills in what is not."""
+def _of_hdf5(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> Tensor | Values:
+    """A dataset, if all that it maps from other files is present: HDF5 fills in what is not.
+
+    What its type and its dimensions say is added to the set.
+    """
     paths = list[str]()
-    _check_sources(stored, h5py, paths, ())
-    return _sliced(name, stored, stored.file.filename, tuple(dict.fromkeys(paths)))
+    try:
+        _add_meanings(tensors, name, stored, h5py)
+        _check_sources(stored, h5py, paths, ())
+        return _sliced(name, stored, stored.file.filename, tuple(dict.fromkeys(paths)))
+    except EltwiseError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the library raises what it likes, as of a type that NumPy has not
+        raise FileFormatError(f"the dataset cannot be read ({reason_of(error)})") from None
 
 
 def _check_sources(stored: Any, h5py: Any, paths: list[str], users: tuple[Any, ...]) -> None:

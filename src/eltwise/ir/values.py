@@ -26,6 +26,8 @@ _TEXTS = "texts"
 def type_of_values(dtype: Any) -> str:
     """What the elements of a NumPy type are called, in any byte order and layout; empty for what is not compared.
 
+    The fields of a record are sorted, since HDF5 does so itself once it has read one, by where they lie.
+
     h5py says in the metadata of a type what its objects are: texts or arrays, each of its own length, or references.
 
     >>> type_of_values(np.dtype("<U3")), type_of_values(np.dtype([("a", ">c8"), ("b", "S2", (3,))]))
@@ -39,7 +41,7 @@ def type_of_values(dtype: Any) -> str:
     if dtype.names is not None:
         if dtype.hasobject:
             return ""  # h5py 3.16 crashes now and then where it reads values of their own length in records.
-        fields = {name: type_of_values(dtype[name]) for name in dtype.names}
+        fields = {name: type_of_values(dtype[name]) for name in sorted(dtype.names)}
         return f"({', '.join(f'{name}: {each}' for name, each in fields.items())})" if all(fields.values()) else ""
     if dtype.kind == "O":
         of_each = (dtype.metadata or {}).get("vlen")
@@ -180,7 +182,7 @@ def _encoded(values: np.ndarray, equal_nan: bool | None = None) -> list[bytes | 
         parts, each = _encoded(values.reshape(-1), equal_nan), math.prod(values.shape[1:])
         return [_joined(parts[row * each : (row + 1) * each]) for row in range(len(values))]
     if values.dtype.names is not None:
-        fields = [_encoded(values[name], equal_nan) for name in values.dtype.names]
+        fields = [_encoded(values[name], equal_nan) for name in sorted(values.dtype.names)]
         return [_joined(row) for row in zip(*fields, strict=True)]
     if values.dtype.kind in "SUTO":
         return list(map(_bytes_of, values.tolist()))
