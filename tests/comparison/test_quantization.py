@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import eltwise
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.pairs import common_type
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TYPES, ElementType
@@ -14,6 +17,8 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TYPES, Elem
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGERS = tuple(each for each in TYPES if each.is_integer and each.runs)
 SCALE = np.float32(0.25)
+KINDS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4")
+"""The types of GGUF to which its library quantizes."""
 
 
 def planted(a_type: ElementType, b_type: ElementType, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -86,3 +91,27 @@ def test_a_channel_of_zeros_has_the_scale_0(b_type: type, axis: int, seed: int) 
     assert [index for index, scale in enumerate(scales_found) if scale == 0] == [5]
     (b if axis == 0 else b.T)[5, 3] = 1
     assert compare_arrays(a, b).cause_share != 1.0
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, BFLOAT16, FLOAT64], ids=str)
+def test_what_a_file_quantizes_in_blocks_is_named(element_type: ElementType, tmp_path: Path, seed: int) -> None:
+    """Both ways, and not where one element is another number than the library of the format computes."""
+    gguf: Any = pytest.importorskip("gguf")
+    a = np.random.default_rng(seed).standard_normal((3, 30, 256)).astype(element_type.storage)
+    writer, kinds = gguf.GGUFWriter(tmp_path / "m.gguf", "llama"), gguf.GGMLQuantizationType
+    for kind in KINDS:
+        packed = gguf.quantize(a.astype(np.float32), kinds[kind])
+        writer.add_tensor(kind, packed, raw_dtype=kinds[kind])
+    changed = gguf.quantize(a.astype(np.float32), kinds.Q8_0)
+    changed[2, 23, 40] ^= 1
+    writer.add_tensor("changed", changed, raw_dtype=kinds.Q8_0)
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        write()
+    writer.close()
+    original = dict.fromkeys((*KINDS, "changed"), a)
+    for sides in ((original, tmp_path / "m.gguf"), (tmp_path / "m.gguf", original)):
+        report = eltwise.compare(*sides)
+        for kind in KINDS:
+            assert (report[kind].cause, report[kind].cause_share) == ("quantized", 1.0), report[kind].explanation
+            assert f"quantized to {kind} in blocks" in report[kind].explanation
+        assert report["changed"].cause_share < 1

@@ -57,7 +57,8 @@ OF_VALUES: tuple[Generate, ...] = (
 """Those that compute each element from the same element, simplest first."""
 
 GENERATORS: tuple[Generate, ...] = (
-    *(*OF_VALUES, place.stale, place.transposed, place.flipped, quantization.quantized, quantization.dequantized),
+    *(*OF_VALUES, place.stale, place.transposed, place.flipped, quantization.packed, quantization.quantized),
+    quantization.dequantized,
     *(place.uninitialized, place.shifted, place.reordered, quantization.quantized_by_channel),
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
@@ -67,7 +68,7 @@ OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place
 
 REVERSIBLE: tuple[Generate, ...] = (
     *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
-    *(quantization.dequantized, place.uninitialized, place.padded),
+    *(quantization.packed, quantization.dequantized, place.uninitialized, place.padded),
 )
 """Those that lose something, so that A may be what B became: they are tried the other way round, too."""
 

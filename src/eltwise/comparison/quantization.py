@@ -94,6 +94,28 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
             return
 
 
+def packed(problem: Problem) -> Iterator[Hypothesis]:
+    """B is A in the blocks of B's file, each of which has a scale of its own; the library of the format packs them."""
+    pair, packing = problem.pair, problem.pair.b.source.packing
+    if packing is None or problem.element_type not in FLOAT_LAYOUTS:
+        return
+    size = packing.size
+
+    def predict(indices: np.ndarray, a: np.ndarray) -> np.ndarray:
+        first, count = (int(indices[0]), indices.size) if indices.size else (0, 0)
+        if not (first % size or count % size) and np.array_equal(indices, np.arange(first, first + count)):
+            numbers, values = np.arange(count // size), a  # The blocks are there as a whole.
+            rows = np.arange(count) // size
+        else:
+            numbers, rows = np.unique(indices // size, return_inverse=True)
+            values = converted(pair.a.at((numbers[:, None] * size + np.arange(size)).reshape(-1)), pair.element_type)
+        blocks = values_of(values, pair.element_type).astype(np.float32).reshape(numbers.size, size)
+        return converted(packing.through(blocks)[rows, indices % size], pair.element_type)
+
+    text = f"{{b}} is {{a}} quantized to {packing.name} in blocks of {size} elements, and back"
+    yield Hypothesis("quantized", text, predict, {"type": packing.name}, 0.0, _LEVEL_BITS, is_stepped=True)
+
+
 def _is_whole(sample: Sample) -> bool:
     """Whether most elements of B that differ are integers, also without the most common one, such as 0 of a ReLU."""
     y = sample.y[: sample.count]

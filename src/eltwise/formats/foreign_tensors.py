@@ -22,7 +22,7 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
-from eltwise.ir.tensors import InMemory, Source, Tensor
+from eltwise.ir.tensors import InMemory, Packing, Source, Tensor
 from eltwise.ir.values import Values, of_python
 
 _SAFE_TORCH = (2, 6)
@@ -214,7 +214,24 @@ def _of_gguf(one: Any, gguf: Any, where: str, is_swapped: bool) -> Tensor:
     def read_box(box: Box) -> np.ndarray:
         return np.asarray(gguf.dequantize(rows[box[:-1]], one.tensor_type)[..., box[-1]])
 
-    return Tensor(Rows(shape, read_box, where), by_name("float32"), one.name, where)
+    source = Rows(shape, read_box, where)
+    source.packing = _packing_of(gguf, one.tensor_type)
+    return Tensor(source, by_name("float32"), one.name, where)
+
+
+def _packing_of(gguf: Any, kind: Any) -> Packing | None:
+    """How a type of GGUF packs numbers; None for those that its library unpacks only."""
+    size = int(gguf.GGML_QUANT_SIZES[kind][0])
+
+    def through(blocks: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(gguf.dequantize(gguf.quantize(blocks, kind), kind))
+
+    try:
+        through(np.zeros((1, size), np.float32))
+    except NotImplementedError:
+        return None
+    return Packing(kind.name, size, through)
 
 
 def fetched(model: str) -> Path:

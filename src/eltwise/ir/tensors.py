@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +22,21 @@ _OTHER_STORAGE = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float
 """Types that are not run, of which ml_dtypes can still tell the values."""
 
 
+@dataclass(frozen=True)
+class Packing:
+    """How a file stores elements in blocks that lose digits.
+
+    Attributes:
+        name: what the format calls it.
+        size: how many elements, one after another, are a block.
+        through: what rows of so many float32 numbers are once they are packed and unpacked again.
+    """
+
+    name: str
+    size: int
+    through: Callable[[np.ndarray], np.ndarray]
+
+
 class Source:
     """Where the elements of a tensor are. Arrays that it gives have native byte order and must not be written.
 
@@ -28,11 +44,13 @@ class Source:
         shape: the sizes of the tensor.
         is_external: whether a model's file says that they are in another one.
         is_sparse: whether only the elements that are not zero are stored.
+        packing: how the file packs them, where that loses digits and is known.
     """
 
     shape: tuple[int, ...]
     is_external = False
     is_sparse = False
+    packing: Packing | None = None
 
     @property
     def grain(self) -> int:
