@@ -261,6 +261,20 @@ def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monk
     assert all(tensor.array.tobytes() == W[0].tobytes() for tensor in opened.values())
 
 
+def test_a_virtual_dataset_whose_sources_have_numbers_for_names_is_not_read(tmp_path: Path) -> None:
+    """HDF5 looks for them until one is missing, so that nothing says how many there should be."""
+    h5py: Any = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "s0.h5", "w") as file:
+        file["d"] = W[0]
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        space = h5py.h5s.create_simple((64,), (h5py.h5s.UNLIMITED,))
+        space.select_hyperslab((0,), (h5py.h5s.UNLIMITED,), (64,), (64,))
+        mapped = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        mapped.set_virtual(space, b"s%b.h5", b"/d", h5py.h5s.create_simple((64,)))
+        h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F32LE, space, dcpl=mapped)
+    assert "the number of a block in their names, got s%b.h5" in str(open_tensors(tmp_path / "m.h5").unreadable["d"])
+
+
 @pytest.mark.parametrize("damage", ["none", "gone", "short"])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["whole", "part", "endless"])

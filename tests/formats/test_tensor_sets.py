@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
+import tempfile
 import warnings
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -307,6 +310,16 @@ def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(FileFormatError, match="the archive cannot be unpacked"):
         open_tensors(tmp_path / "a.npz")["x"].read()
+
+
+def test_an_archive_is_not_unpacked_where_it_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(1 << 20))
+    (tmp_path / "few").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "few"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(total=1 << 30, used=0, free=1 << 20))
+    with pytest.raises(FileFormatError, match=r"no room to unpack it, got 8388736 bytes; allowed: up to 1048576 bytes"):
+        open_tensors(tmp_path / "a.npz")["x"].read()
+    assert not [*(tmp_path / "few").iterdir()]
 
 
 def test_zarr_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

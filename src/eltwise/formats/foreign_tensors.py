@@ -90,7 +90,7 @@ def open_torch(path: Path) -> TensorSet:
         FileFormatError: where torch refuses the file: also where it holds other objects than tensors.
     """
     where = str(path)
-    hint = "or save it as safetensors: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)"
+    hint = "save its tensors where it was written: safetensors.torch.save_file(model.state_dict(), new_path)"
     torch = library("torch", "this pickle, of which only tensors are loaded,", where)
     if tuple(map(int, torch.__version__.split(".")[:2])) < _SAFE_TORCH:
         problem = "before torch 2.6 a hostile file can run code when it is loaded"

@@ -27,6 +27,9 @@ _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _RENAMED = "_nc4_non_coord_"
 """What NetCDF 4 puts before the name of a variable that a dimension has, of which it is no coordinate."""
 
+_BLOCK_NUMBER = "%b"
+"""What stands in the name of a virtual source for a number from 0 on, up to the first one without a dataset."""
+
 _MOST_PATHS = 100_000
 _MOST_SOURCES = 32
 _LARGEST_ELEMENT = 1 << 26
@@ -193,6 +196,11 @@ def _check_sources(stored: Any, h5py: Any, paths: list[str], users: tuple[Any, .
         if present < expected:
             raise FileFormatError("a raw file is missing or too short", got=raw, allowed=f"{expected} bytes there")
     for source in stored.virtual_sources() if stored.is_virtual else ():
+        if _BLOCK_NUMBER in source.file_name + source.dset_name:
+            problem, got = "its sources have the number of a block in their names", source.file_name
+            raise FileFormatError(
+                problem, got=got, allowed="a name for each source, since HDF5 leaves out missing ones"
+            )
         file = where if source.file_name == "." else where.parent / source.file_name
         paths.append(str(file))
         try:

@@ -326,6 +326,11 @@ def _offset_of(file: OpenFile, member: zipfile.ZipInfo, where: str) -> int:
 
 def _unpacked(path: Path, member: zipfile.ZipInfo, where: str) -> OpenFile:
     """Decompress a member into a file that vanishes with its last reader."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if member.file_size > free:
+        problem, got = "the folder for temporary files has no room to unpack it", f"{member.file_size} bytes"
+        hint = "set TMPDIR to a folder on another disk"
+        raise FileFormatError(problem, where=where, got=got, allowed=f"up to {free} bytes", hint=hint)
     descriptor, name = tempfile.mkstemp(prefix="eltwise-")
     try:
         with (
