@@ -393,6 +393,28 @@ def test_arrays_of_which_zarr_has_a_stale_description_are_not_read(zarr_format: 
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_below_a_folder_that_nothing_describes_are_compared(zarr_format: Any, tmp_path: Path) -> None:
+    """As other libraries write them, and those of the other format; links to what is around are not followed."""
+    for store, number in (("a.zarr", 0), ("b.zarr", 1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            group = zarr.create_group(tmp_path / store, zarr_format=zarr_format).create_group("g")
+            for name, of_format in (("x", zarr_format), ("f/f/y", zarr_format), ("f/z", 5 - zarr_format)):
+                values = X[0] if name == "x" else X[0] + number
+                zarr.create_array(tmp_path / store / "g" / name, data=values, zarr_format=of_format)
+        assert group["x"].shape == X[0].shape
+        for mark in [*tmp_path.glob(f"{store}/g/f/*z*"), *tmp_path.glob(f"{store}/g/f/f/*z*")]:
+            if mark.is_file():
+                mark.unlink()
+        for folder in ("g", "g/f", "g/f/f"):
+            (tmp_path / store / folder / "up").symlink_to(tmp_path / store)
+    assert sorted(open_tensors(tmp_path / "a.zarr")) == ["g/f/f/y", "g/f/z", "g/x"]
+    report = eltwise.compare(tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert {each.name: each.status for each in report} == {"g/f/f/y": "differs", "g/f/z": "differs", "g/x": "equal"}
+    assert not report.unreadable
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_type_that_zarr_has_not_costs_its_array_alone(zarr_format: Any, tmp_path: Path) -> None:
     """Also where a description of all arrays, which zarr then refuses as a whole, names it once more."""
     store = tmp_path / "s.zarr"

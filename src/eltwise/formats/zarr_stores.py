@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import struct
 import warnings
 from base64 import b64decode
@@ -24,7 +25,7 @@ from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.blobs import check_sizes
 from eltwise.formats.files import unreadable
-from eltwise.formats.store_paths import FORMATS
+from eltwise.formats.store_paths import FORMATS, is_url
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
@@ -146,14 +147,19 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
         names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
     except Exception as error:  # noqa: BLE001  # File systems raise what they like.
         raise unreadable(path, error, "zarr store") from None
+    folder = None if is_url(str(path)) else Path(path, prefix)
     for name in names:
+        if folder is not None and _is_around(folder / name, folder):
+            continue
         try:
-            member = group[name]
+            member = _member(group, name)
+            if member is None:
+                if folder is not None and (folder / name).is_dir():
+                    described |= _add_members(tensors, _unmarked(group, name), path, f"{prefix}{name}/")
+                continue
             if hasattr(member, "members"):
                 member = zarr.open_group(member.store_path, mode="r", use_consolidated=False)
             _check_one_format(member, path)
-        except KeyError:  # No array and no group.
-            continue
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
             tensors.unreadable[prefix + name] = unreadable(path, error, "zarr store").located(
                 operand=f"tensor {prefix + name!r}"
@@ -167,6 +173,33 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
             described[prefix + name] = _description(member.metadata)
             tensors.add(prefix + name, _opened, prefix + name, member, path)
     return described
+
+
+def _is_around(path: Path, folder: Path) -> bool:
+    """Whether a path is a link to a folder or to one that it lies in."""
+    real = Path(os.path.realpath(folder))
+    return path.is_symlink() and Path(os.path.realpath(path)) in (real, *real.parents)
+
+
+def _member(group: Any, name: str) -> Any:
+    """An array or group in a group, also one of the other format; None if it is neither."""
+    version = group.metadata.zarr_format
+    for of_format in (group, _group_at(group.store_path, *(other for other in set(FORMATS.values()) - {version}))):
+        with suppress(KeyError):
+            return of_format[name]
+    return None
+
+
+def _unmarked(group: Any, name: str) -> Any:
+    """A folder in a group as a group that nothing describes, as other libraries leave it above their arrays."""
+    return _group_at(group.store_path / name, group.metadata.zarr_format)
+
+
+def _group_at(path: Any, version: int) -> Any:
+    from zarr import AsyncGroup, Group
+    from zarr.core.group import GroupMetadata
+
+    return Group(AsyncGroup(GroupMetadata(zarr_format=version), path))
 
 
 def _check_one_format(node: Any, where: Path | str) -> None:
