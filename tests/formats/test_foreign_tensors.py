@@ -226,17 +226,18 @@ def test_records_are_compared_by_the_names_of_their_fields(changed: bool, tmp_pa
                 assert report.is_good is (not changed or path.stem == "0"), str(report)
 
 
-def test_an_element_of_hdf5_that_is_larger_than_memory_is_not_read(tmp_path: Path) -> None:
-    """HDF5 reads whole elements, and a file of a few bytes can have elements of any size."""
+def test_what_hdf5_reads_as_a_whole_is_not_larger_than_memory(tmp_path: Path) -> None:
+    """Elements and compressed chunks, which a file of a few bytes can have of any size."""
     h5py: Any = pytest.importorskip("h5py")
     large = {"text": np.dtype("S1000000000"), "array": np.dtype(("<f4", (1 << 28,))), "bytes": np.dtype("V1000000000")}
     with h5py.File(tmp_path / "m.h5", "w") as file:
         for name, kind in large.items():
             file.create_dataset(name, (4,), kind)
         file.create_dataset("small", (4,), "S1000")
+        file.create_dataset("chunk", (1 << 29,), "f4", chunks=(1 << 29,), compression="gzip")
     report = eltwise.compare(tmp_path / "m.h5", tmp_path / "m.h5")
     assert [other.name for other in report.others] == ["small"]
-    assert [*open_tensors(tmp_path / "m.h5").unreadable] == sorted(large)
+    assert [*open_tensors(tmp_path / "m.h5").unreadable] == sorted([*large, "chunk"])
 
 
 def test_a_dataset_of_which_a_source_is_missing_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,16 @@ ONNX's raw data and the ``.bin`` of OpenVINO IR store them alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from eltwise.core.errors import ShapeError
+from eltwise.core.errors import FileFormatError, ShapeError
 from eltwise.core.shapes import LARGEST_RANK, is_addressable
 from eltwise.ir.graph import Tensor
+
+_LARGEST_CHUNK = 1 << 30
 
 
 def check_sizes(sizes: Sequence[int], element_bytes: int) -> None:
@@ -20,6 +23,13 @@ def check_sizes(sizes: Sequence[int], element_bytes: int) -> None:
         raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
     if not is_addressable(sizes, element_bytes):
         raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
+
+
+def check_chunk(chunk: Sequence[int], element_bytes: int) -> None:
+    """Refuse a chunk that is unpacked as a whole and takes too much memory, whatever its file says."""
+    if math.prod(chunk) * element_bytes > _LARGEST_CHUNK:
+        got, allowed = str(tuple(chunk)), f"up to {_LARGEST_CHUNK} bytes"
+        raise FileFormatError("a chunk is too large", got=got, allowed=allowed)
 
 
 def unpacked(pairs: np.ndarray, elements: int) -> np.ndarray:

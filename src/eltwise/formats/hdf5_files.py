@@ -14,6 +14,7 @@ from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
+from eltwise.formats.blobs import check_chunk
 from eltwise.formats.files import unreadable
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.ir.tensor_sets import TensorSet
@@ -168,6 +169,8 @@ def _of_hdf5(tensors: TensorSet, name: str, stored: Any, h5py: Any) -> Tensor | 
     paths = list[str]()
     try:
         _add_meanings(tensors, name, stored, h5py)
+        if stored.chunks and stored.id.get_create_plist().get_nfilters():
+            check_chunk(stored.chunks, stored.dtype.itemsize)
         _check_sources(stored, h5py, paths, ())
         return _sliced(name, stored, stored.file.filename, tuple(dict.fromkeys(paths)))
     except EltwiseError:

@@ -23,7 +23,7 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import native, of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import DECODING, add_attributes
-from eltwise.formats.blobs import check_sizes
+from eltwise.formats.blobs import check_chunk, check_sizes
 from eltwise.formats.files import unreadable
 from eltwise.formats.store_paths import FORMATS, is_url
 from eltwise.ir.tensor_sets import TensorSet
@@ -32,9 +32,6 @@ from eltwise.ir.values import Values, is_element_type, type_of_values
 
 if TYPE_CHECKING:
     from eltwise.formats.guarded_codecs import GuardedArray
-
-_LARGEST_CHUNK = 1 << 30
-"""In bytes; zarr holds a whole chunk in memory."""
 
 _MOST_PARTS = 1 << 14
 """So many chunks are read at a time, as zarr needs about 3 kB for each beside its elements."""
@@ -262,8 +259,7 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor | Values:
     values, itemsize = "" if is_element_type(stored) else type_of_values(stored), stored.itemsize
     element_type = None if values else of_numpy(stored)
     check_sizes(shape, itemsize)
-    if math.prod(chunk) * itemsize > _LARGEST_CHUNK:
-        raise FileFormatError("a chunk is too large", got=str(chunk), allowed=f"up to {_LARGEST_CHUNK} bytes")
+    check_chunk(chunk, itemsize)
     if any(size and not step for size, step in zip(shape, chunk, strict=True)):
         raise FileFormatError("a chunk has no elements", got=str(chunk), allowed="sizes of at least 1")
     try:
