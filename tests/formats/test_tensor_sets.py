@@ -210,11 +210,11 @@ def test_small_types_are_read(tmp_path: Path) -> None:
 
 
 def test_what_no_type_is_for_is_kept_apart(tmp_path: Path) -> None:
-    entries = {"c": {"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}}
-    (tmp_path / "m.safetensors").write_bytes(header(entries) + bytes(8))
+    entries = {"c": {"dtype": "F6_E2M3", "shape": [4], "data_offsets": [0, 3]}}
+    (tmp_path / "m.safetensors").write_bytes(header(entries) + bytes(3))
     found = open_tensors(tmp_path / "m.safetensors")
     assert not found
-    assert "complex64 is unsupported" in str(found.unreadable["c"])
+    assert "float6_e2m3fn is unsupported" in str(found.unreadable["c"])
 
 
 @given(st.lists(st.integers(0, 4), max_size=4).map(tuple), st.data())
@@ -310,6 +310,21 @@ def test_damaged_compressed_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(FileFormatError, match="the archive cannot be unpacked"):
         open_tensors(tmp_path / "a.npz")["x"].read()
+
+
+def test_complex_numbers_of_safetensors_are_compared_as_those_of_other_files(tmp_path: Path) -> None:
+    values = np.complex64([1 + 2j, -0.0 + 3j, 4 - 1j]).reshape(3, 1)
+    entry = {"dtype": "C64", "shape": [3, 1], "data_offsets": [0, 24]}
+    header = json.dumps({"c": entry, "x": entry | {"dtype": "F64", "data_offsets": [24, 48]}}).encode()
+    for name, changed in (("a", values), ("b", values * np.complex64([[1], [1], [-1]]))):
+        content = struct.pack("<Q", len(header)) + header + changed.astype("<c8").tobytes() + bytes(24)
+        (tmp_path / f"{name}.safetensors").write_bytes(content)
+        np.savez(tmp_path / f"{name}.npz", c=changed, x=np.zeros((3, 1)))
+    a, b = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    for one, other in ((a, tmp_path / "a.npz"), (tmp_path / "a.npz", a), (b, tmp_path / "b.npz")):
+        assert eltwise.compare(one, other).is_good
+    report = eltwise.compare(a, b)
+    assert [each.name for each in report.others if each.status == "differs"] == ["c"]
 
 
 def test_an_archive_is_not_unpacked_where_it_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

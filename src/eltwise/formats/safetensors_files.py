@@ -19,8 +19,9 @@ from eltwise.core.dtypes import ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.fields import unique
 from eltwise.formats import files
-from eltwise.formats.file_tensors import OpenFile, of_file
+from eltwise.formats.file_tensors import FileRange, OpenFile, of_file
 from eltwise.ir.tensors import Tensor
+from eltwise.ir.values import Values
 
 _TYPES = {
     "BOOL": "bool",
@@ -39,6 +40,7 @@ _TYPES = {
     "F6_E2M3": "float6_e2m3fn",
     "F6_E3M2": "float6_e3m2fn",
 }
+_COMPLEX = "C64"
 INDEX = ".safetensors.index.json"
 """How the name of the index of a checkpoint in shards ends."""
 
@@ -74,12 +76,15 @@ class TensorBytes(NamedTuple):
         """Read a range of its bytes."""
         return self.file.bytes_at(self.offset + start, stop - start)
 
-    def opened(self) -> Tensor:
-        """The tensor.
+    def opened(self) -> Tensor | Values:
+        """The tensor, or the complex numbers.
 
         Raises:
             ElementTypeError: where its type is none that can be read.
         """
+        if self.dtype == _COMPLEX:
+            source = FileRange(self.file, self.offset, self.shape, np.dtype("<c8"))
+            return Values(source, self.name, str(self.file.path), _TYPES[_COMPLEX], source.stored.itemsize)
         return of_file(self.name, type_of(self.dtype), self.shape, self.file, self.offset)
 
 
