@@ -110,6 +110,20 @@ def test_a_dataset_of_a_type_only_is_no_empty_array(tmp_path: Path) -> None:
     assert eltwise.compare(a, a).is_good
 
 
+def test_integers_that_an_attribute_calls_truth_values_are_compared_as_stored(tmp_path: Path) -> None:
+    """xarray reads each number that is not 0 as true."""
+    scipy_io: Any = pytest.importorskip("scipy.io")
+    pytest.importorskip("xarray")
+    for path, values in (("a.nc", [0, 1]), ("b.nc", [0, 2])):
+        with scipy_io.netcdf_file(tmp_path / path, "w") as file:
+            file.createDimension("x", 2)
+            file.createVariable("w", "i1", ("x",))[:] = values
+            file.variables["w"]._attributes["dtype"] = b"bool"
+    report = eltwise.compare(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert [each.differing for each in report] == [1], str(report)
+    assert eltwise.compare(tmp_path / "a.nc", {"w": np.int8([0, 1])})["w"].status == "equal"
+
+
 def test_a_netcdf_file_of_version_3_is_equal_to_its_copy_in_version_4(tmp_path: Path) -> None:
     """In NetCDF 4 a dimension is a dataset, and a variable of its name that is not along it has another one in HDF5."""
     h5py: Any = pytest.importorskip("h5py")

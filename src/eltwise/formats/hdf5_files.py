@@ -257,12 +257,13 @@ def _open_netcdf(path: Path) -> TensorSet:
     library("scipy", "a NetCDF file of version 3", where)
     xarray = library("xarray", "a NetCDF file of version 3", where)
     try:
-        stored = xarray.open_dataset(path, engine="scipy", decode_cf=False)
+        # xarray.open_dataset(path, decode_cf=False) makes truth values of the integers that an attribute says are some.
+        variables, attributes = xarray.backends.ScipyDataStore(str(path)).load()
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
     tensors = TensorSet(where, format="netcdf")
-    add_attributes(tensors, "", stored.attrs, is_array=False)
-    for name, variable in stored.variables.items():
+    add_attributes(tensors, "", attributes, is_array=False)
+    for name, variable in variables.items():
         add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
         tensors.add(str(name), _sliced, str(name), variable, where)
     return tensors
