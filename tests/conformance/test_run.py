@@ -26,6 +26,15 @@ from eltwise.ops.schema import is_arithmetic
 from eltwise.report.legend import summary
 
 PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
+CHANGING_ITSELF = """
+import os, eltwise
+def run(op, a, b):
+    if a.dtype == "int32":
+        with open(__file__, "a") as file:
+            file.write("#")
+        os._exit(3)
+    return eltwise.operator(op)(a, b)
+"""
 
 
 def quiet(_done: int, _count: int, _text: str) -> None:
@@ -152,6 +161,24 @@ def test_another_file_is_another_version(tmp_path: Path) -> None:
         run_tests(selection, RunSettings("quick", processes=1), quiet, known)
 
 
+def test_a_runtime_that_is_changed_while_it_is_tested_is_tested_no_further(tmp_path: Path) -> None:
+    """What was tested before stays, and what the others do."""
+    file, exact = tmp_path / "mine.py", runtimes.find(f"{PLANTED}:exact")
+    file.write_text(CHANGING_ITSELF)
+    selection = Selection(
+        (runtimes.find(f"{file}:run"), exact), ("Sub-7",), ("float32", "int32", "int64"), (), ("call",)
+    )
+    results = run_tests(selection, RunSettings("thorough", processes=1), quiet)
+    assert list(results.not_started) == [f"{file}:run"]
+    assert "was changed while it was in use" in str(results)
+    assert {(test.runtime == exact.name, test.dtype, test.outcome) for test in results.tests} == {
+        (False, "float32", "ok"),
+        *((True, name, "ok") for name in ("float32", "int32", "int64")),
+    }
+    assert results.exit_code is ExitCode.NOT_ESTABLISHED
+    assert len({test.version for test in results.tests if test.runtime != exact.name}) == 1
+
+
 def test_a_crash_that_comes_later_is_blamed_on_what_caused_it() -> None:
     tests = run("breaking_its_memory", "Subtract-1", "uint4")
     assert [(test.broadcast, test.outcome) for test in tests] == [("none", "ok"), ("numpy", "crashed"), ("pdpd", "ok")]
@@ -221,6 +248,12 @@ def test_a_run_goes_on_from_what_is_known(tmp_path: Path) -> None:
     for words, others in (("another seed", RunSettings("quick", 4)), ("another extent", RunSettings("thorough", 3))):
         with pytest.raises(FileFormatError, match=words):
             run_tests(more, others, quiet, known)
+    for words, old in (
+        ("another version of eltwise", replace(known, versions={**known.versions, "conformance suite": "0.1"})),
+        ("another machine", replace(known, machine="Babbage")),
+    ):
+        with pytest.raises(FileFormatError, match=words):
+            run_tests(more, settings, quiet, old)
 
 
 @pytest.mark.parametrize("error", [TypeError("a planted error"), UnsupportedError("a planted error"), MemoryError()])

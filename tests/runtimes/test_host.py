@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import threading
@@ -20,6 +21,14 @@ from eltwise.runtimes import Call, Host, StoppedError, wire
 from eltwise.runtimes.memory import SharedMemory
 from support.waiting import wait_for
 
+MAPPING = """
+import mmap, pathlib, beside
+with open(pathlib.Path(__file__).with_name("library"), "rb") as file:
+    library = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+offset = 1
+def run(op, a, b):
+    return a - offset
+"""
 PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 CALL = Call("Sub-14", (("subtract", (0, 1)),))
 OPERANDS = [np.array([[5, 7, 9]], np.int32), np.array([[1, 2, 3]], np.int32)]
@@ -145,6 +154,51 @@ def test_a_runtime_that_cannot_start_says_why() -> None:
         host.version()
     broken = replace(planted("exact"), adapter="no_such_module:X")
     with Host(broken) as host, pytest.raises(UnsupportedError, match="cannot be started: ModuleNotFoundError"):
+        host.version()
+
+
+@pytest.mark.parametrize("name", ["mine.py", "beside.py", "library"])
+def test_the_version_of_a_file_tells_every_change_of_what_it_loads(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change within a second and of equal size, too, which Python does not see by its cached bytecode."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "mine.py").write_text(MAPPING)
+    (tmp_path / "beside.py").write_text("SUBTRACTED = 1\n")
+    (tmp_path / "library").write_text("subtracted 1\n")
+    versions, results = [], []
+    for text in ("1", "2"):
+        file = tmp_path / name
+        file.write_text(file.read_text().replace("subtracted 1", f"subtracted {text}").replace("= 1", f"= {text}"))
+        os.utime(file, (1e9, 1e9))
+        with Host(runtimes.find(f"{tmp_path / 'mine.py'}:run")) as host:
+            versions.append(host.version())
+            results.append(host.run(CALL, OPERANDS).arrays[0])
+    assert versions[0] != versions[1]
+    if name == "mine.py":
+        assert np.array_equal(results[0] - 1, results[1])  # type: ignore[arg-type,operator]
+
+
+def test_a_runtime_that_is_changed_while_it_runs_does_not_go_on(tmp_path: Path) -> None:
+    """Its process is started anew after a crash, and has the new code."""
+    file = tmp_path / "mine.py"
+    file.write_text("import os\ndef run(op, *operands):\n    os._exit(3)\n")
+    with Host(runtimes.find(f"{file}:run")) as host:
+        assert host.run(CALL, OPERANDS).kind == "crashed"
+        file.write_text("def run(op, *operands):\n    return operands[0]\n")
+        for _time in range(2):
+            with pytest.raises(UnsupportedError, match="was changed while it was in use, got"):
+                host.run(CALL, OPERANDS)
+
+
+def test_a_start_has_a_limit_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr("eltwise.runtimes.host._START_LIMIT", 0.5)
+    with (
+        Host(runtimes.find(f"{file}:run"), 0.5) as host,
+        pytest.raises(UnsupportedError, match=r"cannot be started: it was not ready within 0\.5 seconds"),
+    ):
         host.version()
 
 

@@ -24,10 +24,11 @@ from eltwise.core.machine import machine_name, processors
 from eltwise.core.progress import Progress
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
-from eltwise.runtimes.host import LIMIT
+from eltwise.runtimes.host import LIMIT, changed
 from eltwise.version import VERSION
 
 _MOST_PROCESSES = 4
+_SUITE = "conformance suite"
 
 _MOST_TOGETHER: dict[Extent, int] = {"quick": 512, "usual": 64, "thorough": 1}
 """So many cases are put into one model, which costs more than its nodes."""
@@ -64,16 +65,27 @@ def run_tests(
         The results. A test in which eltwise itself fails has none but an internal error, and the others are run.
 
     Raises:
-        FileFormatError: if the earlier results were made with another version, seed or extent.
+        FileFormatError: if the earlier results were made with another version, seed or extent, or on another machine.
     """
     jobs = list(selection.jobs(settings.extent))
-    for name in ("seed", "extent") if known is not None else ():
-        if getattr(known, name) != getattr(settings, name):
-            raise _other(name, str(getattr(known, name)), str(getattr(settings, name)), f"give the same {name}, or ")
+    if known is not None:
+        _check_origin(known, settings)
     session = _Session(settings, progress, known)
     session.check_versions(selection.runtimes)
     interrupted = session.run(jobs, keep)
     return session.results(jobs, interrupted=interrupted)
+
+
+def _check_origin(known: Results, settings: RunSettings) -> None:
+    """Refuse earlier results that another run would not have, whatever the runtimes."""
+    for name, was, now, hint in (
+        ("version of eltwise", known.versions.get(_SUITE, VERSION), VERSION, ""),
+        ("machine", known.machine or machine_name(), machine_name(), ""),
+        ("seed", str(known.seed), str(settings.seed), "give the same seed, or "),
+        ("extent", known.extent, settings.extent, "give the same extent, or "),
+    ):
+        if was != now:
+            raise _other(name, was, now, hint)
 
 
 def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
@@ -109,9 +121,12 @@ class _Session:
         for runtime in runtimes:
             with self._starting(runtime):
                 interpreter(runtime, self._progress)
-                if runtime.name in self._versions:
+                known = self._versions.get(runtime.name)
+                if known is not None:
                     with Host(runtime, self._settings.limit) as host:
-                        self._version(host)
+                        version = host.version()
+                    if version != known:
+                        raise _other(f"version of {runtime.name}", known, version)
 
     def results(self, jobs: Sequence[Job], *, interrupted: bool) -> Results:
         """The results so far, in the order of the jobs."""
@@ -126,7 +141,7 @@ class _Session:
                 seed=self._settings.seed,
                 extent=self._settings.extent,
                 interrupted=interrupted,
-                versions={"conformance suite": VERSION, **versions},
+                versions={_SUITE: VERSION, **versions},
                 internal_errors=dict(self.internal_errors),
                 not_started=dict(self.not_started),
             )
@@ -260,9 +275,13 @@ class _Session:
             self.not_started[runtime.name] = str(error)
 
     def _version(self, host: Host) -> str:
-        """The version of a runtime, which must be that of the known results."""
-        name, version = host.runtime.name, host.version()
-        known = self._versions.setdefault(name, version)
+        """The version of a runtime, which must be that of its other results.
+
+        Raises:
+            UnsupportedError: if it is another one, or the runtime cannot be started.
+        """
+        version = host.version()
+        known = self._versions.setdefault(host.runtime.name, version)
         if known != version:
-            raise _other(f"version of {name}", known, version)
+            raise changed(host.runtime, known, version)
         return version

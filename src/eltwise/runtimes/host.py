@@ -35,6 +35,8 @@ LIMIT = 30.0
 """How many seconds one answer may take, by default."""
 
 _START_LIMIT = 120.0
+"""How many seconds a start may take, if no answer may take more."""
+
 _WATCH_INTERVAL = 0.05
 _EXIT_LIMIT = 10.0
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parents[1])
@@ -56,6 +58,12 @@ main()
 
 class StoppedError(Exception):
     """The process was ended by another thread."""
+
+
+def changed(runtime: Runtime, before: str, now: str) -> UnsupportedError:
+    """The error for a runtime of which two versions answered: their results are not those of one runtime."""
+    problem = f"the runtime {runtime.name!r} was changed while it was in use"
+    return UnsupportedError(problem, got=now, allowed=before, hint="run it again, and leave it as it is until the end")
 
 
 class Host:
@@ -97,7 +105,7 @@ class Host:
         """The runtime's version, with the settings that change results.
 
         Raises:
-            UnsupportedError: if the runtime cannot be started.
+            UnsupportedError: if the runtime cannot be started, or was another version before.
         """
         with self._one_at_a_time:
             self._start()
@@ -121,7 +129,8 @@ class Host:
                 then writes its results there, if it can.
 
         Raises:
-            UnsupportedError: if the runtime cannot be started, or be tried since a disk is full.
+            UnsupportedError: if the runtime cannot be started, was another version before, or cannot be tried since a
+                disk is full.
             FileFormatError: if the program and its inputs are larger than a frame may be.
             StoppedError: after ``stop``.
         """
@@ -214,9 +223,11 @@ class Host:
         )
         self._deadline = math.inf
         threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+        limit = max(_START_LIMIT, self.limit)
         try:
-            reply, _timed_out = self._exchange(b"", _START_LIMIT)
-            fields = {"failed": ""} if reply is None else reply.fields
+            reply, timed_out = self._exchange(b"", limit)
+            late = f"it was not ready within {limit:g} seconds" if timed_out else ""
+            fields = {"failed": late} if reply is None else reply.fields
         except FileFormatError:
             fields = {"failed": "it printed something else"}
         if "ready" not in fields:
@@ -225,7 +236,10 @@ class Host:
             packages = " ".join(("numpy", "ml_dtypes", *self.runtime.packages))
             hint = f"install what it needs: {python} -m pip install -U {packages}" if self.runtime.python else ""
             raise UnsupportedError(f"the runtime {self.runtime.name!r} cannot be started: {reason}", hint=hint)
-        self._version = str(fields["ready"])
+        version, self._version = self._version, self._version or str(fields["ready"])
+        if self._version != fields["ready"]:
+            self.end()
+            raise changed(self.runtime, version, str(fields["ready"]))
 
     def _exchange(self, request: bytes, limit: float) -> tuple[Message | None, bool]:
         """Write a request and read the reply; None if the process ended, and whether it was ended by the limit."""

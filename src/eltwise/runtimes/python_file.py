@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from typing import Any
 import numpy as np
 
 Step = tuple[str, tuple[int, ...]]
+
+_INSTALLED = {"site-packages", "dist-packages"}
+_MAPPED = Path("/proc/self/maps")
 
 
 class _FromFile:
@@ -26,18 +30,36 @@ class _FromFile:
         spec = spec_from_file_location(name, file)
         if spec is None or spec.loader is None:
             raise ImportError(f"{text} cannot be imported")
-        module = sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module, before = module_from_spec(spec), set(sys.modules)
+        sys.modules[name] = module
+        # What is run is what the digest is of: bytecode that is there may be of another file of this size and time.
+        source = file.read_bytes()
+        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - the file that was named
         value = getattr(module, function, None)
         if not callable(value):
             raise LookupError(f"there is no function {function!r} in {text}")
         self._run = value
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
-        self._version = f"{getattr(module, '__version__', '')} (file {digest})".lstrip()
+        digest = hashlib.sha256(source)
+        for path in _loaded_from(file.parent.resolve(), sys.modules.keys() - before - {name}):
+            digest.update(path.read_bytes())
+        self._version = f"{getattr(module, '__version__', '')} (file {digest.hexdigest()[:8]})".lstrip()
 
     def version(self) -> str:
-        """The file's ``__version__``, if it has one, and a digest of the file, which tells when it changed."""
+        """The file's ``__version__``, if it has one, and a digest, which tells when it changed.
+
+        It is that of the file, and of the modules and libraries from its folder that it loaded with itself.
+        """
         return self._version
+
+
+def _loaded_from(folder: Path, modules: Iterable[str]) -> list[Path]:
+    """The files in a folder that some modules are, and that are mapped, as libraries are; no installed packages."""
+    names = {getattr(sys.modules.get(name), "__file__", None) or "" for name in modules}
+    with suppress(OSError):
+        names |= {line.split(maxsplit=5)[5] for line in _MAPPED.read_text().splitlines() if folder.name in line}
+    paths = {Path(name).resolve() for name in names if name}
+    inside = (path for path in paths if path.is_relative_to(folder) and not _INSTALLED & {*path.parts})
+    return sorted(path for path in inside if path.is_file())
 
 
 class PythonFunction(_FromFile):
