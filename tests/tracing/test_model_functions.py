@@ -45,7 +45,13 @@ def _writing(run, inputs):
 
 def _masking(run, inputs):
     import numpy.ma
-    return {name: numpy.ma.masked_array(array, name == "c") for name, array in run(inputs).items()}
+    return {name: numpy.ma.masked_array(array, True) if name == "c" else array for name, array in run(inputs).items()}
+
+def _listing(run, inputs):
+    return {name: array.tolist() if name == "c" else array for name, array in run(inputs).items()}
+
+def _boxing(run, inputs):
+    return {name: array.astype(object) if name == "c" else array for name, array in run(inputs).items()}
 
 def _raising(run, inputs):
     raise RuntimeError("no kernel")
@@ -56,8 +62,26 @@ def _leaving(run, inputs):
 def _nothing(run, inputs):
     return None
 
-for _name in ("other_values", "other_shape", "other_names", "writing", "masking", "raising", "leaving", "nothing"):
-    globals()[_name] = with_relu(globals()[f"_{_name}"])
+_runs = {}
+
+def going_on(change):
+    # Right in the first run of a model with several nodes, and in every other one.
+    def load(data):
+        run, is_whole = right(data), len(onnx.load_from_string(data).graph.node) > 1
+        def counted(inputs):
+            _runs[data] = _runs.get(data, 0) + is_whole
+            return change(run, inputs) if _runs[data] > 1 and not _runs[data] % 2 else run(inputs)
+        return counted
+    return load
+
+def _adding(run, inputs):
+    return {name: array + np.float32(1) for name, array in run(inputs).items()}
+
+adding_later, leaving_later = going_on(_adding), going_on(_leaving)
+
+for _name, _change in list(globals().items()):
+    if _name[:1] == "_" and callable(_change):
+        globals()[_name[1:]] = with_relu(_change)
 """
 REASONS = {
     "other_values": "",
@@ -96,10 +120,28 @@ def test_what_is_wrong_at_one_node_is_found_there(function: str, file: Path, tmp
         report.reproduce(tmp_path / "case")
 
 
-def test_masked_arrays_establish_nothing(file: Path) -> None:
-    """They would lose their masks: with all of them masked, a result would be equal to any."""
-    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:masking", against="onnxruntime")
-    assert (report.verdict, {node.status for node in report.nodes}) == ("not_established", {"not_compared"})
+@pytest.mark.parametrize(("function", "kind"), [("masking", "MaskedArray"), ("listing", "list"), ("boxing", "object")])
+def test_what_is_no_array_of_numbers_is_named_at_its_node(function: str, kind: str, file: Path) -> None:
+    """A masked array would lose its mask: with all of it masked, a result would be equal to any."""
+    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:{function}", against="onnxruntime")
+    assert report.verdict == "agree"  # Only the value between is no array.
+    assert {node.op_type: node.status for node in report.nodes if node.status != "equal"} == {"Relu": "failed"}
+    assert f"{kind} for the output 'c', expected a NumPy array of numbers" in report.nodes[2].message
+
+
+LATER = {"adding_later": "a second run on the same inputs", "leaving_later": "a second run on the same inputs: crashed"}
+
+
+@pytest.mark.parametrize("function", LATER)
+def test_a_model_is_run_again_on_the_same_inputs(function: str, file: Path) -> None:
+    """A runtime that keeps a state is right in the first run only; and it is no reference."""
+    names = f"{file}:{function}", "onnxruntime"
+    report, swapped = (eltwise.trace(parsed(CHAIN), runtime=one, against=other) for one, other in (names, names[::-1]))
+    assert report.outputs[0].status == ("differs" if function == "adding_later" else "failed")
+    assert LATER[function] in report.outputs[0].message
+    assert report.verdict == ("disagree" if function == "adding_later" else "not_established")
+    assert (swapped.verdict, swapped.outputs[0].status) == ("not_established", "not_compared")
+    assert LATER[function] in swapped.outputs[0].message
 
 
 @pytest.mark.parametrize("module", ["tract", "iree"])

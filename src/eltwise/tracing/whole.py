@@ -25,6 +25,7 @@ from eltwise.tracing.switches import Judge, Trial
 _DECIDES = "it decides on a branch or a round"
 _NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
+_REPEATED = "a second run on the same inputs"
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,12 @@ def compare_whole(
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
-        actual = run_whole(runs.tested, runs.feeds, list(partners), runs.tested)
-        expected = waiting.result()
-    tested, reference = copied(actual.values), copied(expected.values)
-    produced = tested.keys() & runs.model.producer.keys()
+        actual, others = _run_twice(runs, runs.tested, runs.feeds, list(partners))
+        expected, reference_others = waiting.result()
+    tested, reference = actual.values, expected.values
+    produced = tested.keys() & runs.model.producer.keys() - others.values.keys()
     tested_apart = {value for value in produced if _leaves_segments(runs, value, tested, *segments)}
+    produced -= reference_others.values.keys()
     reference_apart = {value for value in produced if _leaves_segments(runs, value, reference, *segments[::-1])}
     agreed = {} if untied is None else _untied(runs, tested, reference, tested_apart, untied)
     reference |= agreed
@@ -96,6 +98,13 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
         elif doubt and not runs.reference.is_deployed:  # It was run on the branches that the tested runtime takes.
             outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
+        elif value in others.values:
+            outputs.append(_compared(runs, port, others.values, tested, f"{_REPEATED} gives other results"))
+        elif others.message:
+            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {others.message}"))
+        elif value in reference_others.values or reference_others.message:
+            message = reference_others.message or f"{_REPEATED} gives other results"
+            outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {message}"))
         elif message := runs.reference.doubt(reference[value], tested[value]):
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
         elif message := _other_type(runs, port, other):
@@ -208,12 +217,18 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
 
 def _run_reference(
     runs: Runs, nodes: Mapping[int, TracedNode], partners: Mapping[str, str], computed: Values
-) -> Outcome:
-    """The outputs of the reference by the values of the tested model."""
+) -> tuple[Outcome, Outcome]:
+    """The outputs of the reference by the values of the tested model, and what ``_run_twice`` says of them."""
     if runs.reference.is_deployed:
-        outcome = run_whole(runs.reference, runs.reference_feeds, list(dict.fromkeys(partners.values())), runs.tested)
-        values = {value: outcome.values[other] for value, other in partners.items() if other in outcome.values}
-        return replace(outcome, values=values)
+        names = list(dict.fromkeys(partners.values()))
+        first, second = (
+            replace(
+                outcome,
+                values={one: outcome.values[other] for one, other in partners.items() if other in outcome.values},
+            )
+            for outcome in _run_twice(runs, runs.reference, runs.reference_feeds, names)
+        )
+        return first, second
     compared = {number for number, result in nodes.items() if result.out is not None}
     ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
     values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
@@ -224,7 +239,29 @@ def _run_reference(
     values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
     nodes_missing = [runs.model.nodes[one] for one in sorted(missing)]
     message = f"it does not compute {nodes_missing[0].schema.name} {nodes_missing[0].label!r}" if missing else ""
-    return Outcome(values | known, message)
+    return Outcome(copied(values | known), message), Outcome()
+
+
+def _run_twice(runs: Runs, runner: Runner, feeds: Values, names: Sequence[str]) -> tuple[Outcome, Outcome]:
+    """The results of a whole model, and those of a second run that are beyond the tolerance of the first ones.
+
+    A runtime may keep a state, or what another thread has left. The message of the second outcome says why it did not
+    run again.
+    """
+    first = run_whole(runner, feeds, names, runs.tested)
+    first = replace(first, values=copied(first.values))
+    if first.message or not first.values.keys() & runner.model.producer.keys() or not runner.needs_inputs:
+        return first, Outcome()
+    second = run_whole(runner, feeds, names, runs.tested)
+    if second.message or second.values.keys() != first.values.keys():
+        return first, Outcome(message=f"{_REPEATED}: {second.message or _NO_OUTPUT}")
+    return first, Outcome(
+        {
+            value: array.copy()
+            for value, array in second.values.items()
+            if measure(value, array, first.values[value], runs.tolerances, is_output=True).is_beyond
+        }
+    )
 
 
 def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
@@ -275,8 +312,8 @@ def judge_of(
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                outcome = run_whole(runner, runs.feeds, list(ports), runner)
-                if outcome.message or not outcome.values.keys() >= ports.keys():
+                outcome, others = _run_twice(runs, runner, runs.feeds, list(ports))
+                if outcome.message or others.message or others.values or not outcome.values.keys() >= ports.keys():
                     return Trial(specification, "disagree")
                 outputs = {value: _compared(runs, port, outcome.values, right) for value, port in ports.items()}
         except EltwiseError:  # As of an option that this version does not have.
