@@ -84,12 +84,16 @@ class PythonModel(_FromFile):
             raise TypeError(f"the function gave a {type(run).__name__}, not a function of a dict of inputs")
         constants = {tensor.name for tensor in graph.initializer}
         inputs = [value.name for value in graph.input if value.name not in constants]
-        return _Model(run, inputs, [value.name for value in graph.output])
+        kinds = {value.name: value.type.tensor_type.elem_type for value in graph.output}  # 0 where it is not declared.
+        numbers = {name for name, kind in kinds.items() if kind not in (0, onnx.TensorProto.STRING)}
+        return _Model(run, inputs, list(kinds), numbers)
 
 
 class _Model:
-    def __init__(self, run: Callable[[dict[str, np.ndarray]], Any], inputs: list[str], outputs: list[str]) -> None:
-        self._run, self._inputs, self._outputs = run, inputs, outputs
+    def __init__(
+        self, run: Callable[[dict[str, np.ndarray]], Any], inputs: list[str], outputs: list[str], numbers: set[str]
+    ) -> None:
+        self._run, self._inputs, self._outputs, self._numbers = run, inputs, outputs, numbers
 
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Callable[[], Any]:
         if outputs is not None:
@@ -97,15 +101,34 @@ class _Model:
         return lambda: self._checked(dict(zip(self._inputs, inputs, strict=True)))
 
     def _checked(self, inputs: dict[str, np.ndarray]) -> Mapping[str, object]:
-        """What it gives, unless that has other names."""
+        """What it gives, unless that has other names, or something else in place of an array of numbers."""
         results = self._run(inputs)
         if not isinstance(results, Mapping) or set(results) != set(self._outputs):
             got = ", ".join(map(repr, results)) if isinstance(results, Mapping) else f"a {type(results).__name__}"
             raise ValueError(f"it gave {got}, and the outputs are {', '.join(map(repr, self._outputs))}")
+        for name, result in results.items():
+            if not (_has_numbers(result) or (name not in self._numbers and _is_other_value(result))):
+                array = f"an array of {result.dtype}" if type(result) is np.ndarray else f"a {type(result).__name__}"
+                raise TypeError(f"it gave {array} for the output {name!r}, expected a NumPy array of numbers")
         return results
 
     def arrays(self, result: Mapping[str, object]) -> Sequence[object]:
         return [result[name] for name in self._outputs]
+
+
+def _has_numbers(result: object) -> bool:
+    """Whether it is an array of numbers. A masked array is another thing, with other contents."""
+    is_array = isinstance(result, np.generic) or type(result) in (np.ndarray, np.memmap)
+    return is_array and np.asarray(result).dtype.kind not in "OSUMm"
+
+
+def _is_other_value(result: object) -> bool:
+    """Whether it is what ONNX has beside arrays of numbers: strings, sequences, maps, and no value at all."""
+    if isinstance(result, (list, tuple)):
+        return all(isinstance(item, (np.ndarray, Mapping)) for item in result)
+    if type(result) is np.ndarray:
+        return all(isinstance(item, (str, bytes)) for item in result.flat)
+    return result is None or isinstance(result, Mapping)
 
 
 class _Call:
