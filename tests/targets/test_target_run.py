@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 import eltwise
 from eltwise.model import read
+from eltwise.runtimes import Answer
 from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets import run
 from eltwise.targets.run import observe, severity_of
@@ -171,3 +173,43 @@ def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, mo
     (finding,) = observe(planted, eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")
     assert words in finding.message
+
+
+class Answering:
+    """Stands for a process that gives the right outputs, changed as a function of theirs says."""
+
+    def __init__(self, model: eltwise.Model, change: Callable[[list[np.ndarray]], list[np.ndarray | None]]) -> None:
+        self.model, self.change = model, change
+
+    def __call__(self, *_arguments: object, **_options: object) -> AbstractContextManager[Answering]:
+        return nullcontext(self)
+
+    def version(self) -> str:
+        return "1.0"
+
+    def run(self, _program: object, inputs: Sequence[np.ndarray], *, only_load: bool = False) -> Answer:
+        feeds = dict(zip((port.name for port in self.model.inputs), inputs, strict=False))
+        return Answer("result", () if only_load else tuple(self.change(list(self.model.run(feeds).values()))))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays[:-1], "gave 1 values instead of 2"),
+        (lambda _arrays: [], "gave 0 values instead of 2"),
+        (lambda arrays: [*arrays, arrays[0]], "gave 3 values instead of 2"),
+        (lambda arrays: [arrays[0], None], "gives other values: nothing"),
+        (lambda arrays: arrays[::-1], "gives other values"),
+        (lambda arrays: arrays, ""),
+    ],
+    ids=["fewer", "none", "more", "no array", "another order", "all"],
+)
+def test_the_outputs_must_be_all_and_no_more(
+    change: Callable[[list[np.ndarray]], list[np.ndarray | None]], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = read(parsed("two (float[3] x, float[3] y) => (float[3] p, float[3] q) { p = Sub(x, y) q = Add(x, y) }"))
+    monkeypatch.setattr(run, "Host", Answering(model, change))
+    observed = observe(replace(ONNXRUNTIME, packages=()), model)
+    assert bool(observed.findings) == bool(message)
+    assert all(message in finding.message for finding in observed.findings if finding.severity == "wrong values")
+    assert message in str(observed.findings)

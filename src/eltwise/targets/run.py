@@ -193,11 +193,15 @@ def _compared(
         return answer.arrays  # type: ignore[return-value]
 
     def check(run: Run, outputs: Outputs) -> None:
-        if all(map(oracle.same_bits, outputs, run.expected.values())):
+        if len(outputs) != len(run.expected):
+            message = f"gave {len(outputs)} values instead of {len(run.expected)}"
+            raise _RefusedError(Answer("refused", message=message))
+        pairs = zip(outputs, run.expected.values(), strict=True)
+        if all(output is not None and oracle.same_bits(output, exact) for output, exact in pairs):
             return
         unstated = {} if drawn is None else marked_run(drawn.graph, drawn.outputs, run.feeds)[1]
         left_out.append(sum(map(int, map(np.count_nonzero, unstated.values()))))
-        for (name, exact), output in zip(run.expected.items(), outputs, strict=False):
+        for (name, exact), output in zip(run.expected.items(), outputs, strict=True):
             got = None if output is None else as_stated(output, exact, unstated.get(name))
             severity = severity_of(got, exact, run.is_ordinary, is_whole=True)
             is_special = severity not in (None, "wrong values") and _has_other_specials(got, exact)
