@@ -89,6 +89,20 @@ def test_a_fault_is_found_named_and_shown(function: str, op: str, type_: str, ru
         assert test.example["expected"] != test.example["got"]
 
 
+@pytest.mark.parametrize("function", ["wrong_now_and_then", "giving_the_last_result"])
+def test_a_result_that_does_not_come_again_is_named_so(function: str) -> None:
+    (test,) = run(function, "Add-14", "uint8")
+    assert test.outcome == "differs"
+    assert "not_reproducible" in test.faults
+    assert "when it is run again" in test.message
+
+
+def test_few_elements_that_a_fault_predicts_by_chance_are_no_cause() -> None:
+    """One scalar of many wrong results is what it would be with every sum rounded toward zero."""
+    (test,) = run("rounding_away", "Add-14", "float32")
+    assert (test.outcome, test.explanation) == ("differs", "unexplained")
+
+
 def test_one_wrong_pair_of_one_type_is_shown_alone() -> None:
     (test,) = run("off_by_one_at_one_pair")
     assert test.example is not None

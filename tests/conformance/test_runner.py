@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
+import numpy as np
 import pytest
 
 from eltwise import runtimes
 from eltwise.conformance import run as conformance_run
 from eltwise.conformance.cases import SOURCE_NAMES, SOURCES, Case
 from eltwise.conformance.compare import References
+from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import OUTCOMES
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.runner import CaseRunner
@@ -133,6 +136,55 @@ class Broken(Host):
 
     def end(self) -> None:
         self.is_running = False
+
+
+class InModels(Host):
+    """Right alone; gives the results of a model with several cases by what is planted."""
+
+    def __init__(self, planted: Callable[[list[np.ndarray]], list[np.ndarray]]) -> None:
+        super().__init__(find("onnx-reference"))
+        self.planted = planted
+
+    is_running = True
+
+    def run(self, program: object, inputs: Sequence[np.ndarray], **_options: object) -> Answer:  # type: ignore[override]
+        del program
+        pairs = zip(inputs[::2], inputs[1::2], strict=True)
+        results = [np.asarray(a - b) for a, b in pairs]
+        return Answer("result", tuple(self.planted(results) if len(results) > 1 else results))
+
+
+def now_and_then() -> Callable[[list[np.ndarray]], list[np.ndarray]]:
+    runs = list[int]()
+
+    def planted(results: list[np.ndarray]) -> list[np.ndarray]:
+        runs.append(len(results))
+        return results if len(runs) > 1 else [array + np.uint8(7) for array in results]
+
+    return planted
+
+
+@pytest.mark.parametrize(
+    ("planted", "problem"),
+    [
+        (lambda results: results[1:], "affected_by_other_nodes"),
+        (lambda results: [*results[1:], results[0]], "affected_by_other_nodes"),
+        (lambda results: [array * np.uint8(3) + np.uint8(7) for array in results], "affected_by_other_nodes"),
+        (now_and_then(), "not_reproducible"),
+    ],
+    ids=["fewer results", "results in another order", "other values", "once"],
+)
+def test_what_is_right_alone_is_blamed_on_the_model_if_it_comes_again(
+    planted: Callable[[list[np.ndarray]], list[np.ndarray]], problem: str
+) -> None:
+    shapes: list[tuple[int, ...]] = [(5,), (2, 3), (4,)]
+    operands = [tuple(np.arange(prod(shape), dtype=np.uint8).reshape(shape) for _ in "ab") for shape in shapes]
+    cases = [Case(CASE.schema, (), pair) for pair in operands]
+    runner = CaseRunner(InModels(planted), REFERENCES, most_together=8)
+    runner.run(cases)
+    runner.separate(cases, Explainer())
+    items = [item for each in (runner.results, runner.co_resident) for item in each.values()]
+    assert {item.problem for item in items if item.outcome == "differs"} == {problem}
 
 
 CASE = TESTS["Sub-14/uint8/numpy", "static"][0]

@@ -25,7 +25,7 @@ class CaseResult:
     expected: np.ndarray | None  # The reference result; None if the case must be refused, or is not defined.
     answer: Answer  # What came; its only array is the result.
     outcome: Outcome  # What that amounts to.
-    problem: str = ""  # The fault if it is not one of values: another type or shape, or only beside another node.
+    problem: str = ""  # The fault if it is not one of values: another type or shape, only beside another node or once.
     wrong: tuple[int, ...] = ()  # The flat indices at which a value differs.
     co_resident: tuple[Case, ...] = ()  # The cases that have to be before it in one model, if any.
 

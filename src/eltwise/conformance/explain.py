@@ -27,6 +27,9 @@ _MOST_REASONS = 4
 _SAMPLED = 48
 _MOST_SHAPES_NAMED = 3
 
+_FEWEST = 4
+"""Fewer wrong elements may be predicted by chance: they are no evidence where other cases remain unexplained."""
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -83,6 +86,9 @@ class Explainer:
             left = [item for item in left if not any(item is one for one in explained)]
         unexplained += left
         if unexplained:
+            by_chance = [items for _reason, items in groups if sum(len(item.wrong) for item in items) < _FEWEST]
+            groups = [group for group in groups if not any(group[1] is items for items in by_chance)]
+            unexplained += [item for items in by_chance for item in items]
             text = "; ".join((UNEXPLAINED, *errors))
             groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), text), unexplained))
         indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))

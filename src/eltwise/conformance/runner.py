@@ -16,13 +16,16 @@ from eltwise.conformance.explain import Explainer
 from eltwise.conformance.models import build
 from eltwise.conformance.suite import HIGH_RANK, kind_of
 from eltwise.core.dtypes import ElementType
-from eltwise.faults.families import AFFECTED_BY_OTHER_NODES
+from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, NOT_REPRODUCIBLE, OTHER_SHAPE, OTHER_TYPE
 from eltwise.runtimes import Answer, Call, Host, Model
 
 Cases = Sequence[Case]
 
 _REPEATED = 20
 """So often two models are run in turn to see whether one breaks the process for the other: once may go well."""
+
+_ASKED_AGAIN = 3
+"""So often a case is run alone to see whether that gives another result: what comes by chance may come again."""
 
 _SMALL = 128
 """Cases of so few elements are kept with one that is wrong beside them."""
@@ -69,12 +72,13 @@ class CaseRunner:
         self._is_call = is_call
         self._most_together = 1 if is_call else most_together
         self._is_thrifty = is_thrifty
-        self._together: set[Case] = set()
+        self._together: dict[Case, Cases] = {}  # The cases that shared a model, each with all of it.
         self._refused: set[object] = set()
         self._refused_types = set[ElementType]() if refused_types is None else refused_types
         self._accepted: set[object] = set()
         self._working: set[ElementType] = set()
         self._wrong_layouts: set[object] = set()
+        self._is_affected = False  # Whether a case was seen twice to come out otherwise with others than alone.
         self._ended: set[object] = set()  # The tests in which a case ended the process: the rest of them is not run.
         self._before: Cases = ()
 
@@ -96,23 +100,42 @@ class CaseRunner:
         return self.results
 
     def separate(self, cases: Cases, explainer: Explainer) -> None:
-        """Run what no fault explains again, alone: a runtime may take one kernel for another.
+        """Run again what no fault explains, alone and then as before, as well as other types and shapes beside others.
 
-        After the first case that comes out alone as it did with others, the rest is taken to do so too.
+        A runtime may take one kernel for another, exchange results, or do something else each time. After the first
+        case that comes out alone as it did before, the rest is taken to do so too.
 
         Args:
             cases: the cases of one test.
             explainer: explains with the catalog of faults.
         """
-        _reasons, unexplained = explainer.explain([self.results[case] for case in cases if case in self.results])
-        for case in (item.case for item in unexplained if item.case in self._together):
-            item, alone = self.results[case], self._compare(case, self._answers([case])[0])
-            if alone.got is None or alone.is_same(item):
+        results = [self.results[case] for case in cases if case in self.results]
+        self._separate(cases, explainer.explain(results)[1])
+        others = [item for item in results if item.problem in (OTHER_TYPE, OTHER_SHAPE) and item.case in self._together]
+        self._separate(cases, others)
+
+    def _separate(self, cases: Cases, items: Sequence[CaseResult]) -> None:
+        for item in items:
+            case = item.case
+            again = (self._compare(case, self._answers([case])[0]) for _time in range(_ASKED_AGAIN))
+            alone = next((other for other in again if other.got is None or not other.is_same(item)), None)
+            if alone is None or alone.got is None:
                 return
+            if not self._is_repeated(item):
+                self.results[case] = replace(item, problem=NOT_REPRODUCIBLE)
+                continue
             self.results[case] = alone
             self.co_resident[case] = replace(
                 item, problem=AFFECTED_BY_OTHER_NODES, co_resident=tuple(self._companions(alone, cases))
             )
+
+    def _is_repeated(self, item: CaseResult) -> bool:
+        """Whether a case that comes out otherwise alone comes out as before with the others; if once, always."""
+        batch = self._together.get(item.case, ())
+        if not self._is_affected and batch:
+            answer = self._answers(batch)[batch.index(item.case)]
+            self._is_affected = self._compare(item.case, answer).is_same(item)
+        return self._is_affected and bool(batch)
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
         """The small ones of some cases, if one comes out otherwise in one model with them than alone.
@@ -168,7 +191,7 @@ class CaseRunner:
     def _note(self, case: Case, answer: Answer, batch: Cases) -> None:
         result = self.results[case] = self._compare(case, answer)
         if len(batch) > 1:
-            self._together.add(case)
+            self._together[case] = batch
         elif result.outcome == "accepted":
             self._accepted.add(_layout(case))
         if answer.kind == "result" and not case.is_risky:
@@ -277,8 +300,8 @@ class CaseRunner:
         if answer.kind != "result":
             return [answer] * len(cases)
         if len(answer.arrays) != len(model.outputs):
-            message = f"{len(answer.arrays)} results came from a model with {len(model.outputs)}"
-            return [Answer("refused", message=message, mode=answer.mode)] * len(cases)
+            message = f"gave {len(answer.arrays)} results for a model with {len(model.outputs)}"
+            return [Answer("result", (None,), message, answer.mode)] * len(cases)
         return [replace(answer, arrays=answer.arrays[number : number + 1]) for number in range(len(cases))]
 
 

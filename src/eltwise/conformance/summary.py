@@ -12,7 +12,13 @@ from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
-from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, FLOAT_MODE_CHANGED, OTHER_SHAPE, OTHER_TYPE
+from eltwise.faults.families import (
+    AFFECTED_BY_OTHER_NODES,
+    FLOAT_MODE_CHANGED,
+    NOT_REPRODUCIBLE,
+    OTHER_SHAPE,
+    OTHER_TYPE,
+)
 
 _LARGEST_STORED = 4096
 _LONGEST_MESSAGE = 1000
@@ -121,6 +127,8 @@ def _simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.nd
 def _problem_in_words(item: CaseResult) -> str:
     if item.problem == AFFECTED_BY_OTHER_NODES:
         return f"{item.case} gives other values in one model with others than alone"
+    if item.problem == NOT_REPRODUCIBLE:
+        return f"{item.case} gives other values when it is run again"
     assert item.expected is not None
     came = item.answer.message if item.got is None else f"gave {item.got.dtype}{list(item.got.shape)}"
     return f"{came} instead of {item.expected.dtype}{list(item.expected.shape)}"

@@ -13,6 +13,7 @@ AFFECTED_BY_OTHER_NODES = "affected_by_other_nodes"
 CRASHES = "crashes"
 FLOAT_MODE_CHANGED = "float_mode_changed"
 HANGS = "hangs"
+NOT_REPRODUCIBLE = "not_reproducible"
 OTHER_SHAPE = "other_shape"
 OTHER_TYPE = "other_type"
 REFUSED = "refused"
@@ -80,6 +81,7 @@ OF_RUNS = {
     FLOAT_MODE_CHANGED: "the thread's floating-point mode is left changed",
     "fused_with_producer": "it and the node that produces its operand become one step, or their constants become one",
     HANGS: "the runtime gives no answer",
+    NOT_REPRODUCIBLE: "the same operands give other values when they are run again",
     REFUSED: "the runtime does not load or run it",
     REFUSED_IN_PART: "the runtime refuses it for some shapes",
     UNEXPLAINED: "no known fault gives these values",
