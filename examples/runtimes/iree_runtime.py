@@ -27,6 +27,7 @@ def load(data: bytes) -> Callable[[Arrays], Arrays]:
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [value.name for value in graph.input if value.name not in constants]
     outputs = [value.name for value in graph.output]
+    dtypes = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in graph.output]
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "model.onnx", Path(folder) / "model.mlir"
         source.write_bytes(model.SerializeToString())
@@ -43,6 +44,7 @@ def load(data: bytes) -> Callable[[Arrays], Arrays]:
     def run(arrays: Arrays) -> Arrays:
         results = function(*(arrays[name] for name in inputs))
         results = results if isinstance(results, (list, tuple)) else [results]
-        return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
+        arrays = [np.asarray(result).view(dtype) for result, dtype in zip(results, dtypes, strict=True)]
+        return dict(zip(outputs, arrays, strict=True))  # Its integers have no sign, and come as signed ones.
 
     return run
