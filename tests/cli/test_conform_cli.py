@@ -114,6 +114,15 @@ def test_the_exit_code_says_what_was_established(
     assert read_results(tmp_path / "results.json").is_good is (code == 0 and not more)
 
 
+def test_why_nothing_is_right_is_printed(conform: Cli) -> None:
+    for function, op, message in (
+        ("raising", "Sub-14", "RuntimeError: there is no kernel for this (uint8)"),
+        ("leaving", "Sub-14", "the process ended with exit code 3: out of order (uint8)"),
+    ):
+        _code, out, _err = conform("--runtime", f"{PLANTED}:{function}", "--op", op, "--type", "uint8")
+        assert message in " ".join(out.split())
+
+
 def test_a_runtime_that_cannot_start_is_said_and_exits_2(conform: Cli) -> None:
     code, _out, err = conform("--runtime", f"{PLANTED}:no_such", "--op", "Sub-7", "--type", "int32")
     assert code == 2

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from eltwise.conformance.results import Extent, Results, TestResult
     from eltwise.conformance.selection import Selection
 
+_LONGEST = 120
+"""So many characters of a message are printed."""
+
 
 @click.command(cls=options.Command)
 @click.option(
@@ -146,8 +149,12 @@ def _write(results: Results, json: Path | None, html: Path | None, document: Pat
 
 
 def _show(results: Results) -> None:
-    """Print a line for each runtime and operator version: how many tests have which outcome, and the faults."""
+    """Print a line for each runtime and operator version: how many tests have which outcome, the faults and messages.
+
+    What is refused beside what is right is no news; where nothing is right, the reason may be the setup.
+    """
     from eltwise.conformance.results import OUTCOMES
+    from eltwise.report.legend import first_line
 
     groups: dict[tuple[str, str], list[TestResult]] = {}
     for test in results.tests:
@@ -155,9 +162,11 @@ def _show(results: Results) -> None:
     rows = []
     for (runtime, op), tests in groups.items():
         counts = [sum(test.outcome == outcome for test in tests) for outcome in OUTCOMES]
+        is_right = any(test.outcome == "ok" for test in tests)
         types: dict[str, dict[str, None]] = {}
         for test in tests:
-            for name in test.faults:
+            has_ended = test.outcome in ("crashed", "hung") or (test.outcome == "refused" and not is_right)
+            for name in test.faults or ([first_line(test.description, _LONGEST)] if has_ended else ()):
                 types.setdefault(name, {})[test.dtype] = None
         text = "; ".join(
             f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
