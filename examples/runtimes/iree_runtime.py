@@ -44,7 +44,7 @@ def load(data: bytes) -> Callable[[Arrays], Arrays]:
     def run(arrays: Arrays) -> Arrays:
         results = function(*(arrays[name] for name in inputs))
         results = results if isinstance(results, (list, tuple)) else [results]
-        arrays = [np.asarray(result).view(dtype) for result, dtype in zip(results, dtypes, strict=True)]
-        return dict(zip(outputs, arrays, strict=True))  # Its integers have no sign, and come as signed ones.
+        named = zip(outputs, results, dtypes, strict=True)
+        return {name: np.asarray(result).view(dtype) for name, result, dtype in named}  # Its integers have no sign.
 
     return run

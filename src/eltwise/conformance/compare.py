@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.conformance.cases import Case
 from eltwise.conformance.results import Outcome
 from eltwise.core.dtypes import of_numpy
-from eltwise.faults.families import OTHER_SHAPE, OTHER_TYPE
+from eltwise.faults.families import OPERANDS_CHANGED, OTHER_SHAPE, OTHER_TYPE
 from eltwise.faults.values import patterns_of
 from eltwise.oracle import OracleRefusal
 from eltwise.runtimes import Answer
@@ -41,8 +41,8 @@ class CaseResult:
 
     @property
     def wrong_count(self) -> int:
-        """How many of them are wrong; all if the type or the shape is."""
-        return self.elements if self.problem in (OTHER_TYPE, OTHER_SHAPE) else len(self.wrong)
+        """How many of them are wrong; all if the type or the shape is, or if there is no result."""
+        return self.elements if self.problem in (OTHER_TYPE, OTHER_SHAPE, OPERANDS_CHANGED) else len(self.wrong)
 
     @property
     def is_explainable(self) -> bool:
@@ -112,6 +112,8 @@ def compare(case: Case, expected: np.ndarray | None, answer: Answer) -> CaseResu
     """Compare what a runtime gave for a case with the reference result."""
     if answer.kind in ("crashed", "hung"):
         return CaseResult(case, expected, answer, "crashed" if answer.kind == "crashed" else "hung")
+    if answer.writes_inputs:
+        return CaseResult(case, expected, answer, "differs", OPERANDS_CHANGED)
     if not case.is_defined:
         return CaseResult(case, None, answer, "ok")
     if answer.kind == "refused":

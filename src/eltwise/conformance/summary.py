@@ -16,6 +16,7 @@ from eltwise.faults.families import (
     AFFECTED_BY_OTHER_NODES,
     FLOAT_MODE_CHANGED,
     NOT_REPRODUCIBLE,
+    OPERANDS_CHANGED,
     OTHER_SHAPE,
     OTHER_TYPE,
 )
@@ -127,6 +128,8 @@ def _simplest_operands(item: CaseResult) -> tuple[tuple[float, ...], tuple[np.nd
 def _problem_in_words(item: CaseResult) -> str:
     if item.problem == AFFECTED_BY_OTHER_NODES:
         return f"{item.case} gives other values in one model with others than alone"
+    if item.problem == OPERANDS_CHANGED:
+        return item.answer.message
     if item.problem == NOT_REPRODUCIBLE:
         return f"{item.case} gives other values when it is run again"
     assert item.expected is not None
@@ -137,7 +140,9 @@ def _problem_in_words(item: CaseResult) -> str:
 def _counts(outcome: Outcome, results: Sequence[CaseResult], items: Sequence[CaseResult]) -> tuple[int, int]:
     """Elements if values differ; else cases, of those that could have the outcome."""
     if outcome == "differs":
-        compared = [item for item in results if item.expected is not None and item.answer.kind == "result"]
+        compared = [
+            item for item in results if item.expected is not None and (item.problem or item.answer.kind == "result")
+        ]
         return sum(item.wrong_count for item in compared), sum(item.elements for item in compared)
     must_work = {"refused": True, "accepted": False}.get(outcome)
     return len(items), sum(must_work is None or (item.expected is not None) == must_work for item in results)

@@ -14,6 +14,7 @@ CRASHES = "crashes"
 FLOAT_MODE_CHANGED = "float_mode_changed"
 HANGS = "hangs"
 NOT_REPRODUCIBLE = "not_reproducible"
+OPERANDS_CHANGED = "operands_changed"
 OTHER_SHAPE = "other_shape"
 OTHER_TYPE = "other_type"
 REFUSED = "refused"
@@ -82,6 +83,7 @@ OF_RUNS = {
     "fused_with_producer": "it and the node that produces its operand become one step, or their constants become one",
     HANGS: "the runtime gives no answer",
     NOT_REPRODUCIBLE: "the same operands give other values when they are run again",
+    OPERANDS_CHANGED: "it writes to its operands",
     REFUSED: "the runtime does not load or run it",
     REFUSED_IN_PART: "the runtime refuses it for some shapes",
     UNEXPLAINED: "no known fault gives these values",

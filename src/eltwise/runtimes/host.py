@@ -287,7 +287,7 @@ class Host:
 def _answer(reply: Message) -> Answer:
     message, mode = str(reply.fields.get("message", "")), str(reply.fields.get("mode", ""))
     if reply.fields.get("kind") != "result":
-        return Answer("refused", message=message, mode=mode)
+        return Answer("refused", message=message, mode=mode, writes_inputs=bool(reply.fields.get("writes_inputs")))
     arrays = iter(reply.arrays)
     present = reply.fields.get("present")
     values = [next(arrays, None) if is_array else None for is_array in (present if isinstance(present, list) else [])]

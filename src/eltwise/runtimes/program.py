@@ -60,12 +60,14 @@ class Answer:
         arrays: the outputs, each an array of a known element type; None for one that is something else.
         message: the runtime's error message, or a description of what came.
         mode: how the thread's floating-point mode was left changed; empty if it was not.
+        writes_inputs: whether it wrote to its inputs; it is refused then, whatever it gave.
     """
 
     kind: AnswerKind
     arrays: tuple[np.ndarray | None, ...] = ()
     message: str = ""
     mode: str = ""
+    writes_inputs: bool = False
 
 
 def message_of(error: BaseException, limit: int = 300) -> str:

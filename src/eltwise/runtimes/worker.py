@@ -96,7 +96,8 @@ class _Programs:
         reply = _described(filled or loaded.arrays(loaded.bind(arrays)()))
         for number, (array, checksum) in enumerate(zip(arrays, before, strict=True), 1):
             if _checksum(array) != checksum:
-                return Message({"kind": "refused", "message": f"it wrote to its input {number}"})
+                problem = f"it wrote to its input {number}"
+                return Message({"kind": "refused", "message": problem, "writes_inputs": True})
         return reply
 
     def _filled(self, loaded: Loaded, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list[np.ndarray]:
