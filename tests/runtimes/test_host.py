@@ -24,7 +24,7 @@ from support.waiting import wait_for
 MAPPING = """
 import mmap, pathlib, beside
 with open(pathlib.Path(__file__).with_name("library"), "rb") as file:
-    library = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    library = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 offset = 1
 def run(op, a, b):
     return a - offset
@@ -163,6 +163,8 @@ def test_the_version_of_a_file_tells_every_change_of_what_it_loads(
 ) -> None:
     """A change within a second and of equal size, too, which Python does not see by its cached bytecode."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    tmp_path = tmp_path / "r"  # Which is part of the mode of what is mapped.
+    tmp_path.mkdir()
     (tmp_path / "mine.py").write_text(MAPPING)
     (tmp_path / "beside.py").write_text("SUBTRACTED = 1\n")
     (tmp_path / "library").write_text("subtracted 1\n")

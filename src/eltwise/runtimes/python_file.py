@@ -53,10 +53,11 @@ class _FromFile:
 
 
 def _loaded_from(folder: Path, modules: Iterable[str]) -> list[Path]:
-    """The files in a folder that some modules are, and that are mapped, as libraries are; no installed packages."""
+    """The files in a folder that some modules are, and those of code that is mapped, as libraries are; none installed."""
     names = {getattr(sys.modules.get(name), "__file__", None) or "" for name in modules}
     with suppress(OSError):
-        names |= {line.split(maxsplit=5)[5] for line in _MAPPED.read_text().splitlines() if folder.name in line}
+        fields = (line.split(maxsplit=5) for line in _MAPPED.read_text(errors="replace").splitlines())
+        names |= {path for _range, mode, _offset, _device, _inode, *paths in fields if "x" in mode for path in paths}
     paths = {Path(name).resolve() for name in names if name}
     inside = (path for path in paths if path.is_relative_to(folder) and not _INSTALLED & {*path.parts})
     return sorted(path for path in inside if path.is_file())
