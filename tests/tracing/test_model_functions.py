@@ -9,6 +9,7 @@ import pytest
 
 import eltwise
 from eltwise.core.errors import EltwiseError, NameUnknownError
+from eltwise.tracing.records import WITHIN
 from support.traced_models import CHAIN, parsed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtimes"
@@ -118,6 +119,13 @@ def test_what_is_wrong_at_one_node_is_found_there(function: str, file: Path, tmp
     if not REASONS[function]:
         assert report.first_name == "c"
         report.reproduce(tmp_path / "case")
+
+
+@pytest.mark.parametrize("reference", ["exact", "float64", "onnxruntime"])
+def test_what_follows_a_refused_node_is_run_in_the_types_of_the_model(reference: str, file: Path) -> None:
+    """It reads the values of the reference, which float64 has in another type."""
+    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:raising", against=reference)
+    assert [node.op_type for node in report.nodes if node.status not in WITHIN] == ["Relu"]
 
 
 @pytest.mark.parametrize(("function", "kind"), [("masking", "MaskedArray"), ("listing", "list"), ("boxing", "object")])

@@ -163,7 +163,8 @@ class Tracer:
             outcome = self.steps.follow(numbers, (self.values, values), (self._reference_values, outcome))
         computed = self._expected_of(numbers, actual, outcome)
         computed_names = computed.keys()
-        expected = {name: in_type_of(array, values.get(name, array)) for name, array in computed.items()}
+        typed = self._tested.typed(computed)  # What follows a node that fails reads them.
+        expected = {name: in_type_of(array, values.get(name, typed[name])) for name, array in computed.items()}
         if actual.message or (is_random and not outcome.message):
             values = computed = expected = {**values, **expected}
         results = list(map(self._node, numbers))
