@@ -86,7 +86,8 @@ def _reference(model: Model, target: str, arrays: Mapping[str, np.ndarray], inpu
         switches=False,
     )  # fmt: skip
     if report.verdict == "disagree":
-        hint = f"give a larger tolerance, or see what is wrong: eltwise check --target {target}"
+        command = f"eltwise trace MODEL --runtime {target} --against {FLOAT64}"
+        hint = f"give a larger tolerance, or see what is wrong: {command}"
         raise VerificationError(f"in float32 already, {report.summary}", hint=hint)
     if report.verdict != "agree":
         error = UnsupportedError(f"the outputs in float64 are not established: {report.summary}")
