@@ -53,7 +53,7 @@ class _FromFile:
 
 
 def _loaded_from(folder: Path, modules: Iterable[str]) -> list[Path]:
-    """The files in a folder that some modules are, and those of code that is mapped, as libraries are; none installed."""
+    """The files in a folder that some modules are, and whose code is mapped, as that of libraries; none installed."""
     names = {getattr(sys.modules.get(name), "__file__", None) or "" for name in modules}
     with suppress(OSError):
         fields = (line.split(maxsplit=5) for line in _MAPPED.read_text(errors="replace").splitlines())
