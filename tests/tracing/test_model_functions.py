@@ -54,6 +54,9 @@ def _listing(run, inputs):
 def _boxing(run, inputs):
     return {name: array.astype(object) if name == "c" else array for name, array in run(inputs).items()}
 
+def _widening(run, inputs):
+    return {name: array.astype(np.float64) for name, array in run(inputs).items()}
+
 def _raising(run, inputs):
     raise RuntimeError("no kernel")
 
@@ -137,6 +140,13 @@ def test_what_is_no_array_of_numbers_is_named_at_its_node(function: str, kind: s
     assert f"{kind} for the output 'c', expected a NumPy array of numbers" in report.nodes[2].message
 
 
+def test_another_type_than_the_model_declares_has_a_cause(file: Path) -> None:
+    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:widening", against="onnxruntime")
+    assert (report.verdict, report.outputs[0].cause) == ("disagree", "other_type")
+    assert [(each.rule, each.level) for each in report.annotations()] == [("other_type", "error")]
+    assert "it is float64, and the model declares float32" in report.annotations()[0].message
+
+
 LATER = {"adding_later": "a second run on the same inputs", "leaving_later": "a second run on the same inputs: crashed"}
 
 
@@ -149,6 +159,8 @@ def test_a_model_is_run_again_on_the_same_inputs(function: str, file: Path) -> N
     assert LATER[function] in report.outputs[0].message
     assert report.verdict == ("disagree" if function == "adding_later" else "not_established")
     assert (swapped.verdict, swapped.outputs[0].status) == ("not_established", "not_compared")
+    if function == "adding_later":
+        assert [(each.rule, each.level) for each in report.annotations()] == [("not_reproducible", "error")]
     assert LATER[function] in swapped.outputs[0].message
 
 

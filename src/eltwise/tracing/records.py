@@ -224,6 +224,8 @@ class TracedOutput:
         differing: how many of its elements differ; None where it was not compared.
         beyond: how many of these are beyond the tolerance.
         total: how many elements it has.
+        cause: the family of a fault that no node has by itself: another type than the model declares, or other results
+            of a second run; empty for others.
     """
 
     name: str
@@ -234,6 +236,7 @@ class TracedOutput:
     differing: int | None = None
     beyond: int | None = None
     total: int | None = None
+    cause: str = ""
 
     @property
     def figures(self) -> str:

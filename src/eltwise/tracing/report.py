@@ -148,10 +148,16 @@ class TraceReport(Written[TracedNode]):
         }
 
     def annotations(self) -> list[Annotation]:
-        """The nodes that are wrong themselves, for CI; where there are none, the verdict if it is not good."""
+        """The nodes that are wrong themselves and the causes of outputs, for CI; else the verdict if it is not good."""
         wrong = [node for node in self.nodes if node.is_wrong_itself] if self.verdict == "disagree" else []
-        if wrong or self.is_good:
-            return [Annotation(_rule_of(node), "error", f"{node}: {self._finding(node)}", node.name) for node in wrong]
+        results = [Annotation(_rule_of(node), "error", f"{node}: {self._finding(node)}", node.name) for node in wrong]
+        causes = dict.fromkeys(output.cause for output in self.outputs if output.cause)
+        for cause in causes:
+            results.append(
+                Annotation(cause, "error", "; ".join(str(one) for one in self.outputs if one.cause == cause))
+            )
+        if results or self.is_good:
+            return results
         if self.verdict == "disagree":
             return [Annotation(REFUSED if self.is_refused else UNEXPLAINED, "error", self.summary)]
         return [Annotation(NOT_ESTABLISHED, "warning", self.summary)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, named
+from eltwise.faults.families import NOT_REPRODUCIBLE, OTHER_TYPE
 from eltwise.ir.graph import Port
 from eltwise.runtimes import Host
 from eltwise.tracing.difference import Difference, largest, measure, relative_error
@@ -99,7 +100,8 @@ def compare_whole(
         elif doubt and not runs.reference.is_deployed:  # It was run on the branches that the tested runtime takes.
             outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
         elif value in others.values:
-            outputs.append(_compared(runs, port, others.values, tested, f"{_REPEATED} gives other results"))
+            repeated = _compared(runs, port, others.values, tested, f"{_REPEATED} gives other results")
+            outputs.append(replace(repeated, cause=NOT_REPRODUCIBLE))
         elif others.message:
             outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {others.message}"))
         elif value in reference_others.values or reference_others.message:
@@ -153,7 +155,8 @@ def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message:
     difference, array = compare_output(runs, port.value, actual, expected), expected[port.value]
     declared, actual_type = port.value_type.element_type, of_numpy(actual[port.value].dtype)
     if declared is not None and actual_type is not declared:
-        return TracedOutput(port.name, "differs", message=f"it is {actual_type}, and the model declares {declared}")
+        message = f"it is {actual_type}, and the model declares {declared}"
+        return TracedOutput(port.name, "differs", message=message, cause=OTHER_TYPE)
     if not message and not difference.is_beyond and _is_only_nan(array):
         return TracedOutput(port.name, "not_compared", message="every element is NaN in both, which shows nothing")
     return TracedOutput(
