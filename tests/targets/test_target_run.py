@@ -192,6 +192,20 @@ class Answering:
         return Answer("result", () if only_load else tuple(self.change(list(self.model.run(feeds).values()))))
 
 
+def test_given_inputs_are_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime that keeps a state is right in the first run."""
+    model, runs = read(parsed("one (float[3] x) => (float[3] y) { y = Neg(x) }")), list[int]()
+
+    def second(arrays: list[np.ndarray]) -> list[np.ndarray | None]:
+        runs.append(len(arrays))
+        return [array + np.float32(len(runs) > 1) for array in arrays]
+
+    monkeypatch.setattr(run, "Host", Answering(model, second))
+    observed = observe(replace(ONNXRUNTIME, packages=()), model, sets={"day": {"x": np.ones(3, np.float32)}})
+    assert [finding.severity for finding in observed.findings] == ["wrong values"]
+    assert len(runs) == 2
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
