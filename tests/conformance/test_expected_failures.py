@@ -153,6 +153,16 @@ def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Result
         }
 
 
+@pytest.mark.parametrize("field", ["op", "dtype", "broadcast", "source"])
+def test_the_first_file_of_a_part_says_nothing_of_the_rest(field: str, results: Results, tmp_path: Path) -> None:
+    refused = [replace(test, outcome="refused", reasons=()) for test in results.tests if test.runtime == "exact"]
+    part = [test for test in refused if getattr(test, field) == getattr(refused[0], field)]
+    path = tmp_path / "expected.toml"
+    write_text(path, expected_text(Results(tuple(part))))
+    new = [one.test for one in check(Results(tuple(refused)), path)]
+    assert new == [test for test in refused if test not in part]
+
+
 def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path: Path) -> None:
     strange = './m[1]*?"\\.py:run'
     said = "\x00\x1f\x7f\u2028'''\"\"\"\\ \N{GRINNING FACE} \ud800"

@@ -141,7 +141,8 @@ def _parts(test: TestResult) -> Parts:
 def _patterns(chosen: Sequence[Parts], run: Sequence[Parts]) -> Iterator[Parts]:
     """The shortest patterns that name the chosen among those that were run, and no other."""
     if len(chosen) == len(run):
-        yield ("*",) * len(run[0])
+        # What one test was run of says nothing of the others.
+        yield tuple(values[0] if len({*values}) == 1 else "*" for values in zip(*run, strict=True))
         return
     for part in dict.fromkeys(parts[0] for parts in chosen):
         below = [parts[1:] for parts in chosen if parts[0] == part]
