@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import ClassVar
 
 from eltwise.accuracy import page
@@ -12,6 +11,7 @@ from eltwise.core.errors import counted
 from eltwise.core.escaping import as_lines
 from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import plain
+from eltwise.core.machine import today
 from eltwise.report.base import Written
 
 
@@ -36,7 +36,7 @@ class AccuracyReport(Written[FunctionAccuracy]):
     numbers: int | None
     seed: int
     bound: float = BOUND
-    date: str = field(default_factory=lambda: datetime.now().astimezone().date().isoformat())
+    date: str = field(default_factory=today)
     interrupted: bool = False
     json_kind: ClassVar[str] = "accuracy"
     records_field: ClassVar[str] = "functions"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from eltwise.conformance.cases import CALL, Case
 from eltwise.conformance.compare import CaseResult, References
@@ -20,7 +19,7 @@ from eltwise.conformance.suite import cases_of
 from eltwise.conformance.summary import smaller_cases, summary
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
-from eltwise.core.machine import machine_name, processors
+from eltwise.core.machine import machine_name, processors, today
 from eltwise.core.progress import Progress
 from eltwise.runtimes import Host, Runtime, StoppedError
 from eltwise.runtimes.environments import interpreter
@@ -137,7 +136,7 @@ class _Session:
             return Results(
                 tuple(tests),
                 machine=machine_name(),
-                date=datetime.now(UTC).strftime("%Y-%m-%d"),
+                date=today(),
                 seed=self._settings.seed,
                 extent=self._settings.extent,
                 interrupted=interrupted,

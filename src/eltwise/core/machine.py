@@ -1,4 +1,4 @@
-"""What depends on the machine: its name, its processors, its memory and the size of its caches."""
+"""What depends on the machine: its name, its clock, its processors, its memory and the size of its caches."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def cache_bytes() -> int:
     units = {"K": 1 << 10, "M": 1 << 20}
     in_bytes = [int(size[:-1]) * units[size[-1]] for size in sizes if size[:-1].isdigit() and size[-1] in units]
     return max(in_bytes, default=_COMMON_CACHE)
+
+
+def today() -> str:
+    """The date in UTC, as ``2026-11-26``: that of results, which people in other places read."""
+    from datetime import UTC, datetime  # It takes long to load.
+
+    return datetime.now(UTC).date().isoformat()
 
 
 def machine_name() -> str:

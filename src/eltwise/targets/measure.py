@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import product
 from math import prod
 
@@ -19,7 +18,7 @@ from eltwise.conformance.suite import hard_values_of, layout_cases, value_cases
 from eltwise.conformance.variants import Variant, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
-from eltwise.core.machine import machine_name
+from eltwise.core.machine import machine_name, today
 from eltwise.core.progress import Progress
 from eltwise.core.shapes import of_sizes
 from eltwise.faults.families import (
@@ -117,7 +116,7 @@ def measure(
         seen |= _told(same, same.measured - measured)
         measured |= same.measured
     rules = (*rules_from(seen), *(rule for rule in (known.rules if known else ()) if rule.by_hand))
-    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    date = today()
     return RuleSet(runtime.name, version, machine_name(), date, *loaded, frozenset(measured), rules), len(left)
 
 
