@@ -445,6 +445,10 @@ def _labelled(kind: str, number: int) -> Any:
         "dimensions": lambda: xarray.DataArray(array, dims=("x", label)),
         "coordinates": lambda: xarray.DataArray(array, dims=("x", "y"), coords={"y": [label, "x"]}),
         "a Dataset": lambda: xarray.Dataset({"v": ("x", array[0])}, coords={"x": [1, 2 + is_last]}),
+        "coordinate of an axis": lambda: xarray.DataArray(array, {"z": ("x", dates.tz_localize(None))}, ("x", "y")),
+        "coordinate of no axis": lambda: xarray.DataArray(array, coords={"z": label}),
+        "missing labels": lambda: xarray.DataArray(array, None if is_last else {"y": [1, 2]}, ("x", "y")),
+        "coordinate of no variable": lambda: xarray.Dataset({"v": ("x", array[0])}, coords={"k": [1, is_last]}),
         "units": lambda: xarray.DataArray(array, attrs={"units": label, "title": str(number)}),
         "units in a Dataset": lambda: xarray.Dataset({"v": ("x", array[0], {"add_offset": np.float64(is_last)})}),
     }
@@ -454,6 +458,7 @@ def _labelled(kind: str, number: int) -> Any:
 LABELLED = (
     *("index of a Series", "index", "columns", "numbers for a range", "dates", "spans of time", "several levels"),
     *("in a list", "dimensions", "coordinates", "a Dataset", "units", "units in a Dataset"),
+    *("coordinate of an axis", "coordinate of no axis", "missing labels", "coordinate of no variable"),
 )
 
 
@@ -470,7 +475,7 @@ def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(
     assert_same(objects[1], objects[0])
     reporting = replace(golden, reports=tmp_path)
     for check in (partial(reporting.check, "labelled"), partial(assert_same, expected=objects[0])):
-        with pytest.raises(AssertionError, match=r"labels|dimension|@"):
+        with pytest.raises(AssertionError, match=r"labels|dimension|@|coordinate"):
             check(objects[2])
     assert "different beside the tensors" in (tmp_path / "test_net" / "labelled.html").read_text()
     updated(golden).check("labelled", objects[2])

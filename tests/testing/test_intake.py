@@ -153,3 +153,20 @@ def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> Non
             assert eltwise.compare(*sides).is_good == is_equal
             assert is_same(*sides) == is_equal
     assert "array@title" in eltwise.compare(one["a"], same["a"]).notes[0]
+
+
+@pytest.mark.parametrize("coordinates", [{"t": 1}, {"z": ("x", ["a", "b"])}, {"x": [1, 2]}, {"k": ("k", [1.0] * 99)}])
+def test_coordinates_of_xarray_count(coordinates: dict[str, Any]) -> None:
+    """They were not compared unless both sides had labels along an axis."""
+    xarray = pytest.importorskip("xarray")
+    bare = xarray.Dataset({"v": ("x", np.float32([1, 2]))})
+    labelled = bare.assign_coords(coordinates)
+    changed = bare.assign_coords({name: labelled[name] + labelled[name] for name in coordinates})
+    for wrap in (lambda each: each, lambda each: [{"d": each}], lambda each: each if "k" in coordinates else each.v):
+        assert is_same(wrap(labelled), wrap(labelled.copy(deep=True)))
+        assert eltwise.compare(wrap(labelled), wrap(labelled.copy(deep=True))).is_good
+        for sides in ((bare, labelled), (labelled, bare)):
+            assert not is_same(*map(wrap, sides))
+            assert not eltwise.compare(*map(wrap, sides)).is_good
+        assert not is_same(wrap(labelled), wrap(changed))
+    assert is_same(labelled.v, labelled.v.to_numpy())

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
 
-from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
+import numpy as np
+
+from eltwise.core.containers import CONTAINERS, Keys, dotted, form_of, leaves
+from eltwise.core.dtypes import native
 from eltwise.engine.arrays import as_array
-from eltwise.engine.intake import kind_of, readable_array
+from eltwise.engine.intake import check_operand, kind_of, readable_array
 from eltwise.formats.attributes import add_attributes
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Tensor, of_array
 from eltwise.ir.values import Values, of_python, type_of_array
 
+_LONGEST_TEXT = 60
+"""Of a coordinate with more characters a digest is compared."""
 
-def attributes_of(value: object, side: str) -> TensorSet:
-    """The attributes of xarray's arrays, as those of their files, and the form of containers, in a set of nothing else.
 
-    Of a single array, which each side calls otherwise, they are those of ``array``.
+def attributes_of(value: object, side: str, single: str = "array") -> TensorSet:
+    """The attributes and coordinates of xarray's arrays, and the form of containers, in a set of nothing else.
+
+    Args:
+        value: the arrays, in any containers.
+        side: what the set is called.
+        single: what a single array is called, which each side calls otherwise.
     """
-    arrays = [(dotted(keys), leaf) for keys, leaf in leaves(value, side) if kind_of(leaf) == "xarray"]
+    arrays = [(dotted(keys) or single, leaf) for keys, leaf in leaves(value, side) if kind_of(leaf) == "xarray"]
     attributes = TensorSet(side, format="xarray" if arrays else "")
     for name, array in arrays:
-        add_attributes(attributes, name or "array", getattr(array, "attrs", {}))
+        add_attributes(attributes, name, getattr(array, "attrs", {}))
+    for name, text in (*(each for array in arrays for each in _of_array(*array)), *_of_datasets(value)):
+        attributes.parameters[name] = text
     if form := form_of(value):
         attributes.parameters[CONTAINERS] = form
     return attributes
+
+
+def _of_array(name: str, array: Any) -> Iterator[tuple[str, str]]:
+    """The coordinates of an array of xarray; of labels, which are compared by themselves, only that it has them."""
+    for coordinate, values in getattr(array, "coords", {}).items():
+        yield f"{name}@coordinate {coordinate}", "labels" if coordinate in array.dims else _text_of(values)
+
+
+def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str]]:
+    """The coordinates that no variable of their Dataset has."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if kind_of(value) == "xarray":
+        dataset: Any = value
+        of_variables = {name for variable in dataset.data_vars.values() for name in variable.coords}
+        for coordinate in dataset.coords:
+            if coordinate not in of_variables:
+                name = f"{dotted(keys)}@coordinate {coordinate}".removeprefix("@")
+                yield name, _text_of(dataset.coords[coordinate])
+    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+        yield from _of_datasets(item, (*keys, key))
+
+
+def _text_of(coordinate: Any) -> str:
+    """The values of a coordinate, or a digest of many, with their type and shape.
+
+    Raises:
+        ElementTypeError: for those with units, which would be lost.
+    """
+    check_operand(coordinate, f"coordinate {coordinate.name!r}")
+    values = native(np.asarray(coordinate.values))
+    shown = repr(values.astype(str).tolist() if values.dtype.kind in "mM" else values.tolist())
+    is_object = values.dtype.hasobject
+    is_text = values.dtype.kind in "UT" or (is_object and all(isinstance(each, str) for each in values.flat))
+    content = shown.encode(errors="backslashreplace") if is_text or is_object else values.tobytes()
+    text = shown if len(shown) <= _LONGEST_TEXT else blake2b(content, digest_size=8).hexdigest()
+    return f"{'texts' if is_text else values.dtype.name}{list(map(int, values.shape))} {text}"
 
 
 def in_memory(name: str, value: object, where: str, operand: str) -> Tensor | Values:

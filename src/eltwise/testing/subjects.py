@@ -119,6 +119,6 @@ def _arrays(value: object, name: str) -> Arrays:
             raise ElementTypeError("a golden of a folder holds no models", operand=name, got=side.where, hint=hint)
         return Arrays(arrays, metadata_of(side, {}))
     objects = {dotted(keys) or name: leaf for keys, leaf in leaves(side, "actual")}
-    attributes = attributes_of(objects, "actual")
-    attributes.parameters[CONTAINERS] = form_of(side)  # The objects are those of a flat mapping.
+    attributes = attributes_of(side, "actual", name)
+    attributes.parameters[CONTAINERS] = form_of(side)  # A single array is no container, which counts, too.
     return Arrays(arrays, metadata_of(attributes, objects))
