@@ -12,6 +12,7 @@ import pytest
 
 import eltwise
 from eltwise.core.dtypes import INT4, TYPES, UINT4, ElementType
+from eltwise.testing import assert_same
 
 torch = pytest.importorskip("torch")
 
@@ -114,6 +115,7 @@ def test_an_out_that_cannot_hold_the_result_is_refused() -> None:
         (leaf, "requires grad"),
         (torch.ones(3, device="meta"), "has no data"),
         (torch.tensor([1 + 2j, 3 - 4j, 1j]).conj().imag, "negative bit"),
+        (torch._neg_view(torch.ones(3, dtype=torch.bfloat16)), "negative bit"),
     ):
         with pytest.raises(eltwise.EltwiseError, match=sentence):
             eltwise.subtract(a, a, out=out)
@@ -159,6 +161,20 @@ def test_what_is_transformed_or_recorded_is_refused(name: str) -> None:
         eltwise.errors.ElementTypeError, match=r"requires grad|torch\.library\.custom_op|no data that can be"
     ):
         TRANSFORMS[name](lambda x: eltwise.subtract(x * 1, x * 2))(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("operand", [0, 1, 2])
+def test_a_tensor_that_pytorch_gives_no_data_of_now_is_refused(operand: int) -> None:
+    """Its array was memory that nothing was written to."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    arrays: list[Any] = [np.ones(2, np.float32) for _ in range(3)]
+    arrays[operand] = torch.ones(2)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        with pytest.raises(eltwise.errors.ElementTypeError, match="PyTorch transforms or records"):
+            eltwise.subtract(*arrays)
+        with pytest.raises(eltwise.errors.ElementTypeError, match="FakeTensor has no data"):
+            assert_same(torch.ones(2), arrays[operand])
 
 
 @pytest.mark.slow

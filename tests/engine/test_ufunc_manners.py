@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+from array import array
 from collections.abc import Iterator
 
 import dask.array as da
@@ -14,6 +16,7 @@ import eltwise
 from eltwise.core.dtypes import TYPES
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.errors import AttributeValueError, UnsupportedError
+from eltwise.testing import assert_same
 
 OFTEN = 120
 """After so many calls the native entry answers."""
@@ -22,8 +25,8 @@ OFTEN = 120
 def permuted(shape: tuple[int, ...], rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Arrays of a shape in every order of the axes."""
     for axes in itertools.permutations(range(len(shape))):
-        array = rng.integers(1, 9, [shape[axis] for axis in axes]).astype(np.float32)
-        yield array.transpose(np.argsort(axes))
+        values = rng.integers(1, 9, [shape[axis] for axis in axes]).astype(np.float32)
+        yield values.transpose(np.argsort(axes))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (4, 1, 3), (2, 0, 3), (300, 500), (40, 50, 60)], ids=str)
@@ -102,6 +105,15 @@ def test_reduced_axes_stay_where_that_is_asked_for(
             assert result.shape == expected.shape
             assert np.allclose(result, expected)
             assert (result.reshape(-1) == np.ravel(eltwise.mean_squared_difference(a, b, **given))).all()
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, ()])
+def test_reduced_axes_of_what_does_not_say_its_rank_stay(axis: object) -> None:
+    a = array("d", [1, 2, 4])
+    expected = np.asarray(a).sum(axis=axis, keepdims=True)  # type: ignore[call-overload]
+    for operands in ((a,), ((ctypes.c_double * 3)(*a),), (memoryview(a),), (1.0, a)):
+        name = "Max-13" if len(operands) == 1 else "Mul-14"
+        assert_same(eltwise.reduce("sum", name, *operands, axis=axis, keepdims=True), expected)
 
 
 def test_dim_is_another_name_of_axis() -> None:

@@ -183,7 +183,7 @@ def _check_torch(value: Any) -> None:
 def _is_transformed(value: Any) -> bool:
     """Whether ``vmap``, ``functionalize``, ``make_fx``, ``jit.trace`` or a gradient in forward mode is under way.
 
-    Some of their tensors have memory that nothing was written to yet.
+    Some of their tensors have memory that nothing was written to yet, as all have that are read in a FakeTensorMode.
     """
     torch = sys.modules["torch"]
     recorder = sys.modules.get("torch.fx.experimental.proxy_tensor")
@@ -192,6 +192,7 @@ def _is_transformed(value: Any) -> bool:
         or torch.jit.is_tracing()
         or torch.autograd.forward_ad.unpack_dual(value).tangent is not None
         or (recorder is not None and recorder.get_proxy_mode() is not None)
+        or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
     )
 
 
@@ -199,6 +200,8 @@ def _of_torch(value: Any) -> np.ndarray:
     """The array of a tensor, which shares its memory; DLPack would lose the bits that negate and conjugate."""
     for element_type in NOT_IN_NUMPY:
         if str(getattr(value, "dtype", "")) == f"torch.{element_type.name}":
+            if value.is_neg():  # PyTorch views no such tensor, and has no array of one of the other types.
+                raise ElementTypeError("this Tensor has its negative bit set", hint="give tensor.resolve_neg()")
             bits: Any = getattr(sys.modules["torch"], f"int{element_type.bits}")
             return _by_protocol(value.view(bits), _PROTOCOLS[:1]).view(element_type.storage)
     return _by_protocol(value, _PROTOCOLS[:1])

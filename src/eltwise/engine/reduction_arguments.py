@@ -12,7 +12,7 @@ from eltwise.core.dtypes import BOOL, ElementType, by_name, of_numpy
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError, shown, unknown_name
 from eltwise.engine.api import Operator, operator
 from eltwise.engine.arrays import Axis
-from eltwise.engine.intake import LIBRARIES, kind_of
+from eltwise.engine.intake import LIBRARIES, array_of, is_scalar, kind_of
 from eltwise.engine.masked_reductions import masked
 from eltwise.engine.reducing import ABSOLUTE_DIFFERENCE, SQUARED_DIFFERENCE, Reducing, normalized_axes
 from eltwise.engine.reduction_calls import function_of
@@ -65,9 +65,17 @@ def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
     if any(LIBRARIES[kind].has_labels for kind in kinds if kind):
         hint = "leave it out, or give the arrays"
         raise UnsupportedError("keepdims is for arrays without labels", operand="keepdims", hint=hint)
-    rank = max(getattr(operand, "ndim", 0) for operand in operands)
+    rank = max(map(_rank, operands))
     axes = normalized_axes(axis, rank)
     return result[tuple(None if number in axes else slice(None) for number in range(rank))]
+
+
+def _rank(operand: object) -> int:
+    """The rank of what was reduced; what has another protocol than that of NumPy need not say it."""
+    if is_scalar(operand):
+        return 0
+    rank: int = operand.ndim if kind_of(operand) else array_of(operand).ndim  # type: ignore[attr-defined]
+    return rank
 
 
 SHORTHANDS: dict[str, tuple[Reduction, Computable]] = {
