@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT8, TYPES, ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError
+from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError
 from eltwise.engine import array_libraries
 from eltwise.engine.functions import FUNCTIONS
 from eltwise.engine.intake import kind_of
@@ -256,8 +256,8 @@ def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
         assert result.attrs == {"units": "K"}
         assert (result.name, result.dims) == ("heat", ("time", "place"))
         assert result.chunks == (x.chunks if is_lazy else None)
-    assert eltwise.subtract(x, x.assign_attrs(units="degC", more=1)).attrs == {}
-    assert eltwise.subtract(x, x.drop_attrs()).attrs == {"units": "K"}
+    assert eltwise.subtract(x, x.assign_attrs(units="degC", more=1)).attrs == {"more": 1}
+    assert eltwise.subtract(x, x.drop_attrs()).attrs == eltwise.subtract(x.drop_attrs(), x).attrs == {"units": "K"}
     pdpd = eltwise.subtract(x, x[:, 0], auto_broadcast="pdpd", axis=0)
     xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))
 
@@ -284,6 +284,51 @@ def test_reductions_of_data_arrays(axis: Any, is_lazy: bool) -> None:
     dims = {None: None, 0: "time", -1: "place", ("place", 0): None, ("time", "place"): None}.get(axis, axis)
     xr.testing.assert_equal(result, ((x - 1) ** 2).astype(np.float64).mean(dims))
     assert result.attrs == {"units": "K"}
+
+
+class _Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("it is not to be compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "xarray"])
+def test_attributes_of_any_kind_are_compared(kind: str) -> None:
+    """Arrays in dictionaries, and NA of pandas, raised what NumPy raises."""
+    pd = pytest.importorskip("pandas")
+    attributes: list[dict[str, Any]] = [
+        {
+            "array": np.array([1, 2]),
+            "nested": {"limits": np.array([1, 2]), "more": [np.ones(2), np.ones(3)]},
+            "nan": float("nan"),
+            "missing": pd.NA,
+            "other": {"limits": np.array([1, number])},
+            "incomparable": _Incomparable(),
+        }
+        for number in range(2)
+    ]
+    operands = [pd.Series([1.0]) if kind == "pandas" else xr.DataArray([1.0], dims="x") for _ in range(2)]
+    for operand, own in zip(operands, attributes, strict=True):
+        operand.attrs = own
+    assert list(eltwise.subtract(*operands).attrs) == ["array", "nested", "nan", "missing"]
+
+
+def test_coordinates_that_no_variable_of_a_data_set_has_are_kept() -> None:
+    data = xr.Dataset({"heat": weather(), "cold": weather() + 1}).assign_coords(
+        level=[1, 2], depth=("level", [5, 6]), tide=(("time", "level"), np.ones((3, 2)))
+    )
+    one = np.float32(1)
+    xr.testing.assert_equal(eltwise.subtract(data, one), data - one)
+    xr.testing.assert_equal(eltwise.subtract(data, xr.Dataset(data.data_vars)), data - xr.Dataset(data.data_vars))
+    deeper = data.assign_coords(depth=("level", [7, 8]))
+    xr.testing.assert_equal(eltwise.subtract(data, deeper), data - deeper)
+    for axis in ("time", "place"):
+        means = ((data - one) ** 2).astype(np.float64).mean(axis)
+        xr.testing.assert_equal(eltwise.mean_squared_difference(data, one, axis), means)
+    with pytest.raises(ShapeError, match="the coordinates 'level' differ; align the operands"):
+        eltwise.subtract(data, data.assign_coords(level=[1, 3]))
+    assert eltwise.negative(xr.Dataset(coords={"x": [1, 2], "run": 3})).coords.keys() == {"x", "run"}
 
 
 def test_data_sets_go_variable_by_variable() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isnan
 from typing import Any, Literal, NamedTuple
@@ -83,13 +83,24 @@ def is_masked(value: object) -> bool:
 
 
 def common_attributes(operands: Sequence[Any]) -> dict[Any, Any]:
-    """The attributes of the first object that no other contradicts: of metres and kilometres a result is neither."""
-    first, *others = (operand.attrs for operand in operands)
-    return {
-        name: value
-        for name, value in first.items()
-        if all(np.array_equal(other.get(name, value), value) for other in others)
-    }
+    """The attributes of objects that no other one contradicts: of metres and kilometres a result is neither."""
+    values: dict[Any, list[Any]] = {}
+    for operand in operands:
+        for name, value in operand.attrs.items():
+            values.setdefault(name, []).append(value)
+    return {name: first for name, (first, *others) in values.items() if all(_is_alike(first, each) for each in others)}
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    """Whether two attributes, which may be any objects, are equal; NaN is equal to NaN."""
+    try:
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            return a.keys() == b.keys() and all(_is_alike(a[name], b[name]) for name in a)
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+            return len(a) == len(b) and all(map(_is_alike, a, b))
+        return a is b or np.array_equal(a, b) or bool(a != a and b != b)  # noqa: PLR0124 - so is NaN
+    except Exception:  # noqa: BLE001 - somebody else's objects raise what they like
+        return False
 
 
 def _check_dask(value: Any) -> None:

@@ -32,7 +32,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         axis: the axes that are reduced.
 
     Returns:
-        A number, a Series or a DataFrame, by the rank of the result; with the first operand's attributes.
+        A number, a Series or a DataFrame, by the rank of the result; with the attributes that do not contradict.
 
     Raises:
         ShapeError: where labels differ, or pandas holds no array of the result's rank.

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import xarray
 
 
+_ALIGN = "align the operands with xarray.align first"
+
+
 def compute(computation: Computation, operands: Sequence[object], on_data: Compute, axis: Axis) -> Any:
     """Compute something of a computation's results on DataArrays, or on the variables of Datasets.
 
@@ -56,7 +59,31 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
     kind = type(datasets[0])
     by_variable = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
     variables = {name: compute(computation, by_variable[name], *rest) for name in names}
-    return kind(variables, attrs=common_attributes(datasets))
+    result = kind(variables, attrs=common_attributes(datasets))
+    coords = _coords_of_no_variable(datasets, result)
+    return result.assign_coords(coords) if coords else result
+
+
+def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashable, Any]:
+    """The coordinates of Datasets that their variables do not have; those that differ are left out, but for labels.
+
+    Raises:
+        ShapeError: where labels of one dimension differ.
+    """
+    variables = [variable for dataset in datasets for variable in dataset.data_vars.values()]
+    of_variables = {name for variable in variables for name in variable.coords}
+    reduced = {name for variable in variables for name in variable.dims} - set(result.dims)
+    coords: dict[Hashable, Any] = {}
+    sizes, differing = dict(result.sizes), set[Hashable]()
+    for name, coord in [each for dataset in datasets for each in dataset.coords.items() if each[0] not in of_variables]:
+        if reduced & set(coord.dims) or any(sizes.get(each, size) != size for each, size in coord.sizes.items()):
+            continue  # A dimension that was reduced, or one of size 1 that was broadcast.
+        sizes.update(coord.sizes)
+        if not coords.setdefault(name, coord).variable.equals(coord.variable):
+            if name in coord.dims:
+                raise ShapeError(f"the coordinates {name!r} differ", hint=_ALIGN)
+            differing.add(name)
+    return {name: coord.reset_coords(drop=True) for name, coord in coords.items() if name not in differing}
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -127,4 +154,4 @@ def _check_dimensions(arrays: Sequence[tuple[str, xarray.DataArray]]) -> None:
                 array.coords[name].variable
             ):
                 problem = f"the coordinates {name!r} differ"
-                raise ShapeError(problem, operand=operand, hint="align the operands with xarray.align first")
+                raise ShapeError(problem, operand=operand, hint=_ALIGN)
