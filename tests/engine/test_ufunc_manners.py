@@ -63,6 +63,16 @@ def test_the_argument_after_the_operands_is_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
+def test_an_out_of_any_class_is_the_result(element_type: object) -> None:
+    storage = element_type.storage  # type: ignore[attr-defined]
+    operand = np.ones(3).astype(storage)
+    for name in ("subtract", "divide", "maximum", "squared_difference"):
+        out = np.empty(3, storage).view(type("Class", (np.ndarray,), {}))
+        assert getattr(eltwise, name)(operand, operand, out) is out
+        assert_same(np.asarray(out), getattr(eltwise, name)(operand, operand))
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric], ids=str)
 def test_scalars_and_arrays_of_rank_0_give_scalars(element_type: object) -> None:
     storage = element_type.storage  # type: ignore[attr-defined]
     zero_d, one = np.array(2).astype(storage), np.ones(1).astype(storage)

@@ -90,7 +90,8 @@ def _narrowing(function: ArrayFunction, storage: np.dtype[np.generic]) -> ArrayF
     """Some loops of the 4-bit types give int8, from which the low bits are taken."""
 
     def narrow(*operands: np.ndarray, **into: Any) -> np.ndarray:
-        return np.asarray(function(*operands, **into)).astype(storage, copy=False)
+        result = function(*operands, **into)
+        return result if "out" in into else np.asarray(result).astype(storage, copy=False)  # Of out it is the type.
 
     return narrow
 
