@@ -177,5 +177,31 @@ def test_models_take_pandas_and_give_arrays(tmp_path: Any) -> None:
     result = eltwise.load(made.SerializeToString()).run({"x": FRAME, "y": ABC})["z"]
     assert type(result) is np.ndarray
     assert result.tolist() == (FRAME - ABC).to_numpy().tolist()
+    single = eltwise.load(made.SerializeToString()).run({"x": FRAME, "y": ABC.to_numpy()})["z"]
+    assert single.tobytes() == result.tobytes()
     with pytest.raises(ElementTypeError, match="different types"):
         eltwise.load(made.SerializeToString()).run({"x": FRAME.astype({"a": "int8"}), "y": ABC})
+
+
+def test_models_refuse_other_labels_where_they_lie_on_each_other() -> None:
+    """They were computed by position."""
+    from support.onnx_models import model, node, value
+
+    def loaded(*nodes: Any) -> eltwise.Model:
+        whole = model(nodes, [value("x", (2, 3)), value("y", (3,))], [value("z", (2, 3))], opset=14)
+        return eltwise.load(whole.SerializeToString())
+
+    copied = node("Identity", ["y"], ["w"])
+    negative, relu, sub = node("Neg", ["y"], ["w"]), node("Relu", ["x"], ["v"]), node("Sub", ["v", "w"], ["z"])
+    for first in (copied, negative):
+        chain = loaded(first, relu, sub)
+        expected = chain.run({"x": FRAME.to_numpy(), "y": ABC.to_numpy()})["z"]
+        for _ in range(2):
+            assert chain.run({"x": FRAME, "y": ABC})["z"].tobytes() == expected.tobytes()
+            with pytest.raises(
+                ShapeError, match=r"^Sub-14 node .*the labels differ: 'a', 'b', 'c' and 'c', 'b', 'a'; al"
+            ):
+                chain.run({"x": FRAME, "y": CBA})
+    size = node("Constant", [], ["s"], value_ints=[3])
+    moved = loaded(size, node("Reshape", ["y", "s"], ["w"]), relu, sub)
+    assert moved.run({"x": FRAME, "y": CBA})["z"].tolist() == (FRAME.to_numpy() - CBA.to_numpy()).tolist()

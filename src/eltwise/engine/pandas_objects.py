@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ShapeError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.intake import array_of, common_attributes, is_pandas, kind_of
 from eltwise.engine.reducing import normalized_axes
+from eltwise.ir.graph import Node
+from eltwise.ir.infer import located
+from eltwise.kernels.plan import Plan
 from eltwise.ops.computation import Computation
 
 _MOST_RANK = 2
@@ -43,13 +47,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         array_of(operand, name) if kind_of(operand) else operand for operand, name in zip(operands, names, strict=True)
     ]
     plan = calls_of(computation).check(data)[1].plan
-    labels: list[Any] = [None] * len(plan.shape)
-    for operand, name, axes in zip(operands, names, plan.axes, strict=True):
-        for number, own_labels in zip(axes, labels_of(operand).axes, strict=False):
-            labels[number] = _common(labels[number], own_labels, name)
-    for number, size in enumerate(plan.shape):
-        if labels[number] is not None and len(labels[number]) != size:
-            labels[number] = None  # An axis of size 1 lies on those of arrays.
+    labels = common_labels(plan, names, [labels_of(operand).axes for operand in operands])
     reduced = normalized_axes(axis, len(plan.shape))
     rest = [each for number, each in enumerate(labels) if number not in reduced]
     if len(rest) > _MOST_RANK:
@@ -66,6 +64,41 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         joined = _class_of(objects, 2)(result, *rest, copy=False)
     joined.attrs = common_attributes(objects)
     return joined
+
+
+def common_labels(plan: Plan, names: Sequence[str], labels: Sequence[Sequence[Any]]) -> list[Any]:
+    """The labels of each axis of a result, of those of its operands; None where there are none.
+
+    Raises:
+        ShapeError: where labels that lie on each other differ.
+    """
+    common: list[Any] = [None] * len(plan.shape)
+    for name, axes, of_operand in zip(names, plan.axes, labels, strict=True):
+        for number, of_axis in zip(axes, of_operand, strict=False):
+            if of_axis is not None:
+                common[number] = _common(common[number], of_axis, name)
+    return [  # An axis of size 1 lies on those of arrays.
+        None if each is not None and len(each) != size else each for each, size in zip(common, plan.shape, strict=True)
+    ]
+
+
+def labels_of_node(node: Node, operands: Sequence[Any], labels: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """The labels of a node's result, of the arrays and labels of its operands; none where a node moves elements.
+
+    Raises:
+        ShapeError: where labels that lie on each other differ, naming the node.
+    """
+    if node.schema.behaviour == "identity":
+        return labels[0]
+    if node.schema.behaviour != "elementwise":
+        return ()
+    inputs = [None if array is None else each for array, *each in zip(operands, operands, labels, strict=True)]
+    computation, labelled = node.bound.computation_of(inputs, lambda each: of_numpy(each[0].dtype))
+    plan = calls_of(computation).check([array for array, _labels in labelled])[1].plan
+    try:
+        return common_labels(plan, [f"operand {each}" for each in computation.operands], [each[1] for each in labelled])
+    except ShapeError as error:
+        raise located(error, node) from None
 
 
 def _class_of(operands: Sequence[Any], rank: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from eltwise.core.errors import ShapeError
 from eltwise.engine.array_libraries import common_kind, host_array, to_library
 from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.engine.fusion import Group
-from eltwise.engine.intake import LIBRARIES, kind_of
+from eltwise.engine.intake import LIBRARIES, is_pandas, kind_of
 from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
-from eltwise.engine.program import Observe, Program, make_program
+from eltwise.engine.program import Compute, Observe, Program, make_program
 from eltwise.ir.graph import Graph, Port
 from eltwise.kernels import float_mode
 from eltwise.kernels.native import Records, is_possible
@@ -86,6 +86,8 @@ class Runner:
         kind = common_kind(list(feeds.values()), [f"input {name!r}" for name in feeds])
         if not LIBRARIES[kind].is_lazy:
             arrays = {name: host_array(value, f"input {name!r}") for name, value in feeds.items()}
+            if kind == "pandas" and sum(map(is_pandas, feeds.values())) > 1:
+                return self._run_labelled(feeds, arrays, observe)
             return {name: to_library(kind, result) for name, result in self._run(arrays, observe).items()}
         from eltwise.engine.dask_arrays import as_operand
 
@@ -95,6 +97,32 @@ class Runner:
         bound = bound_inputs(self._graph, feeds, symbols, as_operand)
         program = make_program(self._graph, self._outputs, bound, symbols, is_fused=False)
         return program.run(list(bound.values()), observe)
+
+    def _run_labelled(
+        self, feeds: Mapping[str, object], arrays: Mapping[str, object], observe: Observe | None
+    ) -> dict[str, np.ndarray]:
+        """Run the graph node by node on the arrays of pandas' objects; those that lie on each other have equal labels.
+
+        Raises:
+            EltwiseError: where the inputs do not fit, and where labels differ.
+        """
+        from eltwise.engine.pandas_objects import labels_of, labels_of_node
+
+        symbols: Symbols = {}
+        labels: dict[str, Sequence[Any]] = {
+            self._graph.find_input(str(name)).value: labels_of(value).axes for name, value in feeds.items()
+        }
+
+        def observed(node: Any, operands: list[Any], compute: Compute) -> Any:
+            result = compute(operands) if observe is None else observe(node, operands, compute)
+            labels[node.outputs[0]] = labels_of_node(node, operands, [labels.get(name, ()) for name in node.inputs])
+            return result
+
+        with float_mode.default_mode():
+            float_mode.require_default()
+            bound = bound_inputs(self._graph, arrays, symbols)
+            program = make_program(self._graph, self._outputs, bound, symbols, is_fused=False)
+            return program.run(list(bound.values()), observed)
 
     def _bound_run(self, feeds: Mapping[str, object], observe: Observe | None) -> dict[str, np.ndarray]:
         """Check what is given, and find or make the program for it."""
