@@ -331,6 +331,15 @@ def test_coordinates_that_no_variable_of_a_data_set_has_are_kept() -> None:
     assert eltwise.negative(xr.Dataset(coords={"x": [1, 2], "run": 3})).coords.keys() == {"x", "run"}
 
 
+def test_a_dimension_that_is_not_there_is_refused_by_name() -> None:
+    data = xr.Dataset({"heat": weather(), "mean": weather().mean("time")})
+    for axis in ("time", ["place", "time"]):
+        with pytest.raises(EltwiseError, match=r"^variable 'mean': .*no such dimension, got 'time'; allowed: 'place'$"):
+            eltwise.mean_squared_difference(data, np.float32(1), dim=axis)
+    with pytest.raises(EltwiseError, match="no such dimension, got 'time'; allowed: none"):
+        eltwise.mean_squared_difference(xr.DataArray(1.0), 1, "time")
+
+
 def test_data_sets_go_variable_by_variable() -> None:
     data = xr.Dataset({"heat": weather(), "cold": weather() + 1}, attrs={"source": "made"})
     result = eltwise.subtract(data, np.float32(1))

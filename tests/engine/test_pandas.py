@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import eltwise
 from eltwise.core.errors import ElementTypeError, ShapeError
+from eltwise.testing import assert_same
 
 pd = pytest.importorskip("pandas")
 
@@ -168,6 +169,18 @@ def test_columns_of_different_types_are_refused_by_name() -> None:
     with pytest.raises(ElementTypeError, match="unsupported element type"):
         eltwise.negative(pd.Series(["a"], dtype=object))
     assert eltwise.negative(pd.DataFrame()).empty
+
+
+def test_categories_are_refused() -> None:
+    """They were what they stand for, where pandas refuses to compute; of two columns in the type of neither."""
+    whole, half = pd.Categorical([1, 2]), pd.Categorical([0.5, 2])
+    for operand in (whole, pd.Series(whole), pd.CategoricalIndex(whole), pd.DataFrame({"a": whole, "b": half})):
+        for call in (eltwise.negative, lambda each: assert_same(each, each), lambda each: eltwise.compare(each, each)):
+            with pytest.raises(
+                ElementTypeError, match="categories are no numbers; give what they stand for, by astype"
+            ):
+                call(operand)  # type: ignore[no-untyped-call]
+    assert eltwise.negative(pd.Series(whole).astype(int)).tolist() == [-1, -2]
 
 
 def test_models_take_pandas_and_give_arrays(tmp_path: Any) -> None:

@@ -163,6 +163,15 @@ def test_what_is_transformed_or_recorded_is_refused(name: str) -> None:
         TRANSFORMS[name](lambda x: eltwise.subtract(x * 1, x * 2))(torch.ones(2, 3))
 
 
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_the_type_of_a_reduction_may_be_one_of_torch(name: str) -> None:
+    result = eltwise.mean_squared_difference(torch.ones(2), 3, dtype=getattr(torch, name))
+    assert result.dtype == getattr(torch, name)
+    assert result.item() == 4
+    with pytest.raises(eltwise.errors.ElementTypeError, match="not an element type"):
+        eltwise.mean_squared_difference(torch.ones(2), 3, dtype=torch.ones(2))
+
+
 @pytest.mark.parametrize("operand", [0, 1, 2])
 def test_a_tensor_that_pytorch_gives_no_data_of_now_is_refused(operand: int) -> None:
     """Its array was memory that nothing was written to."""

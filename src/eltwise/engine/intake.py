@@ -145,6 +145,8 @@ def _of_pandas(value: Any) -> np.ndarray:
     dtype = columns[0][1].dtype if columns else None
     if dtype is None or isinstance(dtype, np.dtype):
         return np.asarray(value.to_numpy())
+    if hasattr(dtype, "categories"):
+        raise ElementTypeError("categories are no numbers", hint="give what they stand for, by astype, or cat.codes")
     for name, column in columns:
         if column.isna().any():
             problem = f"{type(value).__name__ if name is None else f'column {name!r}'} has missing values"

@@ -28,8 +28,8 @@ def _dtype(dtype: object) -> ElementType | None:
     """
     if dtype is None:
         return None
-    if isinstance(dtype, str):
-        element_type = by_name(dtype)
+    if isinstance(dtype, str) or (kind_of(dtype) == "torch" and type(dtype).__name__ == "dtype"):
+        element_type = by_name(str(dtype).removeprefix("torch."))
     else:
         try:
             numpy_type = np.dtype(dtype)  # type: ignore[call-overload]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eltwise.core.errors import GraphError, ShapeError
+from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, ShapeError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.dask_arrays import as_operand
@@ -56,10 +56,14 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
         if set(other.data_vars) != set(names):
             got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
             raise GraphError("the Datasets have different variables", got=got)
-    kind = type(datasets[0])
-    by_variable = {name: [each[name] if isinstance(each, kind) else each for each in operands] for name in names}
-    variables = {name: compute(computation, by_variable[name], *rest) for name in names}
-    result = kind(variables, attrs=common_attributes(datasets))
+    variables = {}
+    for name in names:
+        try:
+            of_name = [each[name] if hasattr(each, "data_vars") else each for each in operands]
+            variables[name] = compute(computation, of_name, *rest)
+        except EltwiseError as error:
+            raise error.located(where=f"variable {name!r}") from None
+    result = type(datasets[0])(variables, attrs=common_attributes(datasets))
     coords = _coords_of_no_variable(datasets, result)
     return result.assign_coords(coords) if coords else result
 
@@ -87,9 +91,16 @@ def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashabl
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
-    """Names of dimensions as their positions."""
+    """Names of dimensions as their positions.
+
+    Raises:
+        AttributeValueError: for the name of a dimension that is not there.
+    """
     if isinstance(axis, str):
-        return dims.index(axis) if axis in dims else axis
+        if axis not in dims:
+            allowed = ", ".join(map(repr, dims)) or "none"
+            raise AttributeValueError("there is no such dimension", operand="axis", got=repr(axis), allowed=allowed)
+        return dims.index(axis)
     if isinstance(axis, list | tuple):
         return tuple(_positions(each, dims) for each in axis)
     return axis
