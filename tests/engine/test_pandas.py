@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,11 @@ def test_names_attributes_arrays_and_numbers() -> None:
     kilometres = named.copy()
     kilometres.attrs["unit"] = "km"
     assert eltwise.subtract(named, kilometres).attrs == {}
+    named.attrs["limits"] = [0, 1]
+    eltwise.subtract(named, kilometres).attrs["limits"].append(2)
+    named.attrs["lock"] = Lock()  # Nothing copies it.
+    assert eltwise.negative(named).attrs == named.attrs
+    assert named.attrs["limits"] == [0, 1]
     assert eltwise.subtract(FRAME, np.array([1, 1, 1], np.float32)).columns.tolist() == ["a", "b", "c"]
     assert eltwise.subtract(np.ones((4, 3), np.float32), ABC).columns.tolist() == ["a", "b", "c"]
     assert eltwise.mean_squared_difference(ABC, ABC) == 0

@@ -7,6 +7,8 @@ that lie on each other must have equal labels, those of size 1 too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +65,8 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     else:
         joined = _class_of(objects, 2)(result, *rest, copy=False)
     joined.attrs = common_attributes(objects)
+    with suppress(Exception):  # Somebody else's objects, of which pandas, too, gives copies.
+        joined.attrs = deepcopy(joined.attrs)
     return joined
 
 
