@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -56,3 +58,25 @@ def test_the_type_that_the_refusal_of_a_reduction_names_works(reduction: Any, el
     assert isinstance(result, jax.Array)
     assert result.dtype == named[1]
     assert result == getattr(A - B, reduction)()
+
+
+DEVICES = """
+import jax, numpy, eltwise
+
+jax.config.update("jax_num_cpu_devices", 2)
+host, other = jax.devices("cpu")
+array = jax.numpy.ones(4)
+for operand in (array, jax.device_put(array, host), jax.device_put(array, other)):
+    for function in (eltwise.subtract, eltwise.max_absolute_difference, eltwise.operator("Max-13")):
+        result, expected = function(operand, numpy.ones(4, numpy.float32)), operand - numpy.ones(4, numpy.float32)
+        assert (result.devices(), result.committed) == (expected.devices(), expected.committed), (operand, function)
+assert eltwise.subtract(jax.device_put(array, other), jax.device_put(array, host)).devices() == {host}
+spread = jax.sharding.NamedSharding(jax.make_mesh((2,), ("d",)), jax.sharding.PartitionSpec("d"))
+assert (eltwise.negative(jax.device_put(array, spread)) == -1).all()
+"""
+
+
+@pytest.mark.slow
+def test_results_are_on_the_device_of_the_operands() -> None:
+    """They were on the default one."""
+    subprocess.run([sys.executable, "-c", DEVICES], check=True)  # noqa: S603 - it is the text above

@@ -191,12 +191,18 @@ def host_array(value: object, operand: str) -> object:
 def to_library(kind: Kind, result: np.ndarray, operands: Sequence[object] = ()) -> Any:
     """A result as a tensor of a library; of pandas, which has no tensors, as it is.
 
-    Of PyTorch it has the memory format of the first operand of its shape, as PyTorch's own results have.
+    Of PyTorch it has the memory format of the first operand of its shape, as PyTorch's own results have; of JAX it is
+    on the device of the operands.
     """
     if kind == "pandas":
         return result
     if kind == "torch":
         return _in_format(_torch_tensor(result), operands)
+    return _jax_array(result, operands)
+
+
+def _jax_array(result: np.ndarray, operands: Sequence[object]) -> Any:
+    """An array of JAX: on the device that operands are committed to, as JAX's own results are, or the default one."""
     import jax.numpy
 
     array = jax.numpy.asarray(result)
@@ -206,7 +212,9 @@ def to_library(kind: Kind, result: np.ndarray, operands: Sequence[object] = ()) 
             f"jax does not hold {result.dtype} now",
             hint=f'of a reduction ask for dtype="{narrow}", or set jax.config.update("jax_enable_x64", True) first',
         )
-    return array
+    committed: list[Any] = [each for each in operands if kind_of(each) == "jax" and getattr(each, "committed", False)]
+    devices = {device for each in committed for device in each.devices()}
+    return jax.device_put(array, devices.pop()) if len(devices) == 1 else array
 
 
 def _torch_tensor(result: np.ndarray) -> Any:
