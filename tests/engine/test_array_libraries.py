@@ -262,6 +262,73 @@ def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
     xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))
 
 
+@st.composite
+def data_arrays(draw: st.DrawFn) -> Any:
+    """Data arrays of which some go together: with labels, other coordinates, names and attributes, lazy or not."""
+    dims = draw(st.sampled_from(["", "x", "y", "xy", "zxy"]))
+    sizes = {"x": 2, "y": 3, "z": 2}
+    coords: dict[str, Any] = {}
+    for name in dims:
+        if draw(st.booleans()):
+            coords[name] = [each + draw(st.sampled_from([0, 0, 1])) for each in range(sizes[name])]
+        if draw(st.booleans()):
+            coords[f"of_{name}"] = (name, [draw(st.integers(0, 1))] * sizes[name])
+    for name in {"t", "x", "z"} - {*dims}:
+        if draw(st.booleans()):
+            coords[name] = draw(st.integers(0, 1))
+    attributes = {name: draw(st.integers(0, 1)) for name in "pq" if draw(st.booleans())}
+    data = np.arange(prod(sizes[name] for name in dims), dtype=np.float32).reshape([sizes[name] for name in dims])
+    array = xr.DataArray(data, coords, list(dims), draw(st.sampled_from([None, "n", "m"])), attributes)
+    return array.chunk() if draw(st.booleans()) else array
+
+
+@given(a=data_arrays(), b=data_arrays())
+def test_results_are_those_of_xarray_or_refused(a: Any, b: Any) -> None:
+    """A lazy result had the name of its graph; one value of what is a dimension of the other operand broke results."""
+    try:
+        result = eltwise.subtract(a, b)
+    except ShapeError:
+        assert any(not a[name].equals(b[name]) for name in {*a.dims} & {*b.dims}) or {*a.dims} ^ {*b.dims}
+        return
+    try:
+        expected = (a - b).transpose(*result.dims).compute()
+    except ValueError:  # xarray makes an array that it cannot compute.
+        assert any((name in a.dims) != (name in b.dims) for name in {*a.coords, *a.dims} & {*b.coords, *b.dims})
+        return
+    assert dict(sorted(result.attrs.items())) == {
+        name: value
+        for name, value in sorted({**b.attrs, **a.attrs}.items())
+        if a.attrs.get(name, value) == b.attrs.get(name, value)
+    }
+    xr.testing.assert_identical(result.compute().drop_attrs(), expected.drop_attrs())
+
+
+@st.composite
+def data_sets(draw: st.DrawFn) -> Any:
+    variables = {name: draw(data_arrays()) for name in ("u", "v")}
+    try:
+        xr.align(*variables.values(), join="exact")
+        return xr.Dataset(variables)
+    except ValueError:
+        return xr.Dataset({name: each.drop_vars(list(each.coords)) for name, each in variables.items()})
+
+
+@given(a=data_sets(), b=st.one_of(data_sets(), data_arrays()), is_first=st.booleans())
+def test_results_of_data_sets_are_those_of_xarray_or_refused(a: Any, b: Any, is_first: bool) -> None:
+    """A coordinate that contradicts was that of one operand where only one of the variables had both."""
+    a, b = (a, b) if is_first else (b, a)
+    try:
+        result = eltwise.subtract(a, b)
+    except ShapeError:
+        return
+    try:
+        expected = (a - b).compute()
+    except ValueError:  # xarray makes an array that it cannot compute.
+        return
+    ordered = {name: each.transpose(*result[name].dims) for name, each in expected.data_vars.items()}
+    xr.testing.assert_identical(result.compute().drop_attrs(), expected.assign(ordered).drop_attrs())
+
+
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (1, 3, 4), (2, 1, 1), (1, 1, 1)])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_dimension_lies_where_axis_says_whatever_its_size(sizes: tuple[int, ...], axis: int) -> None:
@@ -338,6 +405,19 @@ def test_a_dimension_that_is_not_there_is_refused_by_name() -> None:
             eltwise.mean_squared_difference(data, np.float32(1), dim=axis)
     with pytest.raises(EltwiseError, match="no such dimension, got 'time'; allowed: none"):
         eltwise.mean_squared_difference(xr.DataArray(1.0), 1, "time")
+
+
+def test_results_that_make_no_data_set_are_refused() -> None:
+    """xarray filled them with NaN, or raised from inside."""
+    a = xr.Dataset({"u": ("x", [1, 2]), "v": 3}, {"x": [1, 2]})
+    for b in (
+        xr.Dataset({"u": 1, "v": ("x", [1, 2])}, {"x": [2, 3]}),
+        xr.Dataset({"u": 1, "v": ("x", [1, 2, 3])}),
+        xr.Dataset({"u": 1, "v": ("x", [1])}, {"x": [1]}),
+    ):
+        for one, other in ((a, b), (b, a)):
+            with pytest.raises(ShapeError, match=r"the results of the variables make no Dataset, got .*; align"):
+                eltwise.subtract(one, other)
 
 
 def test_data_sets_go_variable_by_variable() -> None:

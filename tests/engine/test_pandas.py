@@ -97,6 +97,8 @@ def test_names_attributes_arrays_and_numbers() -> None:
     kilometres = named.copy()
     kilometres.attrs["unit"] = "km"
     assert eltwise.subtract(named, kilometres).attrs == {}
+    columns = FRAME.rename_axis(columns="c")
+    assert eltwise.subtract(ABC, columns).columns.name == (ABC - columns).columns.name == "c"
     named.attrs["limits"] = [0, 1]
     eltwise.subtract(named, kilometres).attrs["limits"].append(2)
     named.attrs["lock"] = Lock()  # Nothing copies it.

@@ -77,7 +77,8 @@ def common_labels(plan: Plan, names: Sequence[str], labels: Sequence[Sequence[An
         ShapeError: where labels that lie on each other differ.
     """
     common: list[Any] = [None] * len(plan.shape)
-    for name, axes, of_operand in zip(names, plan.axes, labels, strict=True):
+    by_rank = sorted(zip(names, plan.axes, labels, strict=True), key=lambda each: -len(each[1]))
+    for name, axes, of_operand in by_rank:  # The names of equal labels are those of the DataFrame, as in pandas.
         for number, of_axis in zip(axes, of_operand, strict=False):
             if of_axis is not None:
                 common[number] = _common(common[number], of_axis, name)

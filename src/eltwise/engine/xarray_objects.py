@@ -6,10 +6,11 @@ coordinates, those of size 1 too; nothing is transposed or aligned silently.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, ShapeError
+from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.dask_arrays import as_operand
@@ -46,7 +47,10 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
     axes = normalized_axes(_positions(axis, dims), len(dims))
     kept_dims = [name for number, name in enumerate(dims) if number not in axes]
     coords = {name: coord for name, coord in rest.pop("coords").items() if set(coord.dims) <= set(kept_dims)}
-    return xarray.DataArray(on_data(data, axes), coords, kept_dims, **rest)
+    name = rest.pop("name")
+    result = xarray.DataArray(on_data(data, axes), coords, kept_dims, **rest)
+    result.name = name  # Without one it would have that of a Dask array.
+    return result
 
 
 def _on_variables(datasets: Sequence[Any], computation: Computation, operands: Sequence[Any], *rest: Any) -> Any:
@@ -63,13 +67,40 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
             variables[name] = compute(computation, of_name, *rest)
         except EltwiseError as error:
             raise error.located(where=f"variable {name!r}") from None
-    result = type(datasets[0])(variables, attrs=common_attributes(datasets))
-    coords = _coords_of_no_variable(datasets, result)
-    return result.assign_coords(coords) if coords else result
+    result = _joined(datasets, variables)
+    result = result.assign_coords(_coords_of_no_variable(datasets, result))
+    return result.drop_vars([name for name in result.coords if _is_contradicted(name, result, operands)])
+
+
+def _joined(datasets: Sequence[Any], variables: Mapping[Hashable, Any]) -> Any:
+    """The results as one Dataset.
+
+    Raises:
+        ShapeError: where their dimensions differ, which xarray would fill with missing values.
+    """
+    import xarray
+
+    try:
+        xarray.align(*variables.values(), join="exact", copy=False)
+        return type(datasets[0])(variables, attrs=common_attributes(datasets))
+    except ValueError as error:
+        problem = "the results of the variables make no Dataset"
+        raise ShapeError(problem, got=reason_of(error), hint=_ALIGN) from None
+
+
+def _is_contradicted(name: Hashable, result: Any, operands: Sequence[Any]) -> bool:
+    """Whether an operand has another coordinate than a result, where no single variable may have met both."""
+    others = [each.coords[name] for each in operands if name in getattr(each, "coords", ())]
+    is_like = [all(result.sizes.get(each, size) == size for each, size in other.sizes.items()) for other in others]
+    return name not in result.dims and not all(
+        other.variable.equals(result.coords[name].variable)
+        for other, is_of_size in zip(others, is_like, strict=True)
+        if is_of_size  # Not one of size 1 that was broadcast.
+    )
 
 
 def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashable, Any]:
-    """The coordinates of Datasets that their variables do not have; those that differ are left out, but for labels.
+    """The coordinates of Datasets that their variables do not have.
 
     Raises:
         ShapeError: where labels of one dimension differ.
@@ -77,17 +108,15 @@ def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashabl
     variables = [variable for dataset in datasets for variable in dataset.data_vars.values()]
     of_variables = {name for variable in variables for name in variable.coords}
     reduced = {name for variable in variables for name in variable.dims} - set(result.dims)
-    coords: dict[Hashable, Any] = {}
-    sizes, differing = dict(result.sizes), set[Hashable]()
+    coords, sizes = dict[Hashable, Any](), dict(result.sizes)
     for name, coord in [each for dataset in datasets for each in dataset.coords.items() if each[0] not in of_variables]:
         if reduced & set(coord.dims) or any(sizes.get(each, size) != size for each, size in coord.sizes.items()):
             continue  # A dimension that was reduced, or one of size 1 that was broadcast.
         sizes.update(coord.sizes)
-        if not coords.setdefault(name, coord).variable.equals(coord.variable):
-            if name in coord.dims:
-                raise ShapeError(f"the coordinates {name!r} differ", hint=_ALIGN)
-            differing.add(name)
-    return {name: coord.reset_coords(drop=True) for name, coord in coords.items() if name not in differing}
+        first = coords.setdefault(name, coord.reset_coords(drop=True))
+        if name in coord.dims and not first.variable.equals(coord.variable):
+            raise ShapeError(f"the coordinates {name!r} differ", hint=_ALIGN)
+    return coords
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -145,13 +174,11 @@ def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable
     differing: set[Hashable] = set()
     for _operand, array in arrays:
         for name, coord in array.coords.items():
+            if name in sizes and name not in coord.dims:
+                continue  # One value of what is a dimension here.
             if any(sizes[dimension] != size for dimension, size in coord.sizes.items()):
                 continue  # A dimension of size 1 that is broadcast.
-            known = coords.get(name)
-            of_dimension = [name in each.dims for each in (known, coord) if each is not None]
-            if known is None or of_dimension == [False, True]:  # What a dimension has is more than one of its values.
-                coords[name] = coord
-            elif not any(of_dimension) and not known.variable.equals(coord.variable):
+            if not coords.setdefault(name, coord).variable.equals(coord.variable):
                 differing.add(name)
     return {name: coord for name, coord in coords.items() if name not in differing}
 
