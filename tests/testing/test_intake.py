@@ -135,6 +135,16 @@ def test_labels_count_in_every_container(container: Any) -> None:
         eltwise.compare(*sides[1:])
 
 
+def test_labels_of_what_is_renamed_count() -> None:
+    """Equal elements under another name were equal, whatever their labels."""
+    pandas = pytest.importorskip("pandas")
+    one, same, other = (pandas.Series([1.0, 2.0, 3.0], index=list(labels)) for labels in ("abc", "abc", "cab"))
+    assert eltwise.compare({"u": [one]}, {"w": [same]}).is_good
+    assert eltwise.compare({"u": one}, {"w": other.to_numpy()}).is_good
+    with pytest.raises(EltwiseError, match="the labels differ: 'a', 'b', 'c' and 'c', 'a', 'b'"):
+        eltwise.compare({"u": [one]}, {"w": [other]})
+
+
 def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("zarr")

@@ -83,7 +83,17 @@ def compare(
         graph = None if order is None else graph_of(order)
         sets = tensors_of(a, "A"), tensors_of(b, "B")
         check_labels(a, b)
-        return compare_sets(*sets, tolerances, causes, progress, graph)
+        report = compare_sets(*sets, tolerances, causes, progress, graph)
+        _check_labels_of_renamed(a, b, report)
+        return report
+
+
+def _check_labels_of_renamed(a: object, b: object, report: ComparisonReport) -> None:
+    """Refuse objects that were compared though they have other names, where they have other labels."""
+    renamed = [each for each in report if each.name != each.other_name]
+    of_a, of_b = ({dotted(keys): leaf for keys, leaf in leaves(side, "")} if renamed else {} for side in (a, b))
+    for each in renamed:
+        check_labels(of_a.get(each.name), of_b.get(each.other_name))
 
 
 def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -> TensorSet:
