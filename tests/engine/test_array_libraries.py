@@ -24,6 +24,7 @@ from eltwise.engine.intake import kind_of
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import random_bits
+from eltwise.testing import assert_same
 from support.cases import layouts, versions_and_types
 
 da = pytest.importorskip("dask.array")
@@ -357,7 +358,10 @@ class _Incomparable:
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("it is not to be compared")
 
-    __hash__ = None  # type: ignore[assignment]
+    def __repr__(self) -> str:
+        raise RuntimeError("it does not show itself")
+
+    __hash__ = object.__hash__
 
 
 @pytest.mark.parametrize("kind", ["pandas", "xarray"])
@@ -405,6 +409,23 @@ def test_a_dimension_that_is_not_there_is_refused_by_name() -> None:
             eltwise.mean_squared_difference(data, np.float32(1), dim=axis)
     with pytest.raises(EltwiseError, match="no such dimension, got 'time'; allowed: none"):
         eltwise.mean_squared_difference(xr.DataArray(1.0), 1, "time")
+
+
+def test_labels_that_cannot_be_compared_are_refused() -> None:
+    """They raised what their objects raise."""
+    pd = pytest.importorskip("pandas")
+    ones, others = ([np.array([_Incomparable(), 1], object) for _ in range(2)] for _ in range(2))
+    series = [pd.Series([1.0, 2.0], index=pd.Index(each, dtype=object)) for each in ones]
+    arrays = [xr.DataArray([1.0, 2.0], {"c": ("x", each)}, "x") for each in others]
+    for call in (eltwise.subtract, eltwise.compare):
+        with pytest.raises(ShapeError, match="cannot be compared: it is not to be compared; give their NumPy"):
+            call(*series)
+    with pytest.raises(AssertionError, match="the labels cannot be compared"):
+        assert_same(*series)
+    assert list(eltwise.subtract(*arrays).coords) == []
+    for check in (eltwise.compare, assert_same):
+        with pytest.raises(EltwiseError, match="'c': it does not give its values, got it does not show itself"):
+            check(*arrays)
 
 
 def test_results_that_make_no_data_set_are_refused() -> None:

@@ -10,6 +10,8 @@ import numpy as np
 
 from eltwise.core.containers import CONTAINERS, Keys, dotted, form_of, leaves
 from eltwise.core.dtypes import native
+from eltwise.core.errors import ElementTypeError
+from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import as_array
 from eltwise.engine.intake import check_operand, kind_of, readable_array
 from eltwise.formats.attributes import add_attributes
@@ -65,11 +67,15 @@ def _text_of(coordinate: Any) -> str:
     """The values of a coordinate, or a digest of many, with their type and shape.
 
     Raises:
-        ElementTypeError: for those with units, which would be lost.
+        ElementTypeError: for those with units, which would be lost, and where it does not give them.
     """
-    check_operand(coordinate, f"coordinate {coordinate.name!r}")
-    values = native(np.asarray(coordinate.values))
-    shown = repr(values.astype(str).tolist() if values.dtype.kind in "mM" else values.tolist())
+    operand = f"coordinate {coordinate.name!r}"
+    check_operand(coordinate, operand)
+    try:
+        values = native(np.asarray(coordinate.values))
+        shown = repr(values.astype(str).tolist() if values.dtype.kind in "mM" else values.tolist())
+    except Exception as error:  # noqa: BLE001 - what gives and shows its values is foreign code
+        raise ElementTypeError("it does not give its values", operand=operand, got=reason_of(error)) from None
     is_object = values.dtype.hasobject
     is_text = values.dtype.kind in "UT" or (is_object and all(isinstance(each, str) for each in values.flat))
     content = shown.encode(errors="backslashreplace") if is_text or is_object else values.tobytes()

@@ -16,6 +16,7 @@ import numpy as np
 
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ShapeError
+from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
 from eltwise.engine.intake import array_of, common_attributes, is_pandas, kind_of
@@ -164,8 +165,14 @@ def check_labels(a: object, b: object) -> None:
 
 def _common(first: Any, labels: Any, operand: str) -> Any:
     """The labels that two operands have on an axis."""
-    if first is None or first.equals(labels):
-        return labels if first is None else first
+    if first is None:
+        return labels
+    try:
+        if first.equals(labels):
+            return first
+    except Exception as error:  # noqa: BLE001 - labels are any objects
+        problem = f"the labels cannot be compared: {reason_of(error)}"
+        raise ShapeError(problem, operand=operand, hint="give their NumPy arrays") from None
     raise ShapeError(
         f"the labels differ: {_shown(first)} and {_shown(labels)}",
         operand=operand,

@@ -93,10 +93,18 @@ def _is_contradicted(name: Hashable, result: Any, operands: Sequence[Any]) -> bo
     others = [each.coords[name] for each in operands if name in getattr(each, "coords", ())]
     is_like = [all(result.sizes.get(each, size) == size for each, size in other.sizes.items()) for other in others]
     return name not in result.dims and not all(
-        other.variable.equals(result.coords[name].variable)
+        _has_same_values(other, result.coords[name])
         for other, is_of_size in zip(others, is_like, strict=True)
         if is_of_size  # Not one of size 1 that was broadcast.
     )
+
+
+def _has_same_values(one: Any, other: Any) -> bool:
+    """Whether two coordinates are equal; they may hold any objects."""
+    try:
+        return bool(one.variable.equals(other.variable))
+    except Exception:  # noqa: BLE001 - somebody else's objects raise what they like
+        return False
 
 
 def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashable, Any]:
@@ -114,7 +122,7 @@ def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashabl
             continue  # A dimension that was reduced, or one of size 1 that was broadcast.
         sizes.update(coord.sizes)
         first = coords.setdefault(name, coord.reset_coords(drop=True))
-        if name in coord.dims and not first.variable.equals(coord.variable):
+        if name in coord.dims and not _has_same_values(first, coord):
             raise ShapeError(f"the coordinates {name!r} differ", hint=_ALIGN)
     return coords
 
@@ -178,18 +186,18 @@ def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable
                 continue  # One value of what is a dimension here.
             if any(sizes[dimension] != size for dimension, size in coord.sizes.items()):
                 continue  # A dimension of size 1 that is broadcast.
-            if not coords.setdefault(name, coord).variable.equals(coord.variable):
+            if not _has_same_values(coords.setdefault(name, coord), coord):
                 differing.add(name)
     return {name: coord for name, coord in coords.items() if name not in differing}
 
 
 def _check_dimensions(arrays: Sequence[tuple[str, xarray.DataArray]]) -> None:
     """Refuse dimensions that have other coordinates in one operand than in another, also where they are broadcast."""
-    first: dict[Hashable, xarray.Variable] = {}
+    first: dict[Hashable, xarray.DataArray] = {}
     for operand, array in arrays:
         for name in array.dims:
-            if name in array.coords and not first.setdefault(name, array.coords[name].variable).equals(
-                array.coords[name].variable
+            if name in array.coords and not _has_same_values(
+                first.setdefault(name, array.coords[name]), array.coords[name]
             ):
                 problem = f"the coordinates {name!r} differ"
                 raise ShapeError(problem, operand=operand, hint=_ALIGN)
