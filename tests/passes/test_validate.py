@@ -257,7 +257,24 @@ def elsewhere(name: str) -> NodeProto:
     return made
 
 
+def sizes(as_node: bool = False) -> onnx.ModelProto:
+    """A model whose types follow from lists of numbers, one of them long."""
+    lists = {"sizes": np.array([1, 2]), "parts": np.full(200, 2)}
+    tensors = [numpy_helper.from_array(values, name) for name, values in lists.items()]
+    nodes = [
+        node("Split", ["many", "parts"], [f"part_{number}" for number in range(200)], axis=0),
+        node("Reshape", ["part_7", "sizes"], ["z"]),
+    ]
+    if as_node:
+        nodes = [*(node("Constant", [], [one.name], value=one) for one in tensors), *nodes]
+    made = one(nodes, 13, *([] if as_node else tensors))
+    made.graph.input.append(value("many", (400,)))
+    return made
+
+
 GOOD: dict[str, onnx.ModelProto] = {
+    "long lists of sizes": sizes(),
+    "long lists of sizes of nodes": sizes(as_node=True),
     "plain": sub(),
     "nodes in another order": one([node("Neg", ["c"], ["z"]), node("Sub", ["a", "b"], ["c"])]),
     "nodes in another order, over a graph": choice([node("Sub", ["a", "c"], ["t"])], node("Neg", ["a"], ["c"])),
@@ -300,6 +317,18 @@ GOOD: dict[str, onnx.ModelProto] = {
 @pytest.mark.parametrize("name", GOOD)
 def test_what_loads_with_one_meaning_has_no_problem(name: str) -> None:
     assert problems(GOOD[name]) == []
+
+
+@pytest.mark.parametrize("as_node", [False, True])
+def test_lists_of_sizes_may_be_in_another_file(as_node: bool, tmp_path: Path) -> None:
+    source, target = tmp_path / "old.onnx", tmp_path / "new.onnx"
+    made = sizes(as_node)
+    onnx.save_model(made, source, save_as_external_data=True, size_threshold=0, location="w", convert_attribute=as_node)
+    assert (tmp_path / "w").stat().st_size >= 202 * 8
+    stored = onnx.load_model(source, load_external_data=False)
+    assert find_problems(stored, tmp_path) == []
+    assert not convert_file(source, target, opset=18).unchanged
+    assert find_problems(onnx.load_model(target)) == []
 
 
 def is_loaded(made: onnx.ModelProto) -> bool:

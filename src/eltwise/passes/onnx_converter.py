@@ -14,7 +14,7 @@ from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
 from eltwise.core.errors import UnsupportedError
-from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, is_small
+from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, small_tensor
 from eltwise.formats.onnx.nodes import same_value, write_node
 from eltwise.formats.onnx.schemas import attribute_value, in_opset, without_defaults
 from eltwise.formats.onnx.tensors import keep_tensor, stored_tensor
@@ -124,8 +124,8 @@ def _model_of(node: NodeProto, opset: int, scope: Scope) -> tuple[ModelProto, di
     graph.node.append(twin)
     for name in dict.fromkeys(filter(None, node.input)):
         tensor = scope.constant(name)
-        if tensor is not None and is_small(tensor):
-            keep_tensor(graph.initializer.add(), numbered[name], tensor)
+        if tensor is not None and (small := small_tensor(tensor)) is not None:
+            keep_tensor(graph.initializer.add(), numbered[name], small)
         else:
             declare(graph.input.add(name=numbered[name]), scope.type_of(name))
     for name in filter(None, node.output):

@@ -16,7 +16,7 @@ import numpy as np
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
-from eltwise.formats.onnx.inference import is_small
+from eltwise.formats.onnx.inference import small_tensor
 from eltwise.formats.onnx.nodes import published_schema
 from eltwise.formats.onnx.schemas import attribute_value, in_opset, since_versions
 from eltwise.ir.graph import Node
@@ -74,8 +74,9 @@ def _never_shrinks(node: Node, scope: Scope) -> bool:
 def _numbers(name: str, scope: Scope) -> np.ndarray | None:
     """The elements of a small constant; None for any other value."""
     tensor = scope.constant(name)
+    small = small_tensor(tensor) if tensor is not None else None
     try:
-        return tensor.array if tensor is not None and is_small(tensor) else None
+        return small.array if small is not None else None
     except EltwiseError:
         return None
 

@@ -13,11 +13,12 @@ from dataclasses import replace
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.shape_inference import InferenceError, infer_shapes
 
+from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.tensors import MessageSource, stored_tensor
-from eltwise.formats.onnx.types import type_text, types_in, value_type
+from eltwise.formats.onnx.tensors import MessageSource, bring_in, stored_tensor
+from eltwise.formats.onnx.types import declare, type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Graph, Node, Tensor, computed_once
 from eltwise.ir.types import TensorType
@@ -133,54 +134,82 @@ def _has_long_lists(typed: ModelProto) -> bool:
 
 
 def without_weights(graph: Graph) -> ModelProto:
-    """Write a model without its functions and without what its tensors hold, but for a few small ones."""
-    constants = tuple((name, _light(tensor)) for name, tensor in graph.constants)
-    light = replace(graph, message=None, functions=(), metadata=(), constants=constants)
+    """Write a model without its functions, and with the small ones of its tensors.
+
+    The others are values of a known type of which nothing else is known: inference takes a tensor without elements for
+    an error.
+    """
+    small = [(name, small_tensor(tensor)) for name, tensor in graph.constants]
+    weights = {name: tensor.type for name, tensor in graph.constants if small_tensor(tensor) is None}
+    declared = tuple(pair for pair in graph.declared if pair[0] not in weights)
+    light = replace(
+        graph,
+        message=None,
+        functions=(),
+        metadata=(),
+        constants=tuple((name, tensor) for name, tensor in small if tensor is not None),
+        declared=(*declared, *weights.items()),
+    )
     copy = ModelProto(ir_version=8)  # The first in which every initializer may stay out of the inputs is 4.
     write_graph(light, copy.graph)
-    for domain, version in (*graph.origin.other_opsets, ("", max(graph.origin.opset, FIRST_INFERRED))):
+    others = ((domain, version) for domain, version in graph.origin.other_opsets if domain != HELD)
+    for domain, version in (*others, ("", max(graph.origin.opset, FIRST_INFERRED)), (HELD, 1)):
         copy.opset_import.add(domain=domain, version=version)
     copy.graph.name = copy.graph.name or "graph"
     _strip(copy.graph, graph.origin.opset)
     return copy
 
 
-def _light(tensor: Tensor) -> Tensor:
-    """A tensor without its values, where they are many or in another file."""
-    if is_small(tensor):
-        return tensor
-    source = tensor.source
-    number = source.proto.data_type if isinstance(source, MessageSource) else tensor.element_type.onnx_number
-    return stored_tensor(TensorProto(data_type=number, dims=tensor.shape))
-
-
 def _strip(graph: GraphProto, opset: int) -> None:
     """Take the values of large tensors out of nodes and of the graphs in them."""
     for node in graph.node:
+        is_constant = node.op_type == "Constant" and not default_domain(node.domain) and len(node.output) == 1
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                attribute.t.CopyFrom(_stripped(attribute.t))
+            if attribute.HasField("t") and not _is_small(attribute.t):
+                if is_constant:
+                    node.domain = HELD
+                    _declare(graph, node.output[0], attribute.t)
+                attribute.t.CopyFrom(TensorProto(data_type=attribute.t.data_type, dims=attribute.t.dims))
         for _name, inner in subgraphs(node):
+            small = [tensor for tensor in inner.initializer if _is_small(tensor)]
             for tensor in inner.initializer:
-                tensor.CopyFrom(_stripped(tensor))
+                if not _is_small(tensor):
+                    _declare(inner, tensor.name, tensor)
+            small = GraphProto(initializer=small).initializer
+            inner.ClearField("initializer")
+            inner.initializer.extend(small)
             _strip(inner, opset)
         if opset < FIRST_INFERRED and not default_domain(node.domain):
             graph.initializer.extend(_written_as_in_opset_6(node))
 
 
-def _stripped(tensor: TensorProto) -> TensorProto:
-    if is_small(stored_tensor(tensor)):
-        return tensor
-    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+def _declare(graph: GraphProto, name: str, tensor: TensorProto) -> None:
+    """State the type of a tensor that a graph no longer holds."""
+    declare(graph.value_info.add(name=name), stored_tensor(tensor).type)
 
 
-def is_small(tensor: Tensor) -> bool:
-    """Whether a tensor's values are in the model itself and few."""
-    if tensor.is_external or tensor.is_sparse or element_count(tensor.shape) > 8 * _LARGEST_KEPT:
-        return False  # The size of a message is found by writing it out, weights and all.
-    if isinstance(tensor.source, MessageSource):
-        return bool(tensor.source.message.ByteSize() <= _LARGEST_KEPT)
-    return tensor.array.nbytes <= _LARGEST_KEPT
+def _is_small(tensor: TensorProto) -> bool:
+    return small_tensor(stored_tensor(tensor)) is not None
+
+
+def small_tensor(tensor: Tensor) -> Tensor | None:
+    """A tensor of few elements, also where they are in another file; None for any other one, and where they are not."""
+    if tensor.is_sparse or element_count(tensor.shape) > 8 * _LARGEST_KEPT:
+        return None  # The size of a message is found by writing it out, weights and all.
+    if not isinstance(tensor.source, MessageSource):
+        return tensor if tensor.array.nbytes <= _LARGEST_KEPT else None
+    if not tensor.is_external:
+        return tensor if tensor.source.message.ByteSize() <= _LARGEST_KEPT else None
+    element_type = tensor.type.element_type
+    if element_type is None or element_type.file_bytes(element_count(tensor.shape)) > _LARGEST_KEPT:
+        return None
+    proto = TensorProto()
+    proto.CopyFrom(tensor.source.proto)
+    try:
+        bring_in(proto, tensor.source.folder)
+    except EltwiseError:
+        return None
+    return stored_tensor(proto, operand=tensor.source.operand)
 
 
 def bare_node(node: NodeProto) -> NodeProto:
@@ -218,7 +247,7 @@ def _hold(copy: GraphProto, graph: GraphProto) -> None:
 def holds_more(attribute: AttributeProto) -> bool:
     """Whether ``bare_node`` leaves something of an attribute out."""
     has_graph = attribute.HasField("g") or bool(attribute.graphs)
-    return has_graph or (attribute.HasField("t") and not is_small(stored_tensor(attribute.t)))
+    return has_graph or (attribute.HasField("t") and not _is_small(attribute.t))
 
 
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:
@@ -271,11 +300,14 @@ def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: 
         numbered.append(id(node))
         for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
             _prepare(inner, body, numbered, is_outermost=False)
-    constants = {name for name, _tensor in graph.constants}
+    constants = {name for name, _tensor in graph.constants} | {
+        name for node, twin in zip(graph.nodes, copy.node, strict=True) if twin.domain == HELD for name in node.outputs
+    }
     inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
     copy.ClearField("input")
     copy.input.extend(inputs)
-    for value in (*copy.output, *copy.value_info, *(() if is_outermost else copy.input)):
+    values = (value for value in copy.value_info if value.name not in constants)
+    for value in (*copy.output, *values, *(() if is_outermost else copy.input)):
         for part in types_in(value.type):
             kind = part.WhichOneof("value")
             if kind in ("tensor_type", "sparse_tensor_type"):
