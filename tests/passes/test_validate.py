@@ -15,6 +15,7 @@ from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, Valu
 
 import eltwise
 from eltwise.conversion import convert_file
+from eltwise.core.dtypes import BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.targets.repair import repair_file
@@ -317,6 +318,24 @@ GOOD: dict[str, onnx.ModelProto] = {
 @pytest.mark.parametrize("name", GOOD)
 def test_what_loads_with_one_meaning_has_no_problem(name: str) -> None:
     assert problems(GOOD[name]) == []
+
+
+IDENTITY = onnx.defs.get_schema("Identity", 25).type_constraints[0]
+NOT_RUN = [
+    one
+    for one in BY_ONNX_NUMBER.values()
+    if not one.runs and f"tensor({one.onnx.lower()})" in IDENTITY.allowed_type_strs
+]
+
+
+@pytest.mark.parametrize("element_type", NOT_RUN, ids=str)
+def test_operators_take_constants_of_types_that_eltwise_does_not_run(element_type: ElementType) -> None:
+    size = element_type.file_bytes(4)
+    values = {"raw_data": bytes(size)} if element_type.bits else {"string_data": [b"text"] * 4}
+    constant = TensorProto(name="c", data_type=element_type.onnx_number, dims=[4], **values)  # type: ignore[arg-type]
+    made = model([node("Identity", ["c"], ["z"])], [], [value("z", (4,), element_type.onnx_number)], 25, 13, [constant])
+    assert problems(made) == []
+    assert eltwise.check(made).is_good
 
 
 @pytest.mark.parametrize("as_node", [False, True])

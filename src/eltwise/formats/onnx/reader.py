@@ -224,7 +224,9 @@ class _Reader:
                 try:
                     constant.array  # noqa: B018 - this reads and checks it
                 except EltwiseError as error:
-                    constant = Tensor(constant.source, constant.type._replace(other="unreadable"))
+                    element_type = constant.type.element_type
+                    if element_type is None or element_type.runs:
+                        constant = Tensor(constant.source, constant.type._replace(other="unreadable"))
                     self._add(error)
             constants.append((tensor.name, constant))
         for sparse in proto.sparse_initializer:
