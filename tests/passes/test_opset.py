@@ -381,12 +381,49 @@ def test_a_value_of_unknown_type_is_no_obstacle_where_its_type_does_not_matter()
         (alone("QuantizeLinear", 13, {"x": (2, 3), "s": ()}, FLOAT), 10),
         (alone("Split", 18, {"x": (2, 3), "k": (1,)}, FLOAT), 13),
         (alone("AveragePool", 19, {"x": (1, 1, 9)}, FLOAT, kernel_shape=[2]), 11),
+        (alone("Gemm", 13, {"x": (2, 3), "w": (3, 4), "c": (4,)}, FLOAT), 7),
+        (alone("Gemm", 9, {"x": (2, 3), "w": (3, 4), "c": (4,)}, FLOAT), 13),
+        (alone("Pad", 18, {"x": (3,), "pads": (2,)}, FLOAT), 11),
+        (alone("Resize", 13, SIZED, FLOAT), 11),  # type: ignore[arg-type]
+        (alone("MaxPool", 8, {"x": (1, 1, 5)}, FLOAT, kernel_shape=[2]), 7),
     ],
 )
 def test_what_a_new_version_says_the_same_of_stays(made: onnx.ModelProto, opset: int) -> None:
     made.graph.output[0].ClearField("type")
     data, report = convert_onnx_bytes(made.SerializeToString(), opset)
     assert (onnx.load_from_string(data).graph.node, report.changes) == (made.graph.node, ())
+
+
+@pytest.mark.parametrize(
+    ("made", "opset"),
+    [
+        (alone("Gemm", 13, {"x": (2, 3), "w": (3, 4)}, FLOAT), 9),
+        (alone("Pad", 18, {"x": (3,), "pads": (2,), "": None, "k": (1,)}, FLOAT), 13),
+    ],
+)
+def test_an_operand_that_only_one_version_has_or_leaves_out_is_no_small_matter(
+    made: onnx.ModelProto, opset: int
+) -> None:
+    with pytest.raises(EltwiseError, match="No Adapter"):
+        convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+@pytest.mark.parametrize(("sizes", "is_converted"), [([2, -1], True), ([0, 3], False), (None, False)])
+def test_allowzero_goes_where_no_size_is_zero(sizes: list[int] | None, is_converted: bool) -> None:
+    """As PyTorch's exporter writes it at every Reshape."""
+    made = alone("Reshape", 14, {"x": (3, 2), "k": (2,)}, FLOAT, allowzero=1)
+    if sizes is not None:
+        made.graph.input.pop()
+        made.graph.initializer.append(numpy_helper.from_array(np.array(sizes), "k"))
+    made.graph.output[0].CopyFrom(value("z", ("M", "N")))
+    if is_converted:
+        converted = in_opset(made, 11)[0]
+        assert [one.op_type for one in converted.graph.node] == ["Reshape"]
+        x = np.arange(6, dtype=np.float32).reshape(3, 2)
+        assert np.array_equal(run(converted, x=x)[0], x.reshape(2, 3))
+    else:
+        with pytest.raises(EltwiseError, match="No Adapter"):
+            in_opset(made, 11)
 
 
 @pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])

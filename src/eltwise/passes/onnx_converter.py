@@ -23,7 +23,7 @@ from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import GraphBuilder
-from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of, without_idle
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
@@ -45,6 +45,9 @@ def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple
         if (shorter := without_defaults(node, before, after)) is not node:
             node = shorter
             reasons[f"without attributes that have their default, which opset {after} does not know"] = None
+        if (shorter := without_idle(node, before, after, builder.scope)) is not node:
+            node = shorter
+            reasons[f"without attributes that change nothing here, which opset {after} does not know"] = None
         if stays(node, before, after, builder.scope):
             continue
         reasons["by onnx's converter"] = None

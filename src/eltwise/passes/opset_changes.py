@@ -18,7 +18,7 @@ from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import small_tensor
 from eltwise.formats.onnx.nodes import published_schema
-from eltwise.formats.onnx.schemas import attribute_value, in_opset, since_versions
+from eltwise.formats.onnx.schemas import attribute_value, in_opset, ports_fit, since_versions
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.align_broadcast import align
@@ -136,6 +136,12 @@ def _slope_is_shared(node: Node, scope: Scope) -> bool:
     return has_one_element or (x.rank is not None and x.rank == slope.rank)
 
 
+def _has_no_zero_size(node: Node, scope: Scope) -> bool:
+    """Whether the new shape of a Reshape is constant and has no size 0."""
+    sizes = _numbers(node.inputs[1], scope)
+    return sizes is not None and bool(sizes.all())
+
+
 def _have_one_shape(node: Node, scope: Scope) -> bool:
     shape, *others = map(scope.shape, node.inputs)
     for other in others:
@@ -216,6 +222,10 @@ STEPS = (
 """Every step that is known; over the others the schemas decide."""
 
 
+_IDLE: dict[tuple[str, str], Holds] = {("Reshape", "allowzero"): _has_no_zero_size}
+"""The attributes of operators that change nothing where this holds."""
+
+
 def stays(node: Node, before: int, after: int, scope: Scope) -> bool:
     """Whether a node means the same after one step; if not, onnx's converter converts it rightly.
 
@@ -230,7 +240,7 @@ def stays(node: Node, before: int, after: int, scope: Scope) -> bool:
     if max(before, after) not in since_versions(node.schema.name):
         return True
     old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
-    return old is not None and new is not None and _same_schema(old, new) and _attributes_fit(node, old, new)
+    return old is not None and new is not None and _same_schema(node, old, new) and _attributes_fit(node, old, new)
 
 
 def steps_of(op_type: str, before: int, after: int) -> Iterator[Step]:
@@ -241,13 +251,13 @@ def steps_of(op_type: str, before: int, after: int) -> Iterator[Step]:
             yield step
 
 
-def _same_schema(old: OpSchema, new: OpSchema) -> bool:
-    """Whether two versions of an operator differ by the types alone, and by attributes that are new."""
+def _same_schema(node: Node, old: OpSchema, new: OpSchema) -> bool:
+    """Whether two versions of a node's operator differ by the types alone, by new attributes, and by ports it lacks."""
     if old.deprecated or new.deprecated:
         return False
-    for before, after in ((old.inputs, new.inputs), (old.outputs, new.outputs)):
-        if [(one.option, one.is_homogeneous) for one in before] != [(one.option, one.is_homogeneous) for one in after]:
-            return False
+    ports = ((node.inputs, old.inputs, new.inputs), (node.outputs, old.outputs, new.outputs))
+    if not all(ports_fit(*port) for port in ports):
+        return False
     older, newer = sorted((old, new), key=lambda schema: schema.since_version)
     was_dropped = not (older.attributes.keys() - {"consumed_inputs"}) <= newer.attributes.keys()
     shared = old.attributes.keys() & new.attributes.keys()
@@ -265,6 +275,21 @@ def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
         old.attributes[name].default_value == new.attributes[name].default_value
         for name in (old.attributes.keys() & new.attributes.keys()) - names
     )
+
+
+def without_idle(node: Node, before: int, after: int, scope: Scope) -> Node:
+    """The node without the attributes that the opset ``after`` lacks and that change nothing for its constants."""
+    old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
+    if old is None or new is None:
+        return node
+    lost = old.attributes.keys() - new.attributes.keys()
+    idle = dict.fromkeys(
+        name
+        for (op_type, name), is_idle in _IDLE.items()
+        if op_type == node.schema.name and name in lost and is_idle(node, scope)
+    )
+    stated = {name for name, _value in node.operation.attributes}
+    return in_opset(node, before, attributes=idle) if idle.keys() & stated else node
 
 
 def count_axes(node: Node, opset: int, scope: Scope) -> Node:

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 from onnx import AttributeProto, helper
+from onnx.defs import OpSchema
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
@@ -191,6 +192,20 @@ def without_defaults(node: Node, before: int, after: int) -> Node:
         if is_lost and same_value(attribute, old.attributes[name].default_value):
             unneeded[name] = None
     return in_opset(node, before, attributes=unneeded) if unneeded else node
+
+
+def ports_fit(
+    values: Sequence[str], old: Sequence[OpSchema.FormalParameter], new: Sequence[OpSchema.FormalParameter]
+) -> bool:
+    """Whether a node's operands, or its results, are those of the other version, and all that it demands."""
+    if [(one.option, one.is_homogeneous) for one in old] == [(one.option, one.is_homogeneous) for one in new]:
+        return True
+    if len(values) > min(len(old), len(new)):
+        return False
+    count, single = len(values), OpSchema.FormalParameterOption.Single
+    demanded = [index for index, one in enumerate(new) if one.option == single]
+    names = [[one.name for one in version[:count]] for version in (old, new)]
+    return names[0] == names[1] and all(index < count and values[index] for index in demanded)
 
 
 def attribute_value(node: Node, name: str) -> Any:
