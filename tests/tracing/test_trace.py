@@ -56,8 +56,12 @@ def test_nodes_that_are_wrong_only_together_are_found() -> None:
 def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
     report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
     assert report.first_name == "neg_1"
-    assert report.nodes[1].blame == "in_graph"
+    node = report.nodes[1]
+    assert node.blame == "in_graph"
     assert "right alone and wrong in the model" in str(report)
+    assert [(cause.nodes[0], cause.own_error) for cause in report.causes] == [("neg_1", node.error_out)]
+    assert node.error_out
+    assert "cause not looked for" not in str(report.causes[0])
 
 
 def test_a_small_error_that_grows_is_said_where_it_begins() -> None:

@@ -150,9 +150,10 @@ class CauseGroup:
 
     Attributes:
         op_type: their operator.
-        cause: the cause of their own differences, ``fused`` or ``changed``; None where none was looked for.
+        cause: the cause of their own differences, else ``in_graph``, ``fused`` or ``changed``; None where none was
+            looked for.
         nodes: their names, in order.
-        own_error: the largest of their own errors; None where one has no size.
+        own_error: the largest of their own errors, of those ``in_graph`` in the model; None where one has no size.
         explanation: the cause of the first in words.
     """
 
@@ -163,7 +164,7 @@ class CauseGroup:
     explanation: str
 
     def __str__(self) -> str:
-        cause = self.cause or "cause not looked for"
+        cause = "only in the model" if self.cause == "in_graph" else self.cause or "cause not looked for"
         return on_one_line(
             f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most: {named(self.nodes, 3)}"
         )
@@ -173,19 +174,25 @@ class CauseGroup:
         return {**vars(self), "nodes": list(self.nodes)}
 
 
+def _size(node: TracedNode) -> float | None:
+    """How large the difference is that shows a node to be wrong itself."""
+    return node.error_out if node.blame == "in_graph" or node.own_error is None else node.own_error
+
+
 def grouped(nodes: Iterable[TracedNode]) -> list[CauseGroup]:
     """The nodes that are wrong themselves by operator and cause, in the order of the first of each."""
     groups: dict[tuple[str, str | None], list[TracedNode]] = {}
     for node in nodes:
         if node.is_wrong_itself:
-            cause = node.cause if node.blame in ("own", "in_graph") else node.blame
+            has_cause = node.blame == "own" or (node.blame == "in_graph" and node.cause)
+            cause = node.cause if has_cause else node.blame
             groups.setdefault((node.op_type, cause), []).append(node)
     return [
         CauseGroup(
             op_type,
             cause,
             tuple(node.name for node in group),
-            largest(node.error_out if node.own_error is None else node.own_error for node in group),
+            largest(_size(node) for node in group),
             group[0].explanation,
         )
         for (op_type, cause), group in groups.items()
