@@ -7,9 +7,11 @@ type at hand. Nothing here names an operator.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ir.graph import Node, Tensor
@@ -49,7 +51,7 @@ def convert_elementwise(builder: GraphBuilder, node: Node) -> None:
     computation, operands = node.computation(lambda value: builder.type_of(value).element_type)
     output = builder.name(node.outputs[0])
     element_type = computation.check_types(tuple(builder.type_of(value).element_type for value in operands))
-    expression = _of_integers(computation.expression, element_type)
+    expression = _of_type(computation.expression, element_type)
     types = expression.types(element_type) if element_type else ()
     parts = _parts(builder, node.bound.function, expression, element_type)
     _check_types(builder, node, operands, parts[0][0])
@@ -108,18 +110,21 @@ def _limits(
     constants = []
     for name in schema.operands[1:]:
         tensor = Tensor(np.array(attributes[name], element_type.storage), element_type)
-        if float(tensor.array) != attributes[name]:
-            raise UnsupportedError(f"{element_type} does not hold the limit {attributes[name]!r}")
         constants.append(builder.constant(f"{result}/{name}", tensor))
     return constants
 
 
-def _of_integers(expression: Expression, element_type: ElementType | None) -> Expression:
-    """The same for integers: limits are integers, and those of the type, which change nothing, are left out."""
-    if element_type is None or not element_type.is_integer:
+def _of_type(expression: Expression, element_type: ElementType | None) -> Expression:
+    """The same for elements of one type: its numbers are limits, and those of integer types, which change nothing, go.
+
+    The nearest number of a type is as good a limit as a real one: no other number of the type lies between the two.
+    """
+    if element_type is None:
         return expression
-    count, values, steps = expression.operands, [*range(expression.operands)], list[Step]()
     types = expression.types(element_type)
+    if not element_type.is_integer:
+        return replace(expression, steps=tuple(_with_nearest_limits(step, types) for step in expression.steps))
+    count, values, steps = expression.operands, [*range(expression.operands)], list[Step]()
     for step in expression.steps:
         if step.primitive in TYPE_LIMITS:
             values.append(values[step.operands[0]])
@@ -128,6 +133,14 @@ def _of_integers(expression: Expression, element_type: ElementType | None) -> Ex
             reads = tuple(values[value] for value in step.operands)
             steps.append(step._replace(operands=reads, parameters=step.resolved(types)))
     return Expression(count, tuple(steps), expression.operand_types) if steps else expression_of("maximum", 1)
+
+
+def _with_nearest_limits(step: Step, types: Sequence[ElementType]) -> Step:
+    limits, element_type = step.definition.whole, step.type_of(types)
+    if not limits or element_type.kind != "float":
+        return step
+    nearest = {name: float(cast(np.array(value), FLOAT64, element_type)) for name, value in step.parameters}
+    return step._replace(parameters=tuple(nearest.items()))
 
 
 def _type_limits(builder: GraphBuilder, step: Step, element_type: ElementType | None, result: str) -> list[str]:
