@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from eltwise.kernels.builder import Builder, Loop
@@ -148,7 +148,8 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
         result = code.results(lanes, operands)
         code.store(result, code.place(places, inner, 0, index), lanes, mask)
 
-    code.loop(head, end, lanes, vector, scalars.values())
+    begin = _write_lines(code, head, left, vector, scalars.values())
+    code.loop(begin, end, lanes, vector, scalars.values())
     if not structure.target.has_masks or "strided" in structure.walks:
         code.single_elements(places, inner, end, inner.size)
         return
@@ -158,6 +159,30 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
         vector(end, code.first_lanes(lanes, count))
 
     code.when(code.let(f"icmp ult i64 {end}, {inner.size}"), rest)
+
+
+def _write_lines(code: Builder, begin: str, left: str, vector: Callable[[str], None], invariants: Iterable[str]) -> str:
+    """Write as many vectors as fill a cache line one after the other, as often as there are so many elements.
+
+    Processors join such stores: differences of a column and a row took 0.6 of the time of single vectors. Nothing is
+    gained where a vector takes longer to compute than to store.
+
+    Returns:
+        The index of the first element behind them.
+    """
+    structure, lanes = code.structure, code.structure.lanes
+    (_first, *others), many = structure.expression.steps, CACHE_LINE // structure.target.vector_bytes
+    is_heavy = others or structure.expression.is_real or structure.expression.divides
+    if many < 2 or is_heavy or {"strided", "transposed"} & {*structure.walks}:
+        return begin
+
+    def line(index: str) -> None:
+        for number in range(many):
+            vector(code.let(f"add i64 {index}, {number * lanes}"))
+
+    end = code.let(f"add i64 {begin}, {code.let(f'and i64 {left}, {-many * lanes}')}")
+    code.loop(begin, end, many * lanes, line, invariants)
+    return end
 
 
 def _head(code: Builder, pointer: str, length: str) -> str:
