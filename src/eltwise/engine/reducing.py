@@ -112,7 +112,10 @@ class Reducing:
         """What is reduced over axes, where the source is computed of operands of these types and shapes."""
         expression, element_type, plan = typed
         is_squared = self.is_squared(element_type)
-        expression = ABSOLUTE_DIFFERENCE.expression if is_squared else expression
+        if is_squared:
+            expression = ABSOLUTE_DIFFERENCE.expression
+        elif element_type.kind == "float" and self.source == ABSOLUTE_DIFFERENCE:
+            expression = COMPOSITES["absolute_difference_of_floats"]  # The same bits, in fewer instructions.
         elements_type = self.elements_type(element_type)
         return Elements(self.reduction, expression, element_type, elements_type, plan, axes, is_squared)
 

@@ -226,14 +226,24 @@ class IntegerSum(Accumulator):
 
 
 class Extreme(Accumulator):
-    """The largest or smallest element, as the primitives maximum and minimum say."""
+    """The largest or smallest element, as the primitives maximum and minimum say.
 
-    def __init__(self, code: Instructions, element_type: ElementType, reduction: str) -> None:
+    Args:
+        code: where instructions are written to.
+        element_type: of the elements.
+        reduction: ``min`` or ``max``.
+        is_magnitude: whether it is the largest of floats of which none is negative: their bits are in their order, with
+            those of NaN above all others, and to compare integers takes a fraction of the instructions.
+    """
+
+    def __init__(
+        self, code: Instructions, element_type: ElementType, reduction: str, *, is_magnitude: bool = False
+    ) -> None:
         super().__init__(code, element_type)
-        self._is_largest = reduction == "max"
-        self._is_float = element_type.kind == "float"
+        self._is_largest, self._is_magnitude = reduction == "max", is_magnitude
+        self._is_float = element_type.kind == "float" and not is_magnitude
         self._scalar = NATIVE_FLOATS.get(element_type, "float") if self._is_float else self.integer
-        kind = element_type.kind if element_type.kind != "boolean" else "unsigned"
+        kind = "unsigned" if is_magnitude or element_type.kind == "boolean" else element_type.kind
         (self._template,) = primitives.find(f"{reduction}imum").llvm[kind]
         self.kinds = (self._scalar,)
 
@@ -247,7 +257,12 @@ class Extreme(Accumulator):
 
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
+        if self._is_magnitude:  # A NaN may have a sign.
+            bits = self.code.let(f"and {of(lanes, self.integer)} {bits}, {self._of_magnitude(lanes)}")
         return self.merge(lanes, values, [self.code.widened(self.type, lanes, bits) if self._is_float else bits])
+
+    def _of_magnitude(self, lanes: int) -> str:
+        return constant(lanes, self.integer, (1 << (self.type.storage.itemsize * 8 - 1)) - 1)
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""

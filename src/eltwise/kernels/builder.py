@@ -214,6 +214,9 @@ class Builder(Instructions):
 def _constants(lanes: int, scalar: str, element_type: ElementType, step: Step) -> dict[str, str]:
     """The numbers that templates name, as the type that a step computes in."""
     numbers: dict[str, float] = {**_CONSTANTS, "bits": element_type.bits}
+    if step.definition.on_bits:
+        sign_bit = -(1 << (element_type.storage.itemsize * 8 - 1))
+        numbers |= {"sign_bit": sign_bit, "other_bits": ~sign_bit}
     if scalar in _FIRST_WHOLE:
         numbers |= {**_FLOAT_CONSTANTS, "whole": _FIRST_WHOLE[scalar]}
         numbers |= {"largest": element_type.largest_finite, "lowest": -element_type.largest_finite}

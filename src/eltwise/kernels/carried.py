@@ -38,8 +38,15 @@ class Carried(NamedTuple):
     @property
     def word_bytes(self) -> int:
         """The size of each word that an output carries."""
-        width = self.element_type.storage.itemsize
-        return max(width, 4 if self.element_type.kind == "float" else 1) if self.reduction in ("min", "max") else 8
+        if self.reduction not in ("min", "max"):
+            return 8
+        width, is_float = self.element_type.storage.itemsize, self.element_type.kind == "float"
+        return max(width, 4) if is_float and not self.is_magnitude else width
+
+    @property
+    def is_magnitude(self) -> bool:
+        """Whether it is the largest of floats of which none is negative."""
+        return self.reduction == "max" and self.is_positive and self.element_type.kind == "float"
 
     @property
     def is_float_sum(self) -> bool:
@@ -54,7 +61,7 @@ class Carried(NamedTuple):
     def accumulator(self, code: Instructions, *, has_unit: bool = False) -> Accumulator:
         """What elements are added to."""
         if self.reduction in ("min", "max"):
-            return Extreme(code, self.element_type, self.reduction)
+            return Extreme(code, self.element_type, self.reduction, is_magnitude=self.is_magnitude)
         if self.is_float_sum and not self.levels:
             return ShortFloatSum(code, self.element_type)
         if self.is_float_sum:

@@ -25,7 +25,7 @@ from eltwise.kernels.exact_sum import MOST_OUTPUTS, ExactSums, FloatSums, Intege
 from eltwise.kernels.extremes import Extremes
 from eltwise.kernels.plan import Plan, TypedCall, aligned_plan
 from eltwise.kernels.threads import run_together
-from eltwise.ops.expression import COMPOSITES, Expression, expression_of
+from eltwise.ops.expression import Expression, expression_of
 
 IDENTITY = expression_of("maximum", 1)
 """Of elements that are held as they are."""
@@ -87,10 +87,9 @@ class Elements:
 
     @property
     def is_positive(self) -> bool:
-        """Whether no element is negative: squares and absolute values are not."""
+        """Whether no element is negative: squares and absolute values of floats are not."""
         *_steps, last = self.expression.steps
-        is_square = last.primitive == "multiply" and len(set(last.operands)) == 1
-        return is_square or last.primitive == "absolute" or self.expression == COMPOSITES["absolute_difference"]
+        return last.primitive == "absolute" or (last.primitive == "multiply" and len(set(last.operands)) == 1)
 
     def why_no_kernel(self) -> str:
         """Why no kernel reduces these elements; empty where one does."""

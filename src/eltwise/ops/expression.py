@@ -192,6 +192,7 @@ def operand_name(index: int) -> str:
 COMPOSITES: dict[str, Expression] = {
     "squared_difference": Expression(2, (Step("subtract", (0, 1)), Step("multiply", (2, 2)))),
     "absolute_difference": Expression(2, (Step("maximum", (0, 1)), Step("minimum", (0, 1)), Step("subtract", (2, 3)))),
+    "absolute_difference_of_floats": Expression(2, (Step("subtract", (0, 1)), Step("absolute", (2,)))),
     "clip": Expression(3, (Step("maximum", (0, 1)), Step("minimum", (3, 2)))),
     "clip_below": Expression(2, (Step("maximum", (0, 1)), Step("at_most_largest", (2,)))),
     "clip_above": Expression(2, (Step("at_least_lowest", (0,)), Step("minimum", (2, 1)))),
