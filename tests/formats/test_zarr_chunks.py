@@ -352,6 +352,15 @@ def test_a_shard_whose_index_names_its_bytes_again_and_again_is_refused(tmp_path
         open_tensors(path)["a"].box((slice(0, 60000),))
 
 
+@pytest.mark.parametrize("name", [name for name in CHAINS if name.startswith("shard")])
+@pytest.mark.parametrize("stop", [1024, 1000], ids=["whole", "part"])
+def test_an_empty_shard_is_not_the_fill_value(tmp_path: Path, name: str, stop: int) -> None:
+    make(tmp_path / "a.zarr", f"3:{name}").write_bytes(b"")
+    tensor = open_tensors(tmp_path / "a.zarr")["a"]
+    with pytest.raises(FileFormatError, match="a shard, or a chunk in one, is empty"):
+        tensor.box((slice(3, 4), slice(0, stop)))
+
+
 @pytest.mark.parametrize("options", [{"chunks": (3, 5)}, {"chunks": (2, 5), "shards": (6, 15)}], ids=str)
 def test_a_part_of_very_many_chunks_is_read_in_halves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]

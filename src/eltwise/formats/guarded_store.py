@@ -167,4 +167,7 @@ class PartsOfShard:
             self._left -= byte_range.suffix
         if self._left < 0:
             raise ValueError("the index of a shard names more bytes than the shard can have")
-        return await self._inner.get(prototype, byte_range)
+        data = await self._inner.get(prototype, byte_range)
+        if data is not None and not len(data):  # zarr takes it as missing.
+            raise ValueError("a shard, or a chunk in one, is empty")
+        return data
