@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from zarr.codecs import BloscCodec, GzipCodec
 
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats import zarr_stores
-from eltwise.formats.chunk_limits import CodecLimits, longest_encoded
+from eltwise.formats.chunk_limits import CodecLimits, TextLimits, longest_encoded
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.formats.zarr_stores import open_store
 from support import damaged_chunks
@@ -32,6 +33,7 @@ from support.damaged_chunks import (
     CONFIGS,
     OF_OBJECTS,
     OPTIONAL,
+    TEXTS,
     UNREADABLE,
     kinds,
     make,
@@ -63,8 +65,16 @@ def eltwise(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600)  # noqa: PLW1510, S603
 
 
+def source_of(path: Path) -> Any:
+    """What reads the only array of a store, of numbers or of texts."""
+    tensors = open_tensors(path)
+    arrays: list[Any] = [*tensors.values(), *tensors.others.values()]
+    (array,) = arrays
+    return array.source
+
+
 def test_every_codec_that_is_registered_is_tested_or_refused() -> None:
-    known = {*CONFIGS, *OF_OBJECTS, *OPTIONAL}
+    known = {*CONFIGS, *OF_OBJECTS, *OPTIONAL, *TEXTS}
     assert set(v2_kinds()) <= known
     of_v3 = {"bytes", "endian", "transpose", "sharding_indexed"}
     assert {name.removeprefix("numcodecs.") for name in v3_kinds()} <= known | of_v3
@@ -97,19 +107,97 @@ def test_good_chunks_are_read(kind: str, tmp_path: Path) -> None:
     if name in (*OF_OBJECTS, *OPTIONAL, *UNREADABLE):
         pytest.skip("not a codec of numbers, or not installed")
     make(tmp_path / "a.zarr", kind)
-    found = open_tensors(tmp_path / "a.zarr")["a"].array
-    np.testing.assert_array_equal(found, zarr.open_array(str(tmp_path / "a.zarr"), mode="r")[...])
+    expected = zarr.open_array(str(tmp_path / "a.zarr"), mode="r")[...]
+    source = source_of(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(source.read(0, expected.size).reshape(expected.shape), expected)
 
 
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
 @pytest.mark.parametrize("name", CHAINS)
 def test_good_chunks_of_several_codecs_are_read(name: str, tmp_path: Path) -> None:
     make(tmp_path / "a.zarr", f"3:{name}")
-    tensor = open_tensors(tmp_path / "a.zarr")["a"]
+    source = source_of(tmp_path / "a.zarr")
     expected = zarr.open_array(str(tmp_path / "a.zarr"), mode="r")[...]
-    np.testing.assert_array_equal(tensor.array, expected)
-    np.testing.assert_array_equal(tensor.box((slice(1, 3), slice(70, 999))), expected[1:3, 70:999])
-    np.testing.assert_array_equal(tensor.at(np.array([5, 4095, 1030])), expected.reshape(-1)[[5, 4095, 1030]])
+    np.testing.assert_array_equal(source.read(0, expected.size).reshape(expected.shape), expected)
+    np.testing.assert_array_equal(source.box((slice(1, 3), slice(70, 999))), expected[1:3, 70:999])
+    np.testing.assert_array_equal(source.at(np.array([5, 4095, 1030])), expected.reshape(-1)[[5, 4095, 1030]])
+
+
+LETTERS = np.array(["", "a", "a\0", "bé", "漢字", "😀", "x" * 300], "T")
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize(("shape", "chunks"), [((), ()), ((0,), (1,)), ((5,), (5,)), ((6, 7), (2, 3))], ids=str)
+@pytest.mark.parametrize("options", [{}, {"compressors": None}, {"fill_value": "none"}], ids=str)
+def test_texts_of_their_own_length_are_what_zarr_gives(
+    tmp_path: Path, form: Any, shape: tuple[int, ...], chunks: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    values = np.resize(LETTERS, shape) if shape else np.array("a\0é", "T")
+    for name in ("full", "absent"):
+        path = tmp_path / f"{name}.zarr"
+        array = zarr.create_array(
+            str(path), shape=shape, chunks=chunks, dtype=values.dtype, zarr_format=form, **options
+        )
+        if name == "full":
+            array[...] = values
+        expected = values if name == "full" else np.full(shape, options.get("fill_value", ""))
+        (texts,) = open_tensors(path).others.values()
+        assert (texts.type, texts.shape) == ("texts", shape)
+        assert texts.read(0, expected.size).tolist() == expected.reshape(-1).tolist()
+
+
+def test_texts_of_two_formats_of_zarr_are_compared(cli: Cli, tmp_path: Path) -> None:
+    a, b, c = (
+        store(tmp_path / name / "s.zarr", np.array(["x", "bé", last], "T"), (3,), zarr_format=form)
+        for name, form, last in (("a", 2, "z"), ("b", 3, "z"), ("c", 3, "w"))
+    )
+    assert cli("compare", a, b)[::2] == (0, "")
+    code, out, _err = cli("compare", a, c)
+    assert code == 1
+    assert "s: different (values): 1 of 3 differs; first [2]: 'w' instead of 'z'" in out
+
+
+def test_all_texts_of_a_read_share_one_slack(tmp_path: Path) -> None:
+    """Each chunk alone would be small enough."""
+    values = np.array(["x" * (3 << 20)] * 8, "T")
+    texts = source_of(store(tmp_path / "a.zarr", values, (1,)))
+    for _ in range(2):
+        assert texts.read(0, 4).tolist() == values[:4].tolist()
+    with pytest.raises(FileFormatError, match="which is too large for 1 texts"):
+        texts.read(0, 8)
+
+
+def test_a_chunk_of_many_texts_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, sizes = store(tmp_path / "a.zarr", np.array(["x"] * 40000, "T"), (40000,)), list[int]()
+    check = TextLimits.check
+
+    def counted(limits: TextLimits, data: memoryview, size: int) -> None:
+        sizes.append(size)
+        check(limits, data, size)
+
+    monkeypatch.setattr(TextLimits, "check", counted)
+    (texts,) = open_tensors(path).others.values()
+    assert (texts.difference(texts), len(sizes)) == ("", 2)
+
+
+def test_a_long_text_without_axes_takes_little_memory(tmp_path: Path) -> None:
+    """zarr alone takes five hundred times as much as it is long."""
+    text = "x" * (1 << 20) + "\0"
+    source = source_of(store(tmp_path / "a.zarr", np.array(text, "T"), ()))
+    tracemalloc.start()
+    try:
+        assert source.box(()).item() == text
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_fill_value_that_is_too_long_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = v2(tmp_path / "a.zarr", dtype="|O", filters=[{"id": "vlen-utf8"}], fill_value="x" * 999)
+    code, _out, err = cli("compare", path, path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "the fill value has 999 letters, expected up to 512" in err
 
 
 def v2(folder: Path, **fields: Any) -> Path:
@@ -138,7 +226,7 @@ def grid(*sizes: int) -> dict[str, Any]:
     return {"name": "regular", "configuration": {"chunk_shape": sizes}}
 
 
-@pytest.mark.parametrize("name", OF_OBJECTS)
+@pytest.mark.parametrize("name", [*OF_OBJECTS, "vlen-utf8"])
 @pytest.mark.parametrize("place", ["compressor", "filters"])
 def test_codecs_of_objects_are_refused_before_a_chunk_is_read(cli: Cli, tmp_path: Path, name: str, place: str) -> None:
     config: dict[str, Any] = {"id": name}
@@ -356,9 +444,9 @@ def test_a_shard_whose_index_names_its_bytes_again_and_again_is_refused(tmp_path
 @pytest.mark.parametrize("stop", [1024, 1000], ids=["whole", "part"])
 def test_an_empty_shard_is_not_the_fill_value(tmp_path: Path, name: str, stop: int) -> None:
     make(tmp_path / "a.zarr", f"3:{name}").write_bytes(b"")
-    tensor = open_tensors(tmp_path / "a.zarr")["a"]
+    source = source_of(tmp_path / "a.zarr")
     with pytest.raises(FileFormatError, match="a shard, or a chunk in one, is empty"):
-        tensor.box((slice(3, 4), slice(0, stop)))
+        source.box((slice(3, 4), slice(0, stop)))
 
 
 @pytest.mark.parametrize("options", [{"chunks": (3, 5)}, {"chunks": (2, 5), "shards": (6, 15)}], ids=str)

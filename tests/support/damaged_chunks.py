@@ -15,6 +15,7 @@ import lzma
 import os
 import random
 import shutil
+import struct
 import sys
 import warnings
 import zlib
@@ -56,7 +57,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
 }
 """For each codec its parameters, and the element type of an array that has it."""
 
-OF_OBJECTS = ("pickle", "json2", "msgpack2", "categorize", "vlen-array", "vlen-bytes", "vlen-utf8")
+OF_OBJECTS = ("pickle", "json2", "msgpack2", "categorize", "vlen-array", "vlen-bytes")
 OPTIONAL = ("zfpy", "pcodec", "cast_value")
 """Codecs of packages that are not installed."""
 
@@ -65,7 +66,11 @@ UNREADABLE = ("endian",)
 
 _INNER = ("bytes", "endian", "transpose", "sharding_indexed")
 BLOSC = tuple(f"blosc-{name}" for name in numcodecs.blosc.list_compressors())
-CHAINS = ("gzip-in-zstd", "shuffle-in-zlib", "shard-of-blosc", "shard-of-gzip", "shard-of-shards", "shard-index-first")
+TEXTS = ("vlen-utf8", "texts-in-gzip", "shard-of-texts")
+CHAINS = (
+    *("gzip-in-zstd", "shuffle-in-zlib", "shard-of-blosc", "shard-of-gzip", "shard-of-shards", "shard-index-first"),
+    *TEXTS[1:],
+)
 
 
 def v2_kinds() -> list[str]:
@@ -91,6 +96,8 @@ def config_of(name: str) -> tuple[dict[str, Any], str]:
     """The parameters of a codec and the element type of its array."""
     if name in BLOSC:
         return {"cname": name.removeprefix("blosc-")}, "<f4"
+    if name in TEXTS:
+        return {}, "T"
     if name in (*_INNER, *CHAINS):
         return {}, "<f4"
     return CONFIGS[name]
@@ -101,25 +108,30 @@ def make(path: Path, kind: str) -> Path:
     form, _, full = kind.partition(":")
     name = full.removeprefix("numcodecs.")
     config, element_type = config_of(name)
-    values = (np.arange(np.prod(SIZES)) % 251).reshape(SIZES).astype(element_type)
+    numbers = (np.arange(np.prod(SIZES)) % 251).reshape(SIZES)
+    values = numbers.astype(element_type)
+    if name in TEXTS:
+        values = np.array(
+            [["aé\u6f22\U0001f600"[: number % 5] * (number % 7) for number in row] for row in numbers], "T"
+        )
     if form == "2":
-        compressor = numcodecs.get_codec({"id": name.partition("-")[0] if name in BLOSC else name, **config})
+        codec = numcodecs.get_codec({"id": name.partition("-")[0] if name in BLOSC else name, **config})
+        codecs = {"filters": [codec], "compressors": None} if name in TEXTS else {"compressors": codec}
         array = zarr.create_array(
-            str(path), shape=SIZES, chunks=CHUNK, dtype=element_type, zarr_format=2, compressors=compressor
+            str(path), shape=SIZES, chunks=CHUNK, dtype=np.dtype(element_type), zarr_format=2, **codecs
         )
         array[...] = values
         return path / "3.0"
     path.mkdir(parents=True)
-    codecs = chain(full, name, config)
     fields = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": SIZES,
-        "data_type": {"<f4": "float32", "|b1": "bool"}[element_type],
+        "data_type": {"<f4": "float32", "|b1": "bool", "T": "string"}[element_type],
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": CHUNK}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": False if element_type == "|b1" else 0,
-        "codecs": codecs,
+        "fill_value": {"<f4": 0, "|b1": False, "T": ""}[element_type],
+        "codecs": chain(full, name, config),
     }
     (path / "zarr.json").write_text(json.dumps(fields))
     zarr.open_array(str(path), mode="r+")[...] = values
@@ -131,6 +143,8 @@ def chain(full: str, name: str, config: dict[str, Any]) -> list[dict[str, Any]]:
     raw = {"name": "bytes", "configuration": {"endian": "little"}}
     if name in CHAINS:
         return _chain(name, raw)
+    if name in TEXTS:
+        return [{"name": name}]
     if name == "bytes":
         return [{"name": name, "configuration": {"endian": "little"}}]
     if name == "transpose":
@@ -159,7 +173,8 @@ def shard(codecs: list[dict[str, Any]], sizes: tuple[int, ...] = (1, 64), **more
 def _chain(name: str, raw: dict[str, Any]) -> list[dict[str, Any]]:
     compressed = {"name": "gzip", "configuration": {"level": 1}}
     blosc = {"typesize": 4, "clevel": 5, "shuffle": "shuffle", "blocksize": 0, "cname": "lz4"}
-    chains = {
+    texts: dict[str, Any] = {"name": "vlen-utf8"}
+    chains: dict[str, list[dict[str, Any]]] = {
         "gzip-in-zstd": [raw, compressed, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
         "shuffle-in-zlib": [
             raw,
@@ -169,6 +184,8 @@ def _chain(name: str, raw: dict[str, Any]) -> list[dict[str, Any]]:
         "shard-of-blosc": [shard([raw, {"name": "blosc", "configuration": blosc}])],
         "shard-of-gzip": [shard([raw, compressed])],
         "shard-of-shards": [shard([shard([raw, compressed], (1, 16))])],
+        "texts-in-gzip": [texts, compressed],
+        "shard-of-texts": [shard([texts, compressed])],
         "shard-index-first": [shard([raw, compressed], index_location="start")],
     }
     return chains[name]
@@ -219,6 +236,10 @@ def bombs(name: str) -> Iterator[tuple[str, bytes]]:
     if name in ("gzip", "bz2", "lzma", "shard-of-gzip"):
         member = {"bz2": bz2.compress, "lzma": lzma.compress}.get(name, gzip.compress)(few)
         yield "bomb of members", member * 12
+    if name in ("vlen-utf8", "texts-in-gzip"):
+        letters = b"x" * (BOMB // 16) + "\U0001f600".encode()  # Four bytes a letter once they are decoded.
+        few = struct.pack("<II", CHUNK[1], len(letters)) + letters + bytes(4 * (CHUNK[1] - 1))
+        yield "bomb of letters", few if name == "vlen-utf8" else gzip.compress(few, 1)
     if name in ("zlib", "shuffle-in-zlib"):
         yield "bomb", zlib.compress(bytes(BOMB))
     if name == "gzip-in-zstd":

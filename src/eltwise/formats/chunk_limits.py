@@ -2,6 +2,7 @@
 
 A chunk of N bytes may take twice that and 64 MiB while it is decoded, whatever its file says. So what goes into a codec
 and what comes out of it are each at most N and half of that slack, and less where the codec's own overhead is known.
+Texts of their own length (``vlen-utf8``) are counted as ``BYTES_OF_TEXT`` each; all that a read gives share one slack.
 """
 
 from __future__ import annotations
@@ -20,6 +21,15 @@ import numpy as np
 SLACK = 1 << 25
 """In bytes: so much may each end of a codec hold beyond the size of the chunk."""
 
+BYTES_OF_TEXT = 1 << 9
+"""So many bytes a text is counted as, with its letters in up to two arrays."""
+
+_BYTES_OF_OBJECTS = 1 << 7
+"""What a text takes in memory at most beside its letters, as an object of Python and in an array of NumPy."""
+
+TEXTS = "vlen-utf8"
+"""The codec of texts of their own length."""
+
 _PIECE = 1 << 16
 _LONGEST_ZSTD_BLOCK = 1 << 17
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
@@ -36,11 +46,8 @@ _OTHER_TYPE = {
 }
 """The codecs that store another element type: the names of the parameters with the decoded and the encoded one."""
 
-OF_OBJECTS = (
-    *("pickle", "json", "json2", "msgpack", "msgpack2", "categorize"),
-    *("vlen-utf8", "vlen-bytes", "vlen-array"),
-)
-"""Codecs of Python objects, which arrays of numbers do not need; reading a pickle runs code."""
+OF_OBJECTS = ("pickle", "json", "json2", "msgpack", "msgpack2", "categorize", "vlen-bytes", "vlen-array")
+"""Codecs of Python objects, which arrays of numbers and texts do not need; reading a pickle runs code."""
 
 
 def longest_encoded(codec: str, config: Mapping[str, Any], size: int) -> int:
@@ -53,7 +60,9 @@ def longest_encoded(codec: str, config: Mapping[str, Any], size: int) -> int:
         ValueError: for a codec of Python objects, and for one whose element type is not one of numbers.
     """
     if codec in OF_OBJECTS:
-        raise ValueError(f"the codec {codec!r} stores Python objects, and only those of numbers are read")
+        raise ValueError(f"the codec {codec!r} stores Python objects, and only those of numbers and texts are read")
+    if codec == TEXTS:
+        return (size + SLACK) // 2  # See ``TextLimits``.
     if codec in _OTHER_TYPE:
         decoded, encoded = (config.get(name) for name in _OTHER_TYPE[codec])
         return size * _width(codec, encoded or decoded) // _width(codec, decoded or encoded)
@@ -77,6 +86,41 @@ def _width(codec: str, element_type: object) -> int:
     return int(storage.itemsize)
 
 
+class TextLimits:
+    """What the texts of one read may take beyond the size of their chunks.
+
+    Attributes:
+        excess: how many bytes those that were checked take beyond it.
+    """
+
+    def __init__(self) -> None:
+        self.excess = 0
+
+    def check(self, data: memoryview, size: int) -> None:
+        """Check a chunk of texts before it is decoded.
+
+        Args:
+            data: the chunk: how many texts it holds, and of each its length and its bytes.
+            size: ``BYTES_OF_TEXT`` for each text that is expected.
+
+        Raises:
+            ValueError: for another number of texts, for another length, and where they would take too much memory.
+        """
+        count, stated, position = size // BYTES_OF_TEXT, int.from_bytes(data[:4], "little"), 4
+        if stated != count:
+            raise ValueError(f"a {TEXTS} chunk holds {stated} texts, expected {count}")
+        for _ in range(count):
+            position += 4 + int.from_bytes(data[position : position + 4], "little")
+        if position != len(data):
+            raise ValueError(f"a {TEXTS} chunk is {len(data)} bytes, and its texts need {position}")
+        raw = np.frombuffer(data, np.uint8)
+        first = raw[:-1][raw[1:] >= 0x80].max(initial=0)  # Of the bytes of a letter, and hardly ever one of a length.
+        width = 4 if first >= 0xF0 else 2 if first >= 0xC4 else 1  # Of a letter in memory; see PEP 393.
+        self.excess += max(_BYTES_OF_OBJECTS * count + (width + 1) * len(data) - size, 0)
+        if self.excess > SLACK:
+            raise ValueError(f"a {TEXTS} chunk is {len(data)} bytes, which is too large for {count} texts")
+
+
 @dataclass(frozen=True)
 class CodecLimits:
     """A codec, and how many bytes may go into its decoder and come out of it.
@@ -86,12 +130,14 @@ class CodecLimits:
         config: its parameters.
         decoded: what its decoder may give.
         encoded: what its decoder may be given.
+        texts: what checks texts of their own length; None in an array of others.
     """
 
     codec: str
     config: Mapping[str, Any]
     decoded: int
     encoded: int
+    texts: TextLimits | None = None
 
     def check(self, data: memoryview) -> None:
         """Check what is to be decoded, before a decoder written in C trusts its header.
@@ -101,7 +147,9 @@ class CodecLimits:
         """
         if len(data) > self.encoded:
             raise ValueError(f"a {self.codec} chunk is {len(data)} bytes, expected up to {self.encoded}")
-        if self.codec == "blosc":
+        if self.texts is not None and self.codec == TEXTS:
+            self.texts.check(data, self.decoded)
+        elif self.codec == "blosc":
             _check_blosc(data, self.decoded)
         elif self.codec == "lz4":
             self.check_decoded(int.from_bytes(data[:4], "little"))

@@ -18,9 +18,10 @@ from zarr.abc.codec import (
     BaseCodec,
     BytesBytesCodec,
 )
+from zarr.buffer.cpu import NDBuffer
 from zarr.storage import StorePath
 
-from eltwise.formats.chunk_limits import SLACK, CodecLimits, longest_encoded
+from eltwise.formats.chunk_limits import BYTES_OF_TEXT, SLACK, TEXTS, CodecLimits, TextLimits, longest_encoded
 from eltwise.formats.guarded_store import FirstError, PartsOfShard
 
 _RAW = ("bytes", "endian")
@@ -34,34 +35,41 @@ class GuardedArray:
         array: as zarr's own; reading it raises nothing, and after an error gives fill values.
         first: the error, if there was one.
         part: the shape of what is decoded at a time: a chunk, or one in a shard.
+        texts: what checks texts in a read; None for others.
     """
 
     array: Any
     first: FirstError
     part: tuple[int, ...]
+    texts: TextLimits | None
 
 
-def guarded(array: Any, itemsize: int) -> GuardedArray:
-    """Guard an array that was opened in a guarded store.
+def bytes_of_element(element_type: np.dtype[Any]) -> int:
+    """So many bytes an element of a chunk is counted as; a text of its own length has no size."""
+    return BYTES_OF_TEXT if element_type.kind == "T" else element_type.itemsize
 
-    Args:
-        array: an array of zarr.
-        itemsize: the bytes of an element.
+
+def guarded(array: Any) -> GuardedArray:
+    """Guard an array of zarr that was opened in a guarded store.
 
     Raises:
         ValueError: for chunks and codecs whose memory cannot be limited.
     """
     outer, first = tuple(array.shards or array.chunks), FirstError()
     inner = copy.copy(array._async_array)  # zarr 3.0 has no other name for it.
-    codecs, limit, part = _guarded_codecs(tuple(inner.codec_pipeline), outer, itemsize, first)
+    stored = np.dtype(array.dtype)
+    texts = TextLimits() if stored.kind == "T" else None
+    if texts and len(array.fill_value or "") > BYTES_OF_TEXT:
+        raise ValueError(f"the fill value has {len(array.fill_value)} letters, expected up to {BYTES_OF_TEXT}")
+    codecs, limit, part = _guarded_codecs(tuple(inner.codec_pipeline), outer, bytes_of_element(stored), first, texts)
     store = inner.store_path.store.limited(limit, first)
     object.__setattr__(inner, "codec_pipeline", type(inner.codec_pipeline).from_codecs(codecs))
     object.__setattr__(inner, "store_path", StorePath(store, inner.store_path.path))
-    return GuardedArray(Array(inner), first, part)
+    return GuardedArray(Array(inner), first, part, texts)
 
 
 def _guarded_codecs(
-    codecs: Sequence[Any], shape: tuple[int, ...], itemsize: int, first: FirstError
+    codecs: Sequence[Any], shape: tuple[int, ...], itemsize: int, first: FirstError, texts: TextLimits | None
 ) -> tuple[list[Any], int, tuple[int, ...]]:
     """Guard the codecs of chunks of a shape, in the order in which they encode.
 
@@ -72,9 +80,9 @@ def _guarded_codecs(
     size, guards, part = math.prod(shape) * itemsize, list[Any](), shape
     for codec in codecs:
         if hasattr(codec, "compressor"):  # The one codec that stands for all of an array of format 2.
-            guard, size = _guarded_v2(codec, size, most, first)
+            guard, size = _guarded_v2(codec, size, most, first, texts)
         elif hasattr(codec, "index_codecs"):
-            inner, longest, part = _guarded_codecs(codec.codecs, tuple(codec.chunk_shape), itemsize, first)
+            inner, longest, part = _guarded_codecs(codec.codecs, tuple(codec.chunk_shape), itemsize, first, texts)
             count = math.prod(shape) // max(math.prod(codec.chunk_shape), 1)
             index = 16 * count + 4 * len(codec.index_codecs)
             if index > most:
@@ -82,7 +90,7 @@ def _guarded_codecs(
             size = min(count * longest + index, most)
             guard = _Shard(replace(codec, codecs=tuple(inner)), first, size)
         else:
-            limits = _limits(*_named(codec.to_dict()), size, most)
+            limits = _limits(*_named(codec.to_dict()), size, most, texts)
             is_whole = limits.codec in _RAW and not guards
             guard = _guard_of(codec)(codec, first, size if is_whole else limits)
             size = limits.encoded
@@ -90,10 +98,10 @@ def _guarded_codecs(
     return guards, size, part
 
 
-def _guarded_v2(codec: Any, size: int, most: int, first: FirstError) -> tuple[Any, int]:
+def _guarded_v2(codec: Any, size: int, most: int, first: FirstError, texts: TextLimits | None) -> tuple[Any, int]:
     stages = []
     for each in (*(codec.filters or ()), *([codec.compressor] if codec.compressor else [])):
-        limits = _limits(each.codec_id, each.get_config(), size, most)
+        limits = _limits(each.codec_id, each.get_config(), size, most, texts)
         stages.append(_Numcodec(each, limits))
         size = limits.encoded
     filters, compressor = (stages[:-1], stages[-1]) if codec.compressor else (stages, None)
@@ -101,8 +109,10 @@ def _guarded_v2(codec: Any, size: int, most: int, first: FirstError) -> tuple[An
     return _ArrayBytes(whole, first, None if stages else size), size
 
 
-def _limits(codec: str, config: Any, size: int, most: int) -> CodecLimits:
-    return CodecLimits(codec, config, size, min(longest_encoded(codec, config, size), most))
+def _limits(codec: str, config: Any, size: int, most: int, texts: TextLimits | None) -> CodecLimits:
+    if codec == TEXTS and texts is None:
+        raise ValueError(f"the codec {codec!r} stores texts of their own length, and the array has others")
+    return CodecLimits(codec, config, size, min(longest_encoded(codec, config, size), most), texts)
 
 
 def _named(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -164,12 +174,23 @@ class _ArrayArray(_Guard, ArrayArrayCodec):
 
 
 class _ArrayBytes(_Guard, ArrayBytesCodec):
-    """Makes an array of bytes; its limit is a number where these are the elements themselves."""
+    """Makes an array of bytes; its limit is a number where these are the elements themselves, and None in format 2."""
 
     async def _decoded(self, chunk: Any, spec: Any) -> Any:
         if isinstance(self._limits, int) and len(chunk) != self._limits:
             raise ValueError(f"a chunk is {len(chunk)} bytes, expected {self._limits}")
-        return await super()._decoded(chunk, spec)
+        if isinstance(self._limits, CodecLimits):
+            self._limits.check(_bytes_in(chunk))
+        decoded = await super()._decoded(chunk, spec)
+        is_text = decoded.shape == () and decoded.dtype.kind == "T"
+        return _Text(decoded.as_ndarray_like()) if is_text else decoded
+
+
+class _Text(NDBuffer):
+    """A text without axes: as an element it would lose zeros at its end, and be copied in a type of fixed length."""
+
+    def __getitem__(self, key: Any) -> _Text:
+        return self
 
 
 class _Shard(_Guard, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
@@ -191,13 +212,17 @@ class _BytesBytes(_Guard, BytesBytesCodec):
         self._decoder = limits.decoder
 
     async def _decoded(self, chunk: Any, spec: Any) -> Any:
-        data = np.ascontiguousarray(chunk.as_numpy_array()).data.cast("B")
+        data = _bytes_in(chunk)
         self._limits.check(data)
         if self._decoder is not None:
             return spec.prototype.buffer.from_bytes(await asyncio.to_thread(self._decoder, data))
         decoded = await super()._decoded(chunk, spec)
         self._limits.check_decoded(len(decoded))
         return decoded
+
+
+def _bytes_in(chunk: Any) -> memoryview:
+    return np.ascontiguousarray(chunk.as_numpy_array()).data.cast("B")
 
 
 def _guard_of(codec: Any) -> type[_Guard]:

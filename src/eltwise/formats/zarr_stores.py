@@ -249,26 +249,26 @@ def _listed(keys: AsyncIterator[str]) -> set[str]:
 
 def _opened(name: str, array: Any, path: Path | str) -> Tensor | Values:
     """An array of numbers or of other values."""
-    from eltwise.formats.guarded_codecs import guarded  # It needs the library.
+    from eltwise.formats.guarded_codecs import bytes_of_element, guarded  # It needs the library.
 
     try:
         stored = np.dtype(array.dtype)
         shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
     except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
         raise unreadable(path, error, "zarr store") from None
-    values, itemsize = "" if is_element_type(stored) else type_of_values(stored), stored.itemsize
+    values, itemsize = "" if is_element_type(stored) else type_of_values(stored), bytes_of_element(stored)
     element_type = None if values else of_numpy(stored)
     check_sizes(shape, itemsize)
     check_chunk(chunk, itemsize)
     if any(size and not step for size, step in zip(shape, chunk, strict=True)):
         raise FileFormatError("a chunk has no elements", got=str(chunk), allowed="sizes of at least 1")
     try:
-        reader = guarded(array, itemsize)
+        reader = guarded(array)
     except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
         raise unreadable(path, error, "zarr store") from None
     elements = ZarrArray(array, shape, chunk, path, deque([reader]))
     if element_type is None:
-        return Values(elements, name, str(path), values, itemsize)
+        return Values(elements, name, str(path), values, 0 if stored.kind == "T" else itemsize)
     return Tensor(elements, element_type, name, str(path))
 
 
@@ -308,7 +308,9 @@ class ZarrArray(Source):
     def _read(self, read: Callable[[GuardedArray], Any]) -> np.ndarray:
         try:
             reader = self._reader()
-            elements = native(np.asarray(read(reader)))
+            if reader.texts is not None:
+                reader.texts.excess = 0
+            elements = native(np.asarray(read(reader), "T" if reader.texts else None))
         except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
             raise unreadable(self.path, error, "zarr store") from None
         if reader.first.error is not None:
@@ -322,7 +324,7 @@ class ZarrArray(Source):
         try:
             return self.idle.pop()
         except IndexError:  # Other threads have them all.
-            return guarded(self.stored, np.dtype(self.stored.dtype).itemsize)
+            return guarded(self.stored)
 
 
 def _joined(reader: GuardedArray, box: Box) -> Any:

@@ -17,7 +17,7 @@ from eltwise.ir.tensors import InMemory, Source, Tensor, of_array
 _USUAL_BYTES, _LEAST_BYTES = 1 << 10, 1 << 6
 """What a value of its own length is taken to have, and what each takes in memory at least."""
 
-_BYTES_AT_A_TIME, _MOST_BYTES = 1 << 24, 1 << 34
+_BYTES_AT_A_TIME, _LARGEST_GRAIN, _MOST_BYTES = 1 << 24, 1 << 30, 1 << 34
 _LONGEST_SHOWN = 60
 _BYTES_OF_COMPLEX = 16
 _TEXTS = "texts"
@@ -119,7 +119,10 @@ class Values:
             )
         count, first = 0, ""
         step, grain = max(_BYTES_AT_A_TIME // each, 1), max(self.source.grain, other.source.grain)
-        step -= step % grain if grain < step else 0
+        if grain < step:
+            step -= step % grain
+        elif grain * max(each, _USUAL_BYTES) <= _LARGEST_GRAIN:  # A chunk is unpacked as a whole for each part of it.
+            step = grain
         for start in range(0, size, step):
             one, two = (side.read(start, min(start + step, size)) for side in (self, other))
             if one.dtype.kind == two.dtype.kind and one.dtype.kind in "SU" and np.array_equal(one, two):
