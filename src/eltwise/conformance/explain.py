@@ -71,7 +71,7 @@ class Explainer:
         return reasons, [compared[index] for index in unexplained]
 
     def _explain(self, compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
-        """The reasons, and the indices of the cases that none explains."""
+        """The reasons, and the indices of the cases that none explains, last of those that one predicts by chance."""
         left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
         right = [item for item in compared if not item.wrong]
         groups: list[tuple[Reason, list[CaseResult]]] = []
@@ -91,7 +91,7 @@ class Explainer:
             unexplained += [item for items in by_chance for item in items]
             text = "; ".join((UNEXPLAINED, *errors))
             groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), text), unexplained))
-        indices = tuple(index for index, item in enumerate(compared) if any(item is one for one in unexplained))
+        indices = tuple(next(index for index, one in enumerate(compared) if one is item) for item in unexplained)
         if len(groups) == 1:
             return (groups[0][0],), indices
         return tuple(

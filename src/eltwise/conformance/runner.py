@@ -27,6 +27,9 @@ _REPEATED = 20
 _ASKED_AGAIN = 3
 """So often a case is run alone to see whether that gives another result: what comes by chance may come again."""
 
+_SEEN_AGAIN = 2
+"""So often what others in a model seem to change is seen again, since it may have come by chance."""
+
 _SMALL = 128
 """Cases of so few elements are kept with one that is wrong beside them."""
 
@@ -121,7 +124,7 @@ class CaseRunner:
             alone = next((other for other in again if other.got is None or not other.is_same(item)), None)
             if alone is None or alone.got is None:
                 return
-            if not self._is_repeated(item):
+            if not self._is_affecting(alone):
                 self.results[case] = replace(item, problem=NOT_REPRODUCIBLE)
                 continue
             self.results[case] = alone
@@ -129,12 +132,18 @@ class CaseRunner:
                 item, problem=AFFECTED_BY_OTHER_NODES, co_resident=tuple(self._companions(alone, cases))
             )
 
-    def _is_repeated(self, item: CaseResult) -> bool:
-        """Whether a case that comes out otherwise alone comes out as before with the others; if once, always."""
-        batch = self._together.get(item.case, ())
+    def _is_affecting(self, alone: CaseResult) -> bool:
+        """Whether a case comes out otherwise with its others and as before alone, each time; if one did, all do.
+
+        With the others it need not come out as before: a runtime may read what was left in memory.
+        """
+        case, batch = alone.case, self._together.get(alone.case, ())
         if not self._is_affected and batch:
-            answer = self._answers(batch)[batch.index(item.case)]
-            self._is_affected = self._compare(item.case, answer).is_same(item)
+            self._is_affected = all(
+                self._compare(case, self._answers([case])[0]).is_same(alone)
+                and not self._compare(case, self._answers(batch)[batch.index(case)]).is_same(alone)
+                for _time in range(_SEEN_AGAIN)
+            )
         return self._is_affected and bool(batch)
 
     def _companions(self, alone: CaseResult, cases: Cases) -> Cases:
