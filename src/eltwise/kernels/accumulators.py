@@ -40,6 +40,11 @@ class Accumulator:
         """The LLVM types of what is carried."""
         return [of(lanes, kind) for kind in self.kinds]
 
+    def magnitude(self, lanes: int, bits: str) -> str:
+        """The bits of floats without their signs, as integers."""
+        other_bits = constant(lanes, self.integer, (1 << (self.type.storage.itemsize * 8 - 1)) - 1)
+        return self.code.let(f"and {of(lanes, self.integer)} {bits}, {other_bits}")
+
     def initial(self, lanes: int) -> list[str]:
         """What is carried before the first element."""
         return ["zeroinitializer" if lanes > 1 else "0.0" if kind == "double" else "0" for kind in self.kinds]
@@ -258,11 +263,8 @@ class Extreme(Accumulator):
     def add(self, lanes: int, values: Sequence[str], bits: str) -> list[str]:
         """Take in an element of each lane."""
         if self._is_magnitude:  # A NaN may have a sign.
-            bits = self.code.let(f"and {of(lanes, self.integer)} {bits}, {self._of_magnitude(lanes)}")
+            bits = self.magnitude(lanes, bits)
         return self.merge(lanes, values, [self.code.widened(self.type, lanes, bits) if self._is_float else bits])
-
-    def _of_magnitude(self, lanes: int) -> str:
-        return constant(lanes, self.integer, (1 << (self.type.storage.itemsize * 8 - 1)) - 1)
 
     def merge(self, lanes: int, one: Sequence[str], other: Sequence[str]) -> list[str]:
         """What two that were carried apart give together."""

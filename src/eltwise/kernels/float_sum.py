@@ -149,9 +149,8 @@ class FloatSum(Accumulator):
 
     def _below(self, lanes: int, bits: str) -> str:
         """The magnitude of elements less 1 as integers: that of a zero is the largest."""
-        kind, sign = of(lanes, self.integer), self.type.storage.itemsize * 8 - 1
-        magnitude = self.code.let(f"and {kind} {bits}, {constant(lanes, self.integer, (1 << sign) - 1)}")
-        return self.code.let(f"add {kind} {magnitude}, {constant(lanes, self.integer, -1)}")
+        one_less = constant(lanes, self.integer, -1)
+        return self.code.let(f"add {of(lanes, self.integer)} {self.magnitude(lanes, bits)}, {one_less}")
 
     def _least(self, lanes: int, one: str, other: str) -> str:
         kind, name = of(lanes, self.integer), f"@llvm.umin.{suffix(lanes, self.integer)}"

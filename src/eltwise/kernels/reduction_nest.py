@@ -133,8 +133,17 @@ def make_reduction_nest(
         rows = _ROWS if is_short else 1
     else:
         lanes = max(1, min(lanes, _MOST_VECTOR_BYTES // widths))
-        vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), most // lanes)) if "vector" in output_walks else 1
-        more = min(-(-groups // prod(loop.size for loop in output_loops[1:])), most * widths // _LEAST_BLOCK_BYTES)
-        blocks = max(-(-most // (lanes * vectors)), more)
-        vectors = -(-most // (lanes * blocks))  # Of one size, since what two of them share is computed twice.
+        of_columns = -(-groups // prod(loop.size for loop in output_loops[1:]))
+        vectors = _side_by_side(most, lanes, widths, of_columns) if "vector" in output_walks else 1
     return ReductionNest(is_row, lanes, vectors, rows, lane_walks, output_loops, reduced_loops, tuple(starts))
+
+
+def _side_by_side(columns: int, lanes: int, widths: int, groups: int) -> int:
+    """How many vectors of columns lie side by side in a group; groups are of one size.
+
+    What two groups share, where the last one overlaps another, is computed twice.
+    """
+    vectors = max(1, min(_BLOCK_BYTES // (lanes * widths), columns // lanes))
+    more = min(groups, columns * widths // _LEAST_BLOCK_BYTES)
+    blocks = max(-(-columns // (lanes * vectors)), more)
+    return -(-columns // (lanes * blocks))
