@@ -152,7 +152,8 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
             member = _member(group, name)
             if member is None:
                 if folder is not None and (folder / name).is_dir():
-                    described |= _add_members(tensors, _unmarked(group, name), path, f"{prefix}{name}/")
+                    unmarked = _group_at(group.store_path / name, group.metadata.zarr_format)
+                    described |= _add_members(tensors, unmarked, path, f"{prefix}{name}/")
                 continue
             if hasattr(member, "members"):
                 member = zarr.open_group(member.store_path, mode="r", use_consolidated=False)
@@ -174,25 +175,23 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
 
 def _is_around(path: Path, folder: Path) -> bool:
     """Whether a path is a link to a folder or to one that it lies in."""
+    if not path.is_symlink():
+        return False
     real = Path(os.path.realpath(folder))
-    return path.is_symlink() and Path(os.path.realpath(path)) in (real, *real.parents)
+    return Path(os.path.realpath(path)) in (real, *real.parents)
 
 
 def _member(group: Any, name: str) -> Any:
     """An array or group in a group, also one of the other format; None if it is neither."""
-    version = group.metadata.zarr_format
-    for of_format in (group, _group_at(group.store_path, *(other for other in set(FORMATS.values()) - {version}))):
-        with suppress(KeyError):
-            return of_format[name]
+    with suppress(KeyError):
+        return group[name]
+    with suppress(KeyError):
+        return _group_at(group.store_path, 2 if group.metadata.zarr_format == 3 else 3)[name]
     return None
 
 
-def _unmarked(group: Any, name: str) -> Any:
-    """A folder in a group as a group that nothing describes, as other libraries leave it above their arrays."""
-    return _group_at(group.store_path / name, group.metadata.zarr_format)
-
-
 def _group_at(path: Any, version: int) -> Any:
+    """A folder as a group, also one that nothing describes, as other libraries leave it above their arrays."""
     from zarr import AsyncGroup, Group
     from zarr.core.group import GroupMetadata
 
