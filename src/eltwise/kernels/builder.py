@@ -19,6 +19,7 @@ _FLOAT_CONSTANTS = {"half": 0.5, "infinity": math.inf}
 _FIRST_WHOLE = {"float": 2.0**23, "double": 2.0**52}
 """From these on every number is an integer."""
 
+_DIVISIONS = ("sdiv", "udiv", "srem", "urem")
 _QUOTIENTS = {"divide": False, "floor_divide": True, "fmod": False, "modulo": True}
 """What is computed of a quotient of integers, and whether that is rounded down."""
 
@@ -179,9 +180,18 @@ class Builder(Instructions):
         results: list[str] = []
         for template in definition.instructions(element_type):
             instruction = template.format(*results, **names, **_constants(lanes, scalar, element_type, step))
-            is_quotient = instruction.startswith(("sdiv", "udiv")) and element_type.bits < 64
-            results.append(self._quotient(lanes, element_type, instruction) if is_quotient else self.let(instruction))
+            is_divided = instruction.startswith(_DIVISIONS) and (element_type.bits < 64 or self._converts_wide(lanes))
+            results.append(self._divided(lanes, element_type, instruction) if is_divided else self.let(instruction))
         return results[-1]
+
+    def _converts_wide(self, lanes: int) -> bool:
+        """Whether vectors of 64-bit integers become floats in one instruction; else dividing one by one is faster."""
+        return lanes > 1 and self.structure.target.has_masks
+
+    def _divided(self, lanes: int, element_type: ElementType, instruction: str) -> str:
+        from eltwise.kernels.quotients import divided  # Few kernels divide.
+
+        return divided(self, lanes, element_type.bits, instruction)
 
     def _by_invariant(self, lanes: int, name: str, element_type: ElementType, operands: list[str]) -> str:
         """A quotient, or what is left of one, by a divisor that is the same for all elements."""
@@ -194,21 +204,6 @@ class Builder(Instructions):
             return whole
         kind = of(lanes, computed_in(element_type))
         return self.let(f"sub {kind} {a}, {self.let(f'mul {kind} {whole}, {b}')}")
-
-    def _quotient(self, lanes: int, element_type: ElementType, instruction: str) -> str:
-        """The quotient of integers of at most 32 bits: integers are divided one by one, floats in vectors.
-
-        The dividend is multiplied by the reciprocal, which stays the same where the divisor does. That is made larger
-        by more than roundings take away: a whole quotient never falls below itself, and one that is not whole is
-        farther from the next integer than it is moved.
-        """
-        kind, is_double = of(lanes, computed_in(element_type)), element_type.bits == 32
-        a, b = instruction.removeprefix(f"{instruction[:4]} {kind} ").split(", ")
-        scalar, sign, one = ("double" if is_double else "float"), instruction[0], 1 + 2.0 ** (-50 if is_double else -21)
-        floats = of(lanes, scalar)
-        dividend, divisor = (self.let(f"{sign}itofp {kind} {each} to {floats}") for each in (a, b))
-        reciprocal = self.let(f"fdiv {floats} {constant(lanes, scalar, one)}, {divisor}")
-        return self.let(f"fpto{sign}i {floats} {self.let(f'fmul {floats} {dividend}, {reciprocal}')} to {kind}")
 
 
 def _constants(lanes: int, scalar: str, element_type: ElementType, step: Step) -> dict[str, str]:
