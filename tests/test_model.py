@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from collections import OrderedDict
 from pathlib import Path
+from types import MappingProxyType
 
 import ml_dtypes
 import numpy as np
@@ -73,6 +75,15 @@ def test_a_call_takes_inputs_by_name_and_refuses_others() -> None:
         symbolic()(x=np.ones((2, 3), np.float32))
     with pytest.raises(EltwiseError, match="self"):
         symbolic()(self=1)
+
+
+@pytest.mark.parametrize("mapping", [dict, OrderedDict, MappingProxyType])
+def test_a_run_takes_inputs_of_every_mapping(mapping: type) -> None:
+    inputs = {"x": np.ones((2, 3), np.float32), "y": np.ones((2, 3), np.float32)}
+    (result,) = symbolic().run(mapping(inputs)).values()
+    assert result.tolist() == [[0, 0, 0]] * 2
+    with pytest.raises(EltwiseError, match="the inputs are given by name"):
+        symbolic().run(list(inputs.values()))  # type: ignore[arg-type]
 
 
 def test_a_model_saves_itself(tmp_path: Path) -> None:
