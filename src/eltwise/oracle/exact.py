@@ -55,7 +55,8 @@ def decoded(elements: Elements) -> Numbers:
         if element_type is BOOL:
             return whole((bits != 0) * np.array(1, object))
         return whole(np.where(bits > element_type.limits[1], bits - (1 << element_type.bits), bits))
-    negative, magnitudes = bits >= layout.sign, bits & (layout.sign - 1)
+    patterns = bits.astype(np.uint64)
+    negative, magnitudes = patterns >= layout.sign, patterns & (layout.sign - 1)
     infinite = (magnitudes == layout.largest_finite + 1) & layout.has_infinity
     steps = steps_of(layout, magnitudes)
     nan = (magnitudes > layout.largest_finite) & ~infinite

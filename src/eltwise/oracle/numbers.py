@@ -1,9 +1,9 @@
 """The oracle's numbers: bit patterns to exact numbers and back.
 
-Everything is computed with Python's integers, also in arrays, which hold them as objects; floats are rounded at one
-place, ``rounded``. A bit pattern is the element read as an unsigned integer. Sources: IEEE 754 for float16, float32 and
-float64; the OCP 8-bit floating point specification for float8_e5m2 and float8_e4m3fn; bfloat16 is the upper half of a
-float32.
+Everything is computed with Python's integers, also in arrays, which hold them as objects; NumPy's only divide patterns
+into their fields. Floats are rounded at one place, ``rounded``. A bit pattern is an element as an unsigned integer.
+Sources: IEEE 754 for float16, float32 and float64; the OCP 8-bit floating point specification for float8_e5m2 and
+float8_e4m3fn; bfloat16 is the upper half of a float32.
 """
 
 from __future__ import annotations
@@ -156,9 +156,10 @@ def _decode_float(layout: FloatLayout, bits: int) -> Number:
 
 def steps_of(layout: FloatLayout, magnitudes: Integers) -> Integers:
     """The numbers of some patterns without their sign as multiples of the smallest one; infinity as if it went on."""
-    exponent_field, digits = magnitudes >> layout.mantissa_bits, magnitudes & ((1 << layout.mantissa_bits) - 1)
-    normal: Integers = (digits + (1 << layout.mantissa_bits)) << np.maximum(exponent_field - 1, 0)
-    return np.where(exponent_field > 0, normal, digits)
+    exponents, digits = magnitudes >> layout.mantissa_bits, magnitudes & ((1 << layout.mantissa_bits) - 1)
+    digits = digits + np.where(exponents > 0, 1 << layout.mantissa_bits, 0).astype(magnitudes.dtype)
+    steps: Integers = digits.astype(object) << (np.maximum(exponents, 1) - 1).astype(object)
+    return steps
 
 
 def rounded(layout: FloatLayout, steps: int, divisor: int) -> int:
