@@ -83,7 +83,7 @@ def test_a_run_takes_inputs_of_every_mapping(mapping: type) -> None:
     (result,) = symbolic().run(mapping(inputs)).values()
     assert result.tolist() == [[0, 0, 0]] * 2
     with pytest.raises(EltwiseError, match="the inputs are given by name"):
-        symbolic().run(list(inputs.values()))  # type: ignore[arg-type]
+        symbolic().run(list(inputs.values()))  # type: ignore[call-overload]
 
 
 def test_a_model_saves_itself(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ class Builder(Instructions):
                     wide[value] = self.widened(types[value], lanes, bits[value])
                 values.append(wide[value])
             result_type = types[len(bits)]
-            if step.definition.is_real:
+            if step.definition.has_module:
                 from eltwise.kernels import real_steps  # Arithmetic must not pay for it.
 
                 result = real_steps.write(self, step, types, lanes, values)

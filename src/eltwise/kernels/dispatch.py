@@ -110,7 +110,7 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     """From how many bytes of operands of the result's shape on a kernel is taken."""
     if mode() != "auto":
         return 0 if mode() == "compiled" else 1 << 63
-    if expression.is_real:
+    if any(step.definition.has_module for step in expression.steps):
         return 0
     types = expression.types(element_type)
     forms = [step.definition.numpy_function(step.type_of(types)) for step in expression.steps]
@@ -152,10 +152,10 @@ def why_no_kernel(expression: Expression, element_type: ElementType) -> str:
             return f"{each.name} is computed by NumPy's and ml_dtypes' loops"
     for step in expression.steps:
         step_type, definition = step.type_of(types), step.definition
-        if definition.is_real or definition.result == "to":
+        if definition.has_module or definition.result == "to":
             from eltwise.kernels import conversions, real_steps  # Arithmetic must not pay for them.
 
-            why = real_steps.why_no_kernel if definition.is_real else conversions.why_no_kernel
+            why = real_steps.why_no_kernel if definition.has_module else conversions.why_no_kernel
             if reason := why(step, types):
                 return reason
         elif step_type.kind not in definition.llvm:

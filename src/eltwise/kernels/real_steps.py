@@ -1,4 +1,4 @@
-"""Steps that are functions of real numbers, rounded once: which ones kernels have, as instructions and with NumPy."""
+"""Steps that are functions or sums of real numbers, rounded once: which ones kernels have, and functions with NumPy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from eltwise.ops.expression import Step
 from eltwise.ops.primitive import ArrayFunction, with_out
 
 _KERNEL_TYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+_SUMS = ("sum", "mean")
 
 
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
@@ -21,8 +22,12 @@ def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     base = types[step.operands[0]]
     if base not in _KERNEL_TYPES:
         return f"{step.primitive} of {base} is computed by NumPy's loops"
-    from eltwise.kernels import fake_quantization  # Few kernels need it.
+    from eltwise.kernels import fake_quantization, sums  # Few kernels need them.
 
+    if step.primitive == "shrink":
+        return f"{step.primitive} of {base} is computed by NumPy's loops"
+    if step.primitive in _SUMS:
+        return sums.why_no_kernel(len(step.operands))
     return fake_quantization.why_no_kernel(base, _levels(step)) if step.primitive == "fake_quantize" else ""
 
 
@@ -39,9 +44,11 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    from eltwise.kernels import fake_quantization, functions, powers  # Few kernels need them.
+    from eltwise.kernels import fake_quantization, functions, powers, sums  # Few kernels need them.
 
     element_type = step.type_of(types)
+    if step.primitive in _SUMS:
+        return sums.write_sum(code, element_type, lanes, operands, is_mean=step.primitive == "mean")
     if step.primitive == "fake_quantize":
         return fake_quantization.write_fake_quantize(code, element_type, _levels(step), lanes, operands)
     if step.primitive != "power":

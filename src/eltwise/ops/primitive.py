@@ -104,6 +104,11 @@ class Primitive:
     ignores_zero_sign: bool = False
 
     @property
+    def has_module(self) -> bool:
+        """Whether kernels have a module for it instead of instructions: for real functions and sums, not for all."""
+        return self.is_real or not (self.llvm or self.result == "to")
+
+    @property
     def arity(self) -> int:
         """The number of operands, those that may be absent among them."""
         return len(self.operands)

@@ -5,55 +5,57 @@ Sources: ONNX's Sum, Mean and Shrink; what they leave open is decided in docs/se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, of_numpy
-from eltwise.core.odd_rounding import Doubles, double, odd, quotient, total, two_sum
+from eltwise.core.odd_rounding import Doubles, double, odd, quotient, total, two_product, two_sum
 from eltwise.ops.primitive import FLOATING, NUMERIC, Interval, Primitive, of_kinds, with_out
 
-if TYPE_CHECKING:
-    from fractions import Fraction
+_LEAST, _MOST = 2.0**-900, 2.0**990
+"""The sizes of sums between which no product of float64 loses digits or overflows."""
 
 
 def _summed(*arrays: np.ndarray) -> np.ndarray:
-    return _of_sum(arrays, lambda nearest: nearest, lambda exact: exact)
+    return _of_sum(arrays, 1)
 
 
 def _mean(*arrays: np.ndarray) -> np.ndarray:
-    count = len(arrays)
-    return _of_sum(arrays, lambda nearest: quotient(nearest, double(count)), lambda exact: exact / count)
+    return _of_sum(arrays, len(arrays))
 
 
-def _of_sum(
-    arrays: Sequence[np.ndarray], in_doubles: Callable[[Doubles], Doubles], exactly: Callable[[Fraction], Fraction]
-) -> np.ndarray:
-    """A function of the real sum; float64 is computed with Python's fractions, others with float64 rounded to odd."""
-    element_type = of_numpy(arrays[0].dtype)
+def _of_sum(arrays: Sequence[np.ndarray], divisor: int) -> np.ndarray:
+    """The real sum over a divisor: with float64, rounded to odd; of float64 with Python's fractions where need be."""
+    element_type, share = of_numpy(arrays[0].dtype), 2.0 ** -len(arrays).bit_length()
     with np.errstate(all="ignore"):
-        plain = reduce(np.add, map(double, arrays))
+        plain = reduce(np.add, (double(array) * share for array in arrays))  # Infinite only where an operand is.
         values = [np.empty(plain.shape) for _array in arrays]
         for value, array in zip(values, arrays, strict=True):
             np.copyto(value, array)
         is_finite = reduce(np.logical_and, map(np.isfinite, values))
+        total, lost = _parts(values)
         if element_type is FLOAT64:
-            from fractions import Fraction  # Few sums need it, and it takes long to load.
-
-            result = _rounded(lambda *each: exactly(sum(map(Fraction, each), Fraction(0))), values, is_finite, plain)
+            is_safe = reduce(np.logical_and, (np.abs(value) < _MOST * share for value in values))
+            if divisor > 1:
+                is_safe &= (np.abs(total + lost) > _LEAST) | (total + lost == 0)
+                total, lost = _divided(total, lost, double(divisor))
+            near = np.where(is_finite, np.where(lost == 0, total, total + lost), plain)
+            result = _rounded(values, divisor, is_finite & ~is_safe, near)
         else:
-            result = np.where(is_finite, in_doubles(_odd_sum(values)), plain)
+            exact = odd(total, lost)
+            result = np.where(is_finite, exact if divisor == 1 else quotient(exact, double(divisor)), plain)
         is_negative = reduce(np.logical_and, map(np.signbit, values))
         result = np.where(is_negative & (result == 0), -0.0, result)
     return cast(result, FLOAT64, element_type, saturate=False)
 
 
-def _odd_sum(values: Sequence[Doubles]) -> Doubles:
-    """The sum rounded to odd: parts are added until each one is what rounding the next larger one lost."""
+def _parts(values: Sequence[Doubles]) -> tuple[Doubles, Doubles]:
+    """The sum, and what that lost, rounded to odd: parts are added until each is what rounding the next one lost."""
     parts, is_changed = list(values), True
     while is_changed:
         is_changed = False
@@ -61,25 +63,34 @@ def _odd_sum(values: Sequence[Doubles]) -> Doubles:
             larger, smaller = two_sum(parts[index], parts[index - 1])
             is_changed |= bool(((larger != parts[index]) & np.isfinite(larger)).any())
             parts[index], parts[index - 1] = larger, smaller
-    lost = reduce(lambda first, second: np.where(second == 0, first, second), parts[:-1], np.zeros_like(parts[0]))
-    return odd(parts[-1], lost)
+    zero = np.zeros_like(parts[0])
+    *smaller_ones, lost, total = zero, zero, *parts
+    return total, odd(lost, reduce(lambda first, second: np.where(second == 0, first, second), smaller_ones))
 
 
-def _rounded(
-    function: Callable[..., Fraction], values: Sequence[Doubles], chosen: np.ndarray, others: Doubles
-) -> Doubles:
-    """The nearest float64 of exact numbers where they are chosen."""
+def _divided(total: Doubles, lost: Doubles, divisor: Doubles) -> tuple[Doubles, Doubles]:
+    """A quotient of a sum near to the real one, and what it lacks, rounded to odd."""
+    total, lost = two_sum(total, lost)
+    nearest = total / divisor
+    back, beyond = two_product(nearest, divisor)
+    return nearest, quotient(odd(*two_sum((total - back) - beyond, lost)), divisor)
+
+
+def _rounded(values: Sequence[Doubles], divisor: int, chosen: np.ndarray, others: Doubles) -> Doubles:
+    """The float64 nearest to real sums over a divisor where they are chosen."""
+    result = np.array(others)
+    if not chosen.any():
+        return result
+    from fractions import Fraction  # Few sums need it, and it takes long to load.
 
     def nearest(*each: float) -> float:
-        exact = function(*each)
+        exact = sum(map(Fraction, each), Fraction(0)) / divisor
         try:
             return float(exact)
         except OverflowError:
             return inf if exact > 0 else -inf
 
-    result = np.array(others)
-    columns = [each[chosen].tolist() for each in values]
-    result[chosen] = [nearest(*row) for row in zip(*columns, strict=True)]
+    result[chosen] = [nearest(*row) for row in zip(*(each[chosen].tolist() for each in values), strict=True)]
     return result
 
 
