@@ -166,6 +166,35 @@ def test_scalars_of_any_operand_need_no_python(schema: ElementwiseSchema, monkey
         monkeypatch.setattr(array_libraries, "apply_operation", of_python)
 
 
+OF_OPTIONAL = [each for each in OF_SEVERAL if each.required_operands < len(each.operands)]
+
+
+@pytest.mark.parametrize("schema", OF_OPTIONAL, ids=str)
+def test_calls_without_optional_operands_need_no_python(
+    schema: ElementwiseSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation, most = schema.bind(required(schema)), len(schema.operands)
+    if operation.type_only is not None:
+        return
+    element_type = next(each for each in (FLOAT32, INT32, INT8) if each in operation.types)
+    first, *others = operand_types(schema, element_type, most)
+    values = [hard_values.ordinary(first, 49, 1).reshape(7, 7)]
+    values += [np.asarray(hard_values.ordinary(each, 7, 1)[3]) for each in others]
+    patterns = {(True,) * count for count in range(schema.required_operands, most)} | {*dict(schema.absent)}
+    for present in sorted(patterns):
+        calls_of.cache_clear()
+        function, of_python = function_of(operation), array_libraries.apply
+        inputs = [value if is_present else None for value, is_present in zip(values, present, strict=False)]
+        expected = repeated(function, *inputs)
+        computation, arrays = operation.computation_of(inputs)
+        if not calls_of(computation).records.has(arrays):
+            assert dispatch.why_no_kernel(computation.expression, element_type)
+            continue
+        monkeypatch.setattr(array_libraries, "apply", lambda *_arguments: pytest.fail("Python ran"))
+        assert oracle.same_bits(function(*inputs), expected)
+        monkeypatch.setattr(array_libraries, "apply", of_python)
+
+
 def typed(operation: Operation, arrays: list[np.ndarray]) -> tuple[Expression, ElementType]:
     _arrays, (expression, element_type, _plan) = calls_of(operation.computation(len(arrays))).check(arrays)
     return expression, element_type

@@ -99,21 +99,33 @@ def function_of(operation: Operation) -> Callable[..., Any]:
 
     if operation.type_only is not None:  # A builtin would take that operand for the array for the result.
         return function
-    calls = calls_of(operation)
+    calls, schema = calls_of(operation), operation.schema
     if calls.function is None:
-        name = operation.schema.versioned_name
 
         @cache
-        def builtin(count: int) -> Callable[..., Any]:
-            return calls_of(operation.computation(count)).records.builtin(function, name)
+        def builtin(present: tuple[bool, ...]) -> Callable[..., Any]:
+            computation, _operands = operation.computation_of([each or None for each in present])
+            some = calls_of(computation)
+            run = function if all(present) else lambda *operands: apply(some, operands)
+            return some.records.builtin(run, schema.versioned_name)
 
         def of_any_number(*operands: object, out: object = None) -> Any:
             # A builtin would take one operand more than its records have as the array for the result.
             if out is not None or not operands:
                 return function(*operands, out=out)
-            return builtin(len(operands))(*operands)
+            return builtin((True,) * len(operands))(*operands)
 
-        calls.function = of_any_number if operation.schema.is_variadic else calls.records.builtin(function, name)
+        def of_some(*operands: object, out: object = None) -> Any:
+            present = tuple([operand is not None for operand in operands])
+            if out is not None or present == (True,) * len(schema.operands):
+                return function(*operands, out=out)
+            return builtin(present)(*[operand for operand in operands if operand is not None])
+
+        if schema.is_variadic:
+            calls.function = of_any_number
+        else:
+            is_fixed = schema.required_operands == len(schema.operands)
+            calls.function = calls.records.builtin(function if is_fixed else of_some, schema.versioned_name)
     return calls.function
 
 
