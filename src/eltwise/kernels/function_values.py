@@ -6,7 +6,7 @@ It serves where no kernel can be compiled, and the types below 16 bits; its bits
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,19 @@ def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> n
         what it has for infinities.
     """
     element_type = of_numpy(array.dtype)
-    assert element_type is not None
+    if element_type.bits == 8:
+        return np.asarray(_of_all(name, tuple(parameters.items()), element_type)[array.view(np.uint8)])
+    return _evaluated(name, parameters, array)
+
+
+@lru_cache(maxsize=256)
+def _of_all(name: str, parameters: tuple[tuple[str, float], ...], element_type: ElementType) -> np.ndarray:
+    """A function of all numbers of a type of 8 bits, by their bits."""
+    return _evaluated(name, dict(parameters), np.arange(256, dtype=np.uint8).view(element_type.storage))
+
+
+def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:
+    element_type = of_numpy(array.dtype)
     with np.errstate(all="ignore"):
         wide = array.astype(np.float64)
         exact = partial(real_formulas.FORMULAS[name], **parameters)

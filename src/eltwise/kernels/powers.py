@@ -37,6 +37,9 @@ _FARTHEST = 800.0
 _ERROR = 2.0**-68
 """The relative error of a pair for each unit of its logarithm, and one more."""
 
+_INTEGER_ERROR = 2.0**-40
+"""The relative error that no processor's powers of two integers of 64 bits reach below 2^40."""
+
 _LEAST_NORMAL = 2.0**-1022
 
 _PERIOD = 2.0**62
@@ -152,7 +155,12 @@ def _of_integers(base: np.ndarray, exponent: npt.NDArray[np.float64]) -> np.ndar
     is_one, most = (base == 1) | ((base == -1) & np.isinf(exponent)), of_numpy(base.dtype).limits[1]
     result = np.where(is_whole, whole_power(base, counts.astype(np.int64)), is_one).astype(base.dtype)
     result[np.isposinf(exponent) & ((base > 1) | (base < -1))] = most
-    for index in np.flatnonzero(~is_whole & np.isfinite(exponent) & (base > 1) & (exponent > 0)):
+    (indices,) = np.nonzero(~is_whole & np.isfinite(exponent) & (base > 1) & (exponent > 0))
+    nearby = np.power(base[indices].astype(np.float64), exponent[indices])
+    low, high = (np.floor(nearby * (1 + sign * _INTEGER_ERROR)) for sign in (-1, 1))
+    is_decided = (low == high) & (low < 1 / _INTEGER_ERROR)
+    result[indices[is_decided]] = np.minimum(low[is_decided], float(most)).astype(base.dtype)
+    for index in indices[~is_decided]:
         result[index] = _floor(int(base[index]), float(exponent[index]), most)
     return result
 
