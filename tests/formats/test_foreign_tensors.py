@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -95,6 +97,46 @@ def test_every_tensor_has_the_elements_that_the_library_wrote(name: str, tmp_pat
         half = array.size // 2
         assert tensor.read(half, array.size).tobytes() == array.reshape(-1)[half:].tobytes(), key
     assert eltwise.compare(tmp_path / name, arrays).is_good
+
+
+TRUNCATED = """
+import os, sys
+from eltwise.core.errors import EltwiseError
+from eltwise.formats.tensor_sets import open_tensors
+opened = open_tensors(sys.argv[1])
+os.truncate(sys.argv[1], 0)
+for tensor in opened.values():
+    try:
+        tensor.array
+    except EltwiseError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "m3.nc"])
+def test_a_file_that_is_truncated_while_it_is_read_does_not_end_the_process(name: str, tmp_path: Path) -> None:
+    """Its library maps it, and a page that is gone is a signal."""
+    arrays = WRITERS[name](tmp_path / name)
+    done = subprocess.run(  # noqa: S603 - the text above
+        [sys.executable, "-c", TRUNCATED, tmp_path / name], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.count("the file ended while it was read")) == (0, len(arrays)), done.stderr
+
+
+def test_records_of_netcdf_are_read_where_they_lie(tmp_path: Path) -> None:
+    """Each record holds an index of every variable along the dimension without an end."""
+    scipy_io: Any = pytest.importorskip("scipy.io")
+    arrays = {"a": W.astype(">f8"), "b": np.arange(40, dtype=">i2"), "c": W > 0}
+    with scipy_io.netcdf_file(tmp_path / "a.nc", "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", W.shape[1])
+        for name, kind in (("a", "f8"), ("b", "i2"), ("c", "i1")):
+            file.createVariable(name, kind, ("t", "x")[: arrays[name].ndim])[:] = arrays[name]
+    opened = open_tensors(tmp_path / "a.nc")
+    for name, array in arrays.items():
+        assert np.array_equal(opened[name].array, array), name
+        box = (slice(3, 39), slice(5, 60))[: array.ndim]
+        assert np.array_equal(opened[name].box(box), array[box]), name
 
 
 def test_bytes_of_gguf_whose_order_is_not_known_are_not_read(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from eltwise.core.containers import CONTAINERS, dotted, form_of, leaves
 from eltwise.core.dtypes import BFLOAT16, by_name, native, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library
+from eltwise.formats.file_tensors import FileRange, OpenFile
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Packing, Source, Tensor
@@ -80,6 +81,27 @@ class Rows(Source):
         elements = np.empty_like(gathered)
         elements[order] = gathered
         return elements
+
+
+def source_of_map(mapped: np.ndarray, file: OpenFile) -> Source:
+    """What reads the elements of an array in a map of a file, which is the end of the process if the file is truncated.
+
+    The elements lie one after another, or those of each index of the first axis do.
+    """
+    whole: Any = mapped
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    offset = mapped.__array_interface__["data"][0] - whole.__array_interface__["data"][0] if mapped.size else 0
+    shape, dtype = mapped.shape, mapped.dtype
+    if mapped.flags.c_contiguous or not mapped.size:
+        return FileRange(file, offset, shape, dtype)
+    step, length = mapped.strides[0], math.prod(shape[1:]) * dtype.itemsize
+
+    def read_box(box: Box) -> np.ndarray:
+        rows = file.runs_at(offset, np.arange(box[0].start, box[0].stop) * step, length)
+        return rows.view(dtype).reshape(-1, *shape[1:])[(slice(None), *box[1:])]
+
+    return Rows(shape, read_box, str(file.path))
 
 
 def open_torch(path: Path) -> TensorSet:
@@ -163,6 +185,7 @@ def open_gguf(path: Path) -> TensorSet:
     """
     where = str(path)
     gguf = library("gguf", "a GGUF file", where)
+    file = OpenFile(path)
     try:
         stored = _reader_of(gguf)(path)
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
@@ -174,7 +197,7 @@ def open_gguf(path: Path) -> TensorSet:
             texts = tensors.metadata if describes else tensors.parameters
             texts[name] = _shown_field(field)
     for one in stored.tensors:
-        tensors.add(one.name, _of_gguf, one, gguf, where, stored.byte_order == _SWAPPED)
+        tensors.add(one.name, _of_gguf, one, gguf, file, stored.byte_order == _SWAPPED)
     return tensors
 
 
@@ -197,22 +220,23 @@ def _shown_field(field: Any) -> str:
     return blake2b(b"".join(native(np.asarray(part)).tobytes() for part in field.parts)).hexdigest()
 
 
-def _of_gguf(one: Any, gguf: Any, where: str, is_swapped: bool) -> Tensor:
-    shape = tuple(map(int, reversed(one.shape)))
+def _of_gguf(one: Any, gguf: Any, file: OpenFile, is_swapped: bool) -> Tensor:
+    shape, where = tuple(map(int, reversed(one.shape))), str(file.path)
     kind = one.tensor_type.name
     if is_swapped and one.data.dtype.itemsize == 1 and kind != "I8":
         problem = "its bytes are of another byte order or of this machine's, by the program that wrote the file"
         raise FileFormatError(problem, got=kind, hint="write the file with this machine's byte order")
+    data = np.asarray(one.data)
     if kind == "BF16":
-        array = np.asarray(one.data).view(BFLOAT16.storage).reshape(shape)
-        return Tensor(InMemory(array), BFLOAT16, one.name, where)
-    if kind[0] in "FI" and kind[1:].isdigit():
-        array = np.asarray(one.data).reshape(shape)
-        return Tensor(InMemory(array), of_numpy(array.dtype), one.name, where)
-    rows = np.asarray(one.data).reshape(*shape[:-1], -1)
+        data = data.view(BFLOAT16.storage)
+    if kind == "BF16" or (kind[0] in "FI" and kind[1:].isdigit()):
+        return Tensor(source_of_map(data.reshape(shape), file), of_numpy(data.dtype), one.name, where)
+    rows = data.reshape(*shape[:-1], -1)
+    stored = source_of_map(rows, file)
 
     def read_box(box: Box) -> np.ndarray:
-        return np.asarray(gguf.dequantize(rows[box[:-1]], one.tensor_type)[..., box[-1]])
+        packed = stored.box((*box[:-1], slice(0, rows.shape[-1])))
+        return np.asarray(gguf.dequantize(packed, one.tensor_type)[..., box[-1]])
 
     source = Rows(shape, read_box, where)
     source.packing = _packing_of(gguf, one.tensor_type)

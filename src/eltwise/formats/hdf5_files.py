@@ -15,8 +15,9 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.blobs import check_chunk
+from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.files import unreadable
-from eltwise.formats.foreign_tensors import Rows
+from eltwise.formats.foreign_tensors import Rows, source_of_map
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
@@ -246,6 +247,11 @@ def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> 
         rank = len(stored.shape)
         shape = (*map(int, stored.shape), *inner)
         source = Rows(shape, lambda box: stored[box[:rank]][(..., *box[rank:])] if inner else stored[box], where, paths)
+    return _named(name, source, dtype, where)
+
+
+def _named(name: str, source: Source, dtype: np.dtype[Any], where: str) -> Tensor | Values:
+    """Elements of a NumPy type as a tensor or as values."""
     values = "" if is_element_type(dtype) else type_of_values(dtype)
     if values:
         return Values(source, name, where, values, 0 if dtype.hasobject else dtype.itemsize)
@@ -256,14 +262,18 @@ def _open_netcdf(path: Path) -> TensorSet:
     where = str(path)
     library("scipy", "a NetCDF file of version 3", where)
     xarray = library("xarray", "a NetCDF file of version 3", where)
+    file = OpenFile(path)
+    tensors = TensorSet(where, format="netcdf")
     try:
         # xarray.open_dataset(path, decode_cf=False) makes truth values of the integers that an attribute says are some.
-        variables, attributes = xarray.backends.ScipyDataStore(str(path)).load()
+        store = xarray.backends.ScipyDataStore(str(path), mmap=True)
+        variables, attributes = store.load()
+        sources = {name: source_of_map(variable.data, file) for name, variable in store.ds.variables.items()}
+        store.close()
     except Exception as error:  # noqa: BLE001 - the library raises what it likes
         raise unreadable(where, error) from None
-    tensors = TensorSet(where, format="netcdf")
     add_attributes(tensors, "", attributes, is_array=False)
     for name, variable in variables.items():
         add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
-        tensors.add(str(name), _sliced, str(name), variable, where)
+        tensors.add(str(name), _named, str(name), sources[name], variable.dtype, where)
     return tensors
