@@ -142,13 +142,14 @@ def test_results_are_rounded_once_to_any_type(element_type: ElementType, target:
 
 
 @pytest.mark.parametrize("target", FLOATS, ids=str)
-def test_ties_are_rounded_to_even(target: ElementType) -> None:
+def test_ties_and_what_is_near_them_are_rounded_once(target: ElementType) -> None:
+    """Also where float32 or float64 does not tell a number from the tie."""
     digits = target.digits
     for last in (0, 1, 2, 3):
         whole = (1 << (digits - 1)) + last
-        for beyond in (Fraction(1, 2), Fraction(1, 2) + Fraction(1, 64), Fraction(1, 2) - Fraction(1, 64)):
-            parts = np.array([float(whole) / 2**digits, float(beyond) / 2**digits, 0.0])
-            got = eltwise.reduce("sum", "Abs-13", parts, dtype=target.name)
+        for off in (0.0, *(sign * 2.0**power for sign in (1, -1) for power in (-6, -26, -40, -60))):
+            parts = np.array([float(whole) / 2**digits, 0.5 / 2**digits, off / 2**digits])
+            got = eltwise.reduce("sum", "Multiply-1", parts, np.ones(()), dtype=target.name)
             check("sum", got, parts, (0,), target)
 
 

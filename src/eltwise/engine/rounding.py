@@ -56,7 +56,8 @@ def rounded(sums: ExactSums, divisor: int | np.ndarray, element_type: ElementTyp
 def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
     """Round what was rounded to float64 to a smaller float type; None where that might differ from rounding once.
 
-    It differs only where a float64 lies midway between two numbers of the type, since those are float64, too.
+    It differs only where a float64 lies midway between two numbers of the type, since those are float64, too, or
+    beyond the largest one.
     """
     if values.dtype != np.float64:
         return None
@@ -65,12 +66,12 @@ def narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None
 
 
 def _narrowed(values: np.ndarray, element_type: ElementType) -> np.ndarray | None:
-    result = np.asarray(values.astype(element_type.storage))
+    result = cast(values, FLOAT64, element_type, saturate=False)  # ml_dtypes would round to float32 in between.
     nearest = result.astype(np.float64)
     outwards = np.nextafter(result, np.copysign(np.inf, values - nearest).astype(element_type.storage))
-    is_midway = (values == nearest / 2 + outwards.astype(np.float64) / 2) & (values != nearest)
-    is_too_large = np.isinf(nearest) & np.isfinite(values)
-    return None if (is_midway | is_too_large).any() else result
+    middle = nearest / 2 + outwards.astype(np.float64) / 2
+    is_open = np.isfinite(values) & (values != nearest) & ((values == middle) | ~np.isfinite(middle))
+    return None if is_open.any() else result
 
 
 def _one_by_one(sums: ExactSums, divisor: int | np.ndarray, *, is_odd: bool = False) -> np.ndarray:
