@@ -449,6 +449,12 @@ def _labelled(kind: str, number: int) -> Any:
         "coordinate of no axis": lambda: xarray.DataArray(array, coords={"z": label}),
         "missing labels": lambda: xarray.DataArray(array, None if is_last else {"y": [1, 2]}, ("x", "y")),
         "coordinate of no variable": lambda: xarray.Dataset({"v": ("x", array[0])}, coords={"k": [1, is_last]}),
+        "name of a Series": lambda: pandas.Series(array[0], name=label),
+        "name of an array": lambda: xarray.DataArray(array, name=label),
+        "name of labels": lambda: pandas.DataFrame(array, columns=pandas.Index([1, 2], name=label)),
+        "names of levels": lambda: pandas.Series(array[0], pairs.set_names(["x", label])),
+        "type of labels": lambda: pandas.Series(array[0], pandas.Index([1, 2], dtype=["i8", "i8", "f8"][number])),
+        "type of coordinates": lambda: xarray.DataArray(array[0], {"x": np.array([1, 2], f"i{8 - 4 * is_last}")}, "x"),
         "units": lambda: xarray.DataArray(array, attrs={"units": label, "title": str(number)}),
         "units in a Dataset": lambda: xarray.Dataset({"v": ("x", array[0], {"add_offset": np.float64(is_last)})}),
     }
@@ -458,6 +464,8 @@ def _labelled(kind: str, number: int) -> Any:
 LABELLED = (
     *("index of a Series", "index", "columns", "numbers for a range", "dates", "spans of time", "several levels"),
     *("in a list", "dimensions", "coordinates", "a Dataset", "units", "units in a Dataset"),
+    *("name of a Series", "name of an array", "name of labels", "names of levels"),
+    *("type of labels", "type of coordinates"),
     *("coordinate of an axis", "coordinate of no axis", "missing labels", "coordinate of no variable"),
 )
 
@@ -475,7 +483,7 @@ def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(
     assert_same(objects[1], objects[0])
     reporting = replace(golden, reports=tmp_path)
     for check in (partial(reporting.check, "labelled"), partial(assert_same, expected=objects[0])):
-        with pytest.raises(AssertionError, match=r"labels|dimension|@|coordinate"):
+        with pytest.raises(AssertionError, match=r"labels|dimension|@|coordinate|the name"):
             check(objects[2])
     assert "different beside the tensors" in (tmp_path / "test_net" / "labelled.html").read_text()
     updated(golden).check("labelled", objects[2])

@@ -6,14 +6,15 @@ that lie on each other must have equal labels, those of size 1 too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from eltwise.core.containers import text_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ShapeError
 from eltwise.core.foreign import reason_of
@@ -122,10 +123,12 @@ class Labels:
     Attributes:
         dimensions: the names of the axes in xarray; empty in pandas.
         axes: the pandas Index of each axis, or None.
+        facts: what ``facts_of`` says of it, by what it is about.
     """
 
     dimensions: tuple[object, ...]
     axes: tuple[Any, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def labels_of(value: object) -> Labels:
@@ -139,28 +142,57 @@ def labels_of(value: object) -> Labels:
     return Labels((), tuple(getattr(value, "axes", ())) if is_pandas(value) else ())
 
 
-def check_labels(a: object, b: object) -> None:
+def facts_of(value: object) -> Mapping[str, str]:
+    """The name of a Series or DataArray, and the types and names of labels, by what each is about."""
+    if isinstance(value, Labels):
+        return value.facts
+    labels, kind, facts = labels_of(value), kind_of(value), dict[str, str]()
+    if labels.axes and (kind == "xarray" or len(labels.axes) == 1):  # A DataFrame may have a column "name".
+        facts["name"] = text_of(getattr(value, "name", None))
+    for number, axis in enumerate(labels.axes):
+        if axis is not None:
+            facts[f"type of labels {number}"] = ", ".join(map(_type_of, getattr(axis, "levels", [axis])))
+            if kind == "pandas" or axis.nlevels > 1:  # Labels of xarray have the name of their dimension.
+                facts[f"name of labels {number}"] = ", ".join(map(text_of, axis.names))
+    return facts
+
+
+def _type_of(labels: Any) -> str:
+    """The type of labels; how pandas holds texts depends on its version."""
+    return "texts" if labels.inferred_type == "string" else str(labels.dtype)
+
+
+def check_labels(a: object, b: object, facts: Callable[[object], Mapping[str, str]] | None = None) -> None:
     """Refuse two objects of pandas or xarray, their ``Labels``, or two containers of them, that have other labels.
 
     Elements are compared by position.
+
+    Args:
+        a: the one.
+        b: the other.
+        facts: says what else must be equal where both have it.
 
     Raises:
         ShapeError: with what aligns them.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in a.keys() & b.keys():
-            check_labels(a[name], b[name])
+            check_labels(a[name], b[name], facts)
     elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
         for one, other in zip(a, b, strict=False):
-            check_labels(one, other)
-    of_a, of_b = labels_of(a), labels_of(b)
-    for number, names in enumerate(zip(of_a.dimensions, of_b.dimensions, strict=False)):
+            check_labels(one, other, facts)
+    one_side, other_side = labels_of(a), labels_of(b)
+    for number, names in enumerate(zip(one_side.dimensions, other_side.dimensions, strict=False)):
         if names[0] != names[1]:
             problem = f"dimension {number} is {names[0]!r} and {names[1]!r}"
             raise ShapeError(problem, operand="B", hint="transpose or rename one of the operands")
-    for one, other in zip(of_a.axes, of_b.axes, strict=False):
+    for one, other in zip(one_side.axes, other_side.axes, strict=False):
         if one is not None and other is not None and len(one) == len(other):
             _common(one, other, "B")
+    of_a, of_b = (facts(each) if facts else {} for each in (a, b))
+    for name in of_a:
+        if of_a[name] != of_b.get(name, of_a[name]):
+            raise ShapeError(f"the {name} differs: {of_a[name]} and {of_b[name]}", operand="B")
 
 
 def _common(first: Any, labels: Any, operand: str) -> Any:

@@ -1,16 +1,18 @@
 """The labels of pandas' and xarray's objects as a text, which the metadata of a golden holds.
 
-The text is JSON: by the name of each object the names of its ``dimensions`` and the labels of its ``axes``.
+The text is JSON: by the name of each object the names of its ``dimensions``, the labels of its ``axes``, and ``facts``:
+its name, and the types and names of its labels.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from eltwise.core.errors import ElementTypeError
-from eltwise.engine.pandas_objects import Labels, labels_of
+from eltwise.engine.pandas_objects import Labels, facts_of, labels_of
 from eltwise.tracing.recording import RecordingError
 
 _MOST_CHARACTERS = 1 << 24
@@ -22,7 +24,7 @@ def labels_text(objects: Mapping[str, object]) -> str:
     Raises:
         ElementTypeError: for labels that could not be read from the text as they are.
     """
-    by_name = {name: labels_of(value) for name, value in objects.items()}
+    by_name = {name: replace(labels_of(value), facts=facts_of(value)) for name, value in objects.items()}
     texts = {name: _text(name, labels) for name, labels in by_name.items() if labels.axes}
     return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in texts.items())}}}" if texts else ""
 
@@ -64,11 +66,13 @@ def _is_same(one: Labels, other: Labels) -> bool:
 
 
 def _encoded(labels: Labels) -> dict[str, Any]:
-    return {"dimensions": list(labels.dimensions), "axes": [_encoded_axis(axis) for axis in labels.axes]}
+    axes = [_encoded_axis(axis) for axis in labels.axes]
+    return {"dimensions": list(labels.dimensions), "axes": axes, "facts": dict(labels.facts)}
 
 
 def _decoded(fields: Mapping[str, Any]) -> Labels:
-    return Labels(tuple(fields["dimensions"]), tuple(_decoded_axis(axis) for axis in fields["axes"]))
+    axes = tuple(_decoded_axis(axis) for axis in fields["axes"])
+    return Labels(tuple(fields["dimensions"]), axes, dict(fields.get("facts", {})))
 
 
 def _encoded_axis(axis: Any) -> dict[str, Any] | None:
