@@ -6,7 +6,8 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from eltwise.scale.jobs import JobPart, Resources
 from eltwise.scale.models import run_files
 from eltwise.scale.sources import open_sources
 from eltwise.scale.zarr_target import ZarrBlocks, ZarrTarget
+from eltwise.testing import assert_same
 from support.buckets import BUCKET
 from support.onnx_models import model, node, value
 from support.stores import begun, read, store, unfinished
@@ -257,37 +259,53 @@ def test_models_while_they_run(
     assert read(str(target)).tobytes() == (new + new).tobytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("command", ["reduce", "compare"])
-def test_what_gives_one_answer(
-    cli: Cli,
-    kind: str,
-    command: str,
-    contents: tuple[np.ndarray, np.ndarray],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@contextmanager
+def changed_at_the_second_read(path: str, write: Callable[[], object]) -> Iterator[None]:
+    """Replace what lies at a path when a tensor is read for the second time."""
     from eltwise.ir.tensors import Tensor
 
-    old, new = contents
-    path, located, calls = KINDS[kind](tmp_path, old), Tensor._located, [0]
-    if kind == "url" and command == "compare":
-        pytest.skip("compare takes no URL")
+    located, calls = Tensor._located, [0]
 
     def changing(self: Tensor, *arguments: Any) -> np.ndarray:
         calls[0] += 1
         if calls[0] == 2:
-            replaced(path, lambda: KINDS[kind](tmp_path, new))
+            replaced(path, write)
         return located(self, *arguments)
 
-    arguments = ("compare", *twice(path)) if command == "compare" else ("reduce", "sum", "Subtract-1", *twice(path))
-    with monkeypatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Tensor, "_located", changing)
-        code, out, err = cli(*arguments)
+        yield
     assert calls[0] >= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("command", ["reduce", "compare"])
+def test_what_gives_one_answer(
+    cli: Cli, kind: str, command: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    old, new = contents
+    path = KINDS[kind](tmp_path, old)
+    if kind == "url" and command == "compare":
+        pytest.skip("compare takes no URL")
+    arguments = ("compare", *twice(path)) if command == "compare" else ("reduce", "sum", "Subtract-1", *twice(path))
+    with changed_at_the_second_read(path, lambda: KINDS[kind](tmp_path, new)):
+        code, out, err = cli(*arguments)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert cli(*arguments)[0] == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "url"])
+def test_what_an_assertion_reads(kind: str, contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    """It compared a part of one content with a part of another."""
+    old, new = contents
+    path = KINDS[kind](tmp_path, old)
+    with (
+        changed_at_the_second_read(path, lambda: KINDS[kind](tmp_path, new)),
+        pytest.raises(eltwise.EltwiseError, match=r"changed while it was read|cannot be read"),
+    ):
+        assert_same(*twice(path))
+    assert_same(*twice(path))
 
 
 def test_a_chunk_that_is_added_or_removed_is_a_change(contents: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, 
 from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError
 from eltwise.engine.pandas_objects import check_labels, facts_of
+from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.values import Values
 from eltwise.kernels.float_mode import default_mode
@@ -48,6 +49,7 @@ def check_sides(
     with default_mode():
         rule = rule or Rule()
         sets = opened(actual, "actual"), opened(expected, "expected")
+        states = states_of(each for each in sets if isinstance(each, TensorSet))
         sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
         names = [name for name in sides[1] if name in sides[0]]
         check_patterns(tolerances, [*sides[1], *sides[0]])
@@ -63,6 +65,7 @@ def check_sides(
         if sides[0].keys() != sides[1].keys():  # Other names have other containers.
             different = [each for each in different if each.name != CONTAINERS]
         failures += [Failure(each.label, rule, text=each.explanation, is_value=False) for each in different]
+        check_unchanged(states)
         missing, extra = ([name for name in one if name not in other] for one, other in (sides[::-1], sides))
         if failures or missing or extra:
             from eltwise.testing.messages import message  # The search for causes is loaded where something differs.
