@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eltwise.core import fields
-from eltwise.core.errors import AttributeValueError, FileFormatError
+from eltwise.core.errors import AttributeValueError, EltwiseError, FileFormatError
 from eltwise.formats import files
 
 FILE = "pyproject.toml"
@@ -49,6 +49,8 @@ def read_configuration(folder: Path) -> Configuration:
                 configuration = fields.read(Configuration, tools["eltwise"], where)
                 if configuration.tolerances:
                     _check_tolerances(configuration.tolerances, where)
+                if configuration.severity:
+                    _check_severity(configuration.severity, where)
                 return configuration
     return Configuration()
 
@@ -68,3 +70,12 @@ def _check_tolerances(tolerances: Mapping[str, str], where: str) -> None:
         except AttributeValueError as error:
             problem = f"tolerances.{pattern}: {error.problem}"
             raise FileFormatError(problem, where=where, got=error.got, hint=error.hint) from None
+
+
+def _check_severity(severity: str, where: str) -> None:
+    from eltwise.targets.rules import severity_named  # As above.
+
+    try:
+        severity_named(severity)
+    except EltwiseError as error:
+        raise error.located(where=where, operand="severity") from None

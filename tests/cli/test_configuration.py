@@ -59,6 +59,7 @@ def test_the_nearest_table_counts(project: Path) -> None:
     [
         ("[tool.eltwise]\nruntime = 'x'", "there is no field 'runtime'.*did you mean 'runtimes'"),
         ("[tool.eltwise]\nruntimes = 'x'", "runtimes"),
+        ("[tool.eltwise]\nseverity = 'x'", "severity: .*'x'"),
         ("[tool.eltwise.tolerances]\nx = 3", r"tolerances\.x"),
         ("[tool.eltwise.tolerances]\nx = 'rtol=nan'", r"tolerances\.x: rtol and atol are numbers from 0"),
         ("[tool]\neltwise = 3", r"\[tool\.eltwise\]"),
