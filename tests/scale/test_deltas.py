@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -556,13 +557,16 @@ def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no such signal")
-def test_a_command_that_is_terminated_leaves_nothing(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_command_that_is_terminated_leaves_nothing(name: str, tmp_path: Path, seed: int) -> None:
+    """SIGHUP comes when a terminal is closed."""
+    number = signal.Signals[name]
     values = np.random.default_rng(seed).standard_normal((16, 1 << 20), np.float32)
     save_file({"x": values}, tmp_path / "a.safetensors")
     save_file({"x": values + 1}, tmp_path / "b.safetensors")
     line = [sys.executable, "-m", "eltwise", "delta", "a.safetensors", "b.safetensors", "-o", "d.eltd", "--level", "19"]
     with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE) as running:  # noqa: S603
         wait_for(lambda: bool(list(tmp_path.glob(".d.eltd.*"))))
-        running.terminate()
-        assert (running.communicate(timeout=600)[1], running.returncode) == (b"", 143)
+        running.send_signal(number)
+        assert (running.communicate(timeout=600)[1], running.returncode) == (b"", 128 + number)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.safetensors", "b.safetensors"]

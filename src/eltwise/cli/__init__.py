@@ -80,7 +80,9 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(app, {}, "eltwise", _COMPLETION, os.environ[_COMPLETION]))
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores that the terminal is closed.
+            signal.signal(number, _terminated)
     # A checkpoint may have 300,000 names; to look for cycles among all of them time and again took a third of the time.
     gc.set_threshold(*gc.get_threshold()[:2], _RARELY)
     with printing.escaping_streams():
