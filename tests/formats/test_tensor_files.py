@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import eltwise
 from eltwise.core.dtypes import BOOL, FLOAT8E5M2, TYPES, ElementType, by_name
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, NameUnknownError
 from eltwise.formats.npy import npz_bytes
@@ -72,6 +73,20 @@ def test_numpys_own_files_in_both_byte_orders_and_both_orders_of_indices(
             assert same_bits(read_tensor_file(TensorFile(tmp_path / "t.npz")), got)
             np.savez_compressed(tmp_path / "t.npz", first=ordered, second=array)
             assert same_bits(read_tensor_file(TensorFile(tmp_path / "t.npz", "first")), got)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_that_numpy_writes(version: tuple[int, int], tmp_path: Path) -> None:
+    """Names of fields beyond Latin-1 need the third; a file of it was refused."""
+    for name in ("a", "é", "名")[: version[0]]:
+        sides = [np.array([(1, 2.5), (end, 0.5)], [(name, "<i4"), ("z", "<f8")]) for end in (3, 3, 4)]
+        for number, array in enumerate((*sides, sides[0]["z"])):
+            with (tmp_path / f"{number}.npy").open("wb") as file:
+                np.lib.format.write_array(file, array, version)
+        a, same, other, numbers = (tmp_path / f"{number}.npy" for number in range(4))
+        assert eltwise.compare(a, same).is_good
+        assert not eltwise.compare(a, other).is_good
+        assert eltwise.compare(numbers, np.array([2.5, 0.5])).is_good
 
 
 @pytest.mark.parametrize("element_type", RAW, ids=str)

@@ -2,7 +2,7 @@
 
 The header is not read by NumPy, which drops the byte order of the raw void bytes that it writes for ml_dtypes arrays
 (``>V2``) and cannot read its own ``<f1`` of float8_e5m2. Raw bytes are read as the element type that is wanted.
-Source: the NPY format, versions 1.0 and 2.0; version 3.0 is only for records.
+Source: the NPY format, versions 1.0 to 3.0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from eltwise.core.errors import ElementTypeError, FileFormatError
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 from eltwise.ir.values import type_of_array
 
-_LENGTH_BYTES = {b"\1\0": 2, b"\2\0": 4}
+_VERSIONS = {b"\1\0": (2, "latin-1"), b"\2\0": (4, "latin-1"), b"\3\0": (4, "utf-8")}
+"""In how many bytes each states the length of the header, and how that is encoded."""
+
 _LONGEST_HEADER = 10_000
 """In bytes; the header of an array of rank 64 has some hundred."""
 
@@ -108,22 +110,25 @@ def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
     start = file.read(8)
     if start[:6] != b"\x93NUMPY" or len(start) < 8:
         raise FileFormatError("not an .npy file", where=where, got=f"the bytes {start[:6].hex(' ')}")
-    if start[6:] not in _LENGTH_BYTES:
+    if start[6:] not in _VERSIONS:
         raise FileFormatError("unsupported version of .npy", where=where, got=f"{start[6]}.{start[7]}")
-    length = int.from_bytes(file.read(_LENGTH_BYTES[start[6:]]), "little")
+    width, encoding = _VERSIONS[start[6:]]
+    length = int.from_bytes(file.read(width), "little")
     if length > _LONGEST_HEADER:
         allowed = f"{_LONGEST_HEADER}"
         raise FileFormatError("the header is too long", where=where, got=f"{length} bytes", allowed=allowed)
     text = file.read(length)
     if len(text) < length:
         raise FileFormatError("the file is truncated in its header", where=where)
-    literal = re.sub(r"(\d)L\b", r"\1", text.decode("latin-1")).strip()  # Python 2 wrote sizes with an L behind them.
     try:
+        literal = re.sub(
+            r"(\d)L\b", r"\1", text.decode(encoding)
+        ).strip()  # Python 2 wrote sizes with an L behind them.
         fields = None if _WARNS.search(literal) else ast.literal_eval(literal)
         if isinstance(fields, dict) and set(fields) == {"descr", "fortran_order", "shape"}:
             return fields
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        pass  # All that literal_eval raises for what is not a literal.
+        pass  # All that literal_eval raises for what is not a literal, and decode for what is not UTF-8.
     allowed = "a dictionary of descr, fortran_order and shape"
     raise FileFormatError("the header cannot be read", where=where, allowed=allowed)
 
