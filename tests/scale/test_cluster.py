@@ -322,7 +322,7 @@ def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proce
         made.kill()
 
 
-LACKS = "the cluster has no workers"
+LACKS = "the cluster has no running workers"
 
 
 def test_a_cluster_without_workers(
@@ -428,6 +428,25 @@ def test_all_workers_die(processes: Processes, operands: tuple[np.ndarray, np.nd
     assert outcome.resumed == kept
     assert set(said) == {f"{processes.address}: {LACKS}; waiting up to 60 s"}
     assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*operands).tobytes()
+
+
+def test_all_workers_are_paused(
+    processes: Processes,
+    few_chunks: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dask pauses a worker whose memory is nearly full; they were waited for without a word and without end."""
+    with monkeypatch.context() as patched:
+        patched.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE", "0.000001")
+        processes.add_worker("--memory-limit", "1GiB")
+    processes.await_worker()
+    with connected(processes.address) as client:
+        wait_for(lambda: not client.sync(client.scheduler.ncores_running))
+    with pytest.raises(FileFormatError, match=f"{LACKS}, for 1 s"):
+        job(processes, tmp_path, wait=1)()
+    job(processes, tmp_path, say=lambda _sentence: processes.add_worker())()
+    assert read(tmp_path / "c.zarr").tobytes() == eltwise.subtract(*few_chunks).tobytes()
 
 
 def test_a_scheduler_that_freezes_or_dies(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -153,7 +154,7 @@ def _ended(running: Any, client: Any, resources: Resources) -> Iterator[Any]:
 
 
 def _await_workers(client: Any, resources: Resources) -> int:
-    """Wait until a cluster has workers; how many threads they have.
+    """Wait until a cluster has workers that run tasks; how many threads they have.
 
     Raises:
         FileFormatError: where it has none for longer than may be waited, or its scheduler is gone.
@@ -164,7 +165,7 @@ def _await_workers(client: Any, resources: Resources) -> int:
         waited = time.monotonic() - begin
         if threads:
             return threads
-        lack = "the scheduler does not answer" if threads is None else "the cluster has no workers"
+        lack = "the scheduler does not answer" if threads is None else "the cluster has no running workers"
         if waited >= resources.wait:
             hint = "start workers, and run the same command again" if threads == 0 else "run the same command again"
             raise FileFormatError(f"{lack}, for {resources.wait:g} s", where=_address(client), hint=hint)
@@ -175,12 +176,12 @@ def _await_workers(client: Any, resources: Resources) -> int:
 
 
 def _threads(client: Any) -> int | None:
-    """How many threads the workers of a cluster have; None where its scheduler does not answer.
+    """How many threads the workers of a cluster have that are not paused; None where its scheduler does not answer.
 
     Raises:
         FileFormatError: where its scheduler is gone.
     """
-    answer = in_background(client.nthreads)
+    answer = in_background(partial(client.sync, client.scheduler.ncores_running))
     if not wait([answer], _COUNT_SECONDS).done:
         return None
     try:
