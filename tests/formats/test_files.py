@@ -134,3 +134,24 @@ def test_what_no_element_type_holds_is_not_written(make: Callable[[], np.ndarray
         with pytest.raises(ElementTypeError):
             write_tensor_files({"z": make()}, {"z": TensorFile(tmp_path / name)})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="this system tells no holes")
+def test_holes_are_copied_unread(tmp_path: Path) -> None:
+    """A hole that is read fills the system's memory with zeros."""
+    old, size = tmp_path / "old", (1 << 30) + 5
+    with old.open("wb") as file:
+        file.write(b"begin")
+        file.seek(1 << 29)
+        file.write(b"middle")
+        file.truncate(size)
+    if old.stat().st_blocks * 512 > 1 << 20:
+        pytest.skip("this file system has no holes")
+    pieces = list(files.copied(old, size))
+    assert len(pieces) < 10
+    files.write_atomically(tmp_path / "new", pieces)
+    with (tmp_path / "new").open("rb") as file:
+        assert (file.read(6), file.seek((1 << 29) - 1), file.read(8)) == (b"begin\0", (1 << 29) - 1, b"\0middle\0")
+    assert ((tmp_path / "new").stat().st_size, list(files.copied(old, 2))) == (size, [b"be"])
+    with pytest.raises(FileFormatError, match="the file ended while it was copied"):
+        list(files.copied(old, size + 1))

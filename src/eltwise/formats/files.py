@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,16 +88,31 @@ def is_folder(path: Path) -> bool:
 
 def copied(path: Path, size: int) -> Iterator[Chunk]:
     """The content of a file of this size, piece by piece."""
-    left = size
+    done = 0
     try:
         with path.open("rb", buffering=0) as file:
-            while piece := file.read(min(_PIECE, left)):
-                yield len(piece) if piece == _HOLE else piece
-                left -= len(piece)
+            while done < size:
+                hole = min(_hole(file.fileno(), done), size - done)
+                file.seek(done + hole)
+                piece = b"" if hole else file.read(min(_PIECE, size - done))
+                if not hole and not piece:
+                    break
+                done += hole or len(piece)
+                yield len(piece) if piece == _HOLE else hole or piece
     except OSError as error:
         raise unreadable(path, error) from None
-    if left:
+    if done < size:
         raise FileFormatError("the file ended while it was copied", where=str(path))
+
+
+def _hole(descriptor: int, position: int) -> int:
+    """How many bytes from a position on a file system stores nothing of; 0 where it does not tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        return 0
+    try:
+        return os.lseek(descriptor, position, os.SEEK_DATA) - position
+    except OSError as error:  # Nothing is stored from there on, or the file ends before.
+        return max(os.fstat(descriptor).st_size - position, 0) if error.errno == errno.ENXIO else 0
 
 
 def unreadable(path: Path | str, error: BaseException, kind: str = "file") -> FileFormatError:
