@@ -25,7 +25,7 @@ from eltwise.cli import COMMANDS, app
 from support.hostile import IN_FILES, IN_XML, MARK, NAME, Files, damaged, spoken
 
 Call = list[str]
-SLOW = {"demo": pytest.mark.slow, "trace": pytest.mark.slow, "record": pytest.mark.slow, "conform": pytest.mark.slow}
+SLOW = ["demo", "trace", "record", "conform"]
 """They start runtimes again and again."""
 ROOT = Path(eltwise.__file__).parent
 
@@ -187,37 +187,43 @@ def _parameters(command: str) -> list[click.Parameter]:
     return found.params
 
 
+BETWEEN = "the next command"
+
 DRIVER = """
 import json, os, sys
 from pathlib import Path
 from eltwise.cli import main
-codes = []
-for arguments in json.loads(Path(sys.argv[1]).read_text()):
-    sys.argv = ["eltwise", *arguments]
-    try:
-        main()
-    except SystemExit as ended:
-        codes.append(ended.code or 0)
-    sys.stdout.flush()
-    sys.stderr.flush()
+plan, codes, between = json.loads(Path(sys.argv[1]).read_text()), [], os.fsencode(sys.argv[2])
+for folder, calls in plan:
+    os.chdir(folder)
+    codes.append([])
+    for arguments in calls:
+        sys.argv = ["eltwise", *arguments]
+        try:
+            main()
+        except SystemExit as ended:
+            codes[-1].append(ended.code or 0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os.write(1, between)
 Path(os.environ["CODES"]).write_text(json.dumps(codes))
 """
 
 
-def output_of(calls: list[Call], folder: Path, mode: str) -> tuple[list[int], bytes]:
-    """Run commands in one process; their exit codes, and all that they wrote."""
-    plan, codes = folder / "calls.json", folder / "codes.json"
-    plan.write_text(json.dumps(calls))
+def outputs_of(plan: list[tuple[str, list[Call]]], folder: Path, mode: str) -> Iterator[tuple[list[int], bytes]]:
+    """Run commands in one process, some in each folder; for each folder their exit codes, and all that they wrote."""
+    calls, codes = folder / "calls.json", folder / "codes.json"
+    calls.write_text(json.dumps(plan))
     encoding = "latin-1" if mode == "latin-1" else "utf-8:surrogateescape"
     environment = {**os.environ, "CODES": str(codes), "PYTHONIOENCODING": encoding, "TERM": "xterm-256color"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT.parent), os.environ.get("PYTHONPATH"))))
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
         environment.pop(name, None)
-    line = [sys.executable, "-c", DRIVER, str(plan)]
+    line = [sys.executable, "-c", DRIVER, str(calls), BETWEEN]
     started = {"stdin": subprocess.DEVNULL, "cwd": folder, "env": environment}
     written = _on_terminal(line, started) if mode == "terminal" else _in_pipe(line, started)
     assert codes.exists(), written.decode(errors="replace")[-3000:]
-    return json.loads(codes.read_text()), written
+    return zip(json.loads(codes.read_text()), written.split(BETWEEN.encode())[:-1], strict=True)
 
 
 def _in_pipe(line: list[str], started: dict[str, Any]) -> bytes:
@@ -248,21 +254,43 @@ def _read(master: int) -> bytes:
         return b""
 
 
+FAST = [name for name in app.list_commands(click.Context(app)) if name not in SLOW]
+
+
 @pytest.mark.parametrize("mode", ["pipe", "terminal"])
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=SLOW.get(name, ())) for name in app.list_commands(click.Context(app))]
+    "commands",
+    [*(FAST[start::3] for start in range(3)), pytest.param(SLOW, marks=pytest.mark.slow)],
+    ids=" ".join,
 )
-def test_no_name_speaks_to_the_terminal(command: str, mode: str, tmp_path: Path) -> None:
-    if (command, mode) == ("demo", "pipe"):
-        pytest.skip("it prints what the commands print that it runs")
-    check(command, mode, tmp_path)
+def test_no_name_speaks_to_the_terminal(commands: list[str], mode: str, tmp_path: Path) -> None:
+    # The tour prints what the commands print that it runs.
+    check([name for name in commands if (name, mode) != ("demo", "pipe")], mode, tmp_path)
 
 
 def test_no_name_speaks_to_the_terminal_in_another_encoding(tmp_path: Path) -> None:
-    check("check", "latin-1", tmp_path)
+    check(["check"], "latin-1", tmp_path)
 
 
-def check(command: str, mode: str, parent: Path) -> None:
+def check(commands: list[str], mode: str, parent: Path) -> None:
+    known, plan = [], list[tuple[str, list[Call]]]()
+    for command in commands:
+        good_calls, wrong = calls_of(command, mode, parent / command)
+        known.append((command, [code for code, _call in good_calls]))
+        plan.append((str(parent / command / "elsewhere"), [*(call for _code, call in good_calls), *wrong]))
+    for (command, expected), (codes, written) in zip(known, outputs_of(plan, parent, mode), strict=True):
+        text = written.decode("latin-1" if mode == "latin-1" else "utf-8", "surrogateescape")
+        assert codes[: len(expected)] == expected, (command, text)
+        assert set(codes) <= {0, 1, 2, 3}, command
+        assert 2 in codes[len(expected) :] or len(codes) == len(expected), command
+        assert spoken(text, is_terminal=mode == "terminal") == [], command
+        assert "Traceback" not in text, command
+        assert MARK in text, command
+
+
+def calls_of(command: str, mode: str, parent: Path) -> tuple[list[tuple[int, Call]], list[Call]]:
+    """The calls of a command on good files with their exit codes, and wrong ones."""
+    parent.mkdir()
     files, elsewhere = Files(parent), parent / "elsewhere"
     elsewhere.mkdir()
     if command == "demo":  # Each folder that is not there is a whole tour, and the first one's name is hostile, too.
@@ -271,17 +299,8 @@ def check(command: str, mode: str, parent: Path) -> None:
             (elsewhere / name / "file").touch()
     known = [(code, [str(part) for part in call]) for code, call in good(files)[command]]
     first = next(call for _code, call in known if call[0] == command)
-    calls = [call for _code, call in known]
     # A refusal is printed alike by all commands: those that start runtimes are called wrongly at a terminal only.
-    wrong = list(varied(command, first, parent)) if mode == "terminal" or command not in SLOW else []
-    codes, written = output_of([*calls, *wrong], elsewhere, mode)
-    text = written.decode("latin-1" if mode == "latin-1" else "utf-8", "surrogateescape")
-    assert codes[: len(known)] == [code for code, _call in known], repr(text)
-    assert set(codes) <= {0, 1, 2, 3}
-    assert 2 in codes[len(known) :] or not wrong
-    assert spoken(text, is_terminal=mode == "terminal") == []
-    assert "Traceback" not in text
-    assert MARK in text
+    return known, list(varied(command, first, parent)) if mode == "terminal" or command not in SLOW else []
 
 
 PRINTING = {"print", "echo", "secho", "echo_via_pager", "progressbar", "prompt", "confirm", "Console", "StreamHandler"}
@@ -356,7 +375,8 @@ def test_a_warning_does_not_speak_either(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("ELTWISE_CACHE", str(cache))
     monkeypatch.setenv("ELTWISE_KERNELS", "compiled")
     np.save(files.x, np.ones(100_000, np.float32))  # Enough for a kernel.
-    codes, written = output_of([["apply", "Sub-14", str(files.x), str(files.x)]], tmp_path, "pipe")
+    plan = [(str(tmp_path), [["apply", "Sub-14", str(files.x), str(files.x)]])]
+    ((codes, written),) = outputs_of(plan, tmp_path, "pipe")
     text = written.decode("utf-8", "surrogateescape")
     assert codes == [0]
     assert "RuntimeWarning" in text
