@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,9 @@ class LocalHost(ExitStack):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # As in the process of a runtime.
-                loaded = _adapter_of(self.runtime).load(program.data, program.weights)
+                adapter = _adapter_of(self.runtime)
+                load = partial(_session, adapter) if _keeps_nothing(self.runtime) else adapter.load
+                loaded = load(program.data, program.weights)
                 results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             return Answer("refused", message=message_of(error))
@@ -58,6 +60,17 @@ class LocalHost(ExitStack):
 
 def _needs_process(runtime: Runtime) -> bool:
     return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole", "NotStarting")
+
+
+def _keeps_nothing(runtime: Runtime) -> bool:
+    """Whether its sessions keep nothing of a run; planted runtimes may."""
+    return runtime.adapter == "eltwise.runtimes.onnxruntime:OnnxRuntime"
+
+
+@lru_cache(maxsize=256)
+def _session(adapter: Any, data: bytes, weights: bytes) -> Any:
+    """Three of five models are loaded again."""
+    return adapter.load(data, weights)
 
 
 def _adapter_of(runtime: Runtime) -> Any:
