@@ -52,6 +52,10 @@ class LocalHost(ExitStack):
         self._shared += [one for one in arrays if self._shares_memory and one is not None and not one.dtype.hasobject]
         return Answer("result", arrays)
 
+    def restart(self) -> None:
+        if self._host:
+            self._host.restart()
+
     def _overwrite(self) -> None:
         for array in self._shared:
             array.reshape(-1).view(np.uint8)[...] ^= 0x5A

@@ -197,6 +197,11 @@ class Host:
         for stream in (process.stdin, process.stdout, self._stderr):
             _close(stream)
 
+    def restart(self) -> None:
+        """End the process when nobody uses it; the next call starts a new one."""
+        with self._one_at_a_time:
+            self.end()
+
     def stop(self) -> None:
         """End the process from another thread than the one that uses it; nothing can be run afterwards."""
         self._stopped = True

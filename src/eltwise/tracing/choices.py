@@ -21,7 +21,7 @@ _MOST_SIZES = 4
 _LARGEST_RESULT = 1 << 28
 """No sizes are tried by which an input would be repeated to more elements than this."""
 
-_SHORT = 8
+SHORT = 8
 """A list of so many numbers may be one of sizes, axes or factors."""
 
 BEST = 2
@@ -78,7 +78,7 @@ def described(ports: Sequence[Port], feeds: Mapping[str, np.ndarray]) -> str:
     texts = []
     for port in ports:
         array = feeds[port.value]
-        if array.ndim < 2 and array.size <= _SHORT:
+        if array.ndim < 2 and array.size <= SHORT:
             texts.append(f"{port.name}={_listed(array)}")
         else:
             low, high = (int(one) for one in (array.min(), array.max()))
@@ -96,7 +96,7 @@ def _may_be_refused(array: np.ndarray) -> bool:
         return False
     if array.dtype == np.bool_:
         return array.size == 1
-    return not is_float(array.dtype) or (array.ndim < 2 and array.size <= _SHORT)
+    return not is_float(array.dtype) or (array.ndim < 2 and array.size <= SHORT)
 
 
 def _kinds(
@@ -133,10 +133,10 @@ def _integers(
         fitting = (shape for shape in dict.fromkeys(shapes) if max(shape) <= highest and prod(shape) <= most)
         for number, shape in enumerate(islice(fitting, _MOST_SIZES)):
             yield f"sizes {number}", np.array(shape)
-        if array.size <= _SHORT:
+        if array.size <= SHORT:
             yield "from 0", np.arange(array.size)
             yield "from 1", np.arange(1, array.size + 1)
-    count = array.size if array.ndim < 2 and array.size <= _SHORT else 0  # More are indices.
+    count = array.size if array.ndim < 2 and array.size <= SHORT else 0  # More are indices.
     allowed = {size for size in sizes if 2 < size <= highest and size**count <= most}
     for size in sorted(allowed, reverse=True)[-_MOST_SIZES:]:
         yield f"below {size}", generator.integers(0, size, array.shape)

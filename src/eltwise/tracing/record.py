@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 from eltwise.core.border import check_range, public
-from eltwise.core.errors import UnsupportedError, unknown_name
+from eltwise.core.errors import UnsupportedError, named, unknown_name
 from eltwise.core.machine import machine_name
 from eltwise.core.progress import Progress, no_progress
 from eltwise.model import Model, read
@@ -17,7 +17,8 @@ from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
-from eltwise.tracing.runner import Runner, Values, copied
+from eltwise.tracing.repeated import run_repeatedly
+from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.segments import run_in_segments, segments
 from eltwise.tracing.trace import LIMIT, SEGMENT
 
@@ -78,10 +79,15 @@ def record(
         names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
         if not names:
             raise UnsupportedError("the model has no output that is a tensor of numbers, so there is nothing to record")
-        outcome = runner.run(range(len(runner.model.nodes)), feeds, names)
-        if outcome.message:
-            raise UnsupportedError(f"{runtime} does not run the model: {outcome.message}")
-        outputs = copied(outcome.values)
+        numbers = range(len(runner.model.nodes))
+        result = run_repeatedly(lambda arrays: runner.run(numbers, arrays, names), feeds, host, ())
+        if result.first.message:
+            raise UnsupportedError(f"{runtime} does not run the model: {result.first.message}")
+        if result.message:
+            problem = f"the run of {runtime} is not reproducible: {result.message}"
+            hint = "give what is random as an input"
+            raise UnsupportedError(problem, got=named(list(result.others)), hint=hint)
+        outputs = result.first.values
         between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}
     ports = {port.value: port.name for port in graph.inputs}
     metadata = {"model": digest_of(graph), "run": runtime, "version": version, "machine": machine_name()}

@@ -19,14 +19,13 @@ from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
+from eltwise.tracing.repeated import NO_OUTPUT, Repeated, run_repeatedly
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.switches import Judge, Trial
 
 _DECIDES = "it decides on a branch or a round"
-_NO_OUTPUT = "it does not give this output"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
-_REPEATED = "a second run on the same inputs"
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,20 @@ def compare_whole(
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
-        actual, others = _run_twice(runs, runs.tested, runs.feeds, list(partners))
-        expected, reference_others = waiting.result()
-    tested, reference = actual.values, expected.values
-    produced = tested.keys() & runs.model.producer.keys() - others.values.keys()
+        actual = _run_repeatedly(runs, runs.tested, runs.feeds, list(partners))
+        expected = waiting.result()
+    tested, reference = actual.first.values, expected.first.values
+    produced = tested.keys() & runs.model.producer.keys() - actual.others.keys()
     tested_apart = {value for value in produced if _leaves_segments(runs, value, tested, *segments)}
-    produced -= reference_others.values.keys()
+    produced -= expected.others.keys()
     reference_apart = {value for value in produced if _leaves_segments(runs, value, reference, *segments[::-1])}
     agreed = {} if untied is None else _untied(runs, tested, reference, tested_apart, untied)
     reference |= agreed
     tested_apart -= agreed.keys()
-    failures = f"{runs.tested.name}: {actual.message}", f"{runs.reference.name}: {expected.message or _NO_OUTPUT}"
+    failures = (
+        f"{runs.tested.name}: {actual.first.message}",
+        f"{runs.reference.name}: {expected.first.message or NO_OUTPUT}",
+    )
     outputs = list(decided)
     for value, (port, other) in pairs.items():
         if reasons[value]:
@@ -99,14 +101,15 @@ def compare_whole(
             outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
         elif doubt and not runs.reference.is_deployed:  # It was run on the branches that the tested runtime takes.
             outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
-        elif value in others.values:
-            repeated = _compared(runs, port, others.values, tested, f"{_REPEATED} gives other results")
+        elif value in actual.others:
+            repeated = _compared(runs, port, actual.others, tested, actual.message)
             outputs.append(replace(repeated, cause=NOT_REPRODUCIBLE))
-        elif others.message:
-            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {others.message}"))
-        elif value in reference_others.values or reference_others.message:
-            message = reference_others.message or f"{_REPEATED} gives other results"
-            outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {message}"))
+        elif actual.message and not actual.others:
+            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.message}"))
+        elif value in expected.others or (expected.message and not expected.others):
+            outputs.append(
+                TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {expected.message}")
+            )
         elif message := runs.reference.doubt(reference[value], tested[value]):
             outputs.append(TracedOutput(port.name, "not_compared", message=message))
         elif message := _other_type(runs, port, other):
@@ -220,18 +223,17 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
 
 def _run_reference(
     runs: Runs, nodes: Mapping[int, TracedNode], partners: Mapping[str, str], computed: Values
-) -> tuple[Outcome, Outcome]:
-    """The outputs of the reference by the values of the tested model, and what ``_run_twice`` says of them."""
+) -> Repeated:
+    """The outputs of the reference by the values of the tested model, and how later runs differ."""
+
+    def by_tested(values: Values) -> Values:
+        return {one: values[other] for one, other in partners.items() if other in values}
+
     if runs.reference.is_deployed:
         names = list(dict.fromkeys(partners.values()))
-        first, second = (
-            replace(
-                outcome,
-                values={one: outcome.values[other] for one, other in partners.items() if other in outcome.values},
-            )
-            for outcome in _run_twice(runs, runs.reference, runs.reference_feeds, names)
-        )
-        return first, second
+        result = _run_repeatedly(runs, runs.reference, runs.reference_feeds, names)
+        first = replace(result.first, values=by_tested(result.first.values))
+        return Repeated(first, by_tested(result.others), result.message)
     compared = {number for number, result in nodes.items() if result.out is not None}
     ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
     values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
@@ -242,29 +244,19 @@ def _run_reference(
     values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
     nodes_missing = [runs.model.nodes[one] for one in sorted(missing)]
     message = f"it does not compute {nodes_missing[0].schema.name} {nodes_missing[0].label!r}" if missing else ""
-    return Outcome(copied(values | known), message), Outcome()
+    return Repeated(Outcome(copied(values | known), message), {})
 
 
-def _run_twice(runs: Runs, runner: Runner, feeds: Values, names: Sequence[str]) -> tuple[Outcome, Outcome]:
-    """The results of a whole model, and those of a second run that are beyond the tolerance of the first ones.
+def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[str]) -> Repeated:
+    """The results of a whole model that nodes make, and how later runs differ; a recorded run is what it is."""
 
-    A runtime may keep a state, or what another thread has left. The message of the second outcome says why it did not
-    run again.
-    """
-    first = run_whole(runner, feeds, names, runs.tested)
-    first = replace(first, values=copied(first.values))
-    if first.message or not first.values.keys() & runner.model.producer.keys() or not runner.needs_inputs:
-        return first, Outcome()
-    second = run_whole(runner, feeds, names, runs.tested)
-    if second.message or second.values.keys() != first.values.keys():
-        return first, Outcome(message=f"{_REPEATED}: {second.message or _NO_OUTPUT}")
-    return first, Outcome(
-        {
-            value: array.copy()
-            for value, array in second.values.items()
-            if measure(value, array, first.values[value], runs.tolerances, is_output=True).is_beyond
-        }
-    )
+    def run(arrays: Values) -> Outcome:
+        return run_whole(runner, arrays, names, runs.tested)
+
+    if not runner.needs_inputs or runner.model.producer.keys().isdisjoint(names):
+        outcome = run(feeds)
+        return Repeated(replace(outcome, values=copied(outcome.values)), {})
+    return run_repeatedly(run, feeds, runner.host, runs.tolerances)
 
 
 def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
@@ -315,8 +307,9 @@ def judge_of(
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                outcome, others = _run_twice(runs, runner, runs.feeds, list(ports))
-                if outcome.message or others.message or others.values or not outcome.values.keys() >= ports.keys():
+                result = _run_repeatedly(runs, runner, runs.feeds, list(ports))
+                outcome = result.first
+                if outcome.message or result.message or not outcome.values.keys() >= ports.keys():
                     return Trial(specification, "disagree")
                 outputs = {value: _compared(runs, port, outcome.values, right) for value, port in ports.items()}
         except EltwiseError:  # As of an option that this version does not have.
