@@ -13,7 +13,6 @@ from onnx.reference import ReferenceEvaluator
 
 import eltwise
 from eltwise.core.errors import (
-    ElementTypeError,
     EltwiseError,
     ManyProblemsError,
     UnsupportedError,
@@ -461,9 +460,50 @@ def test_an_integer_constant_of_an_opset_without_them_goes_up_as_it_is() -> None
         assert report.changes == ()
         assert [found.op_type for found in converted.graph.node] == ["Constant", "Reshape"]
         assert converted.graph.node[0] == sizes
-    newer, _report = in_opset(made, 13)
-    with pytest.raises(ElementTypeError, match=r"^Constant-1 node 's', result 's': the type is not allowed"):
-        convert_onnx_bytes(newer.SerializeToString(), 8)
+
+
+CONSTANTS: dict[str, dict[str, Any]] = {
+    "int64": {"value": numpy_helper.from_array(np.array([3, 2], np.int64))},
+    "value_ints": {"value_ints": [3, 2]},
+    "value_int": {"value_int": 3},
+    "value_floats": {"value_floats": [1.5, 2.5]},
+    "float32": {"value": numpy_helper.from_array(np.float32([1.5, 2.5]))},
+    "bool": {"value": numpy_helper.from_array(np.array([True, False]))},
+}
+
+
+@pytest.mark.parametrize("kind", CONSTANTS)
+@pytest.mark.parametrize("opset", [7, 8, 9, 11, 12])
+def test_a_constant_goes_down_to_every_opset(kind: str, opset: int) -> None:
+    """A node, or where the opset has none of its type a constant of the graph; onnx's evaluator gives both."""
+    nodes = [node("Constant", [], ["k"], **CONSTANTS[kind]), node("Identity", ["k"], ["z"])]
+    for names in (["z"], ["k", "z"]):
+        made = model(nodes, [value("x")], [onnx.ValueInfoProto(name=name) for name in names], 13)
+        typed = onnx.shape_inference.infer_shapes(made)
+        expected = ReferenceEvaluator(typed).run(None, {"x": np.zeros((2, 3, 4, 5), np.float32)})
+        converted, _report = in_opset(typed, opset)
+        results = ReferenceEvaluator(converted).run(None, {"x": np.zeros((2, 3, 4, 5), np.float32)})
+        for result, array in zip(results, expected, strict=True):
+            assert result.dtype == array.dtype
+            np.testing.assert_array_equal(result, array)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 14])
+@pytest.mark.parametrize("start", [None, -9, -3, -1, 0, 1, 3, 9])
+def test_a_part_of_a_shape_goes_down_as_a_slice(start: int | None, opset: int) -> None:
+    for end in (None, -9, -2, 0, 1, 3, 9):
+        limits = {name: limit for name, limit in (("start", start), ("end", end)) if limit is not None}
+        made = model(
+            [node("Shape", ["x"], ["z"], "s", **limits)],
+            [value("x", (2, "N", 4))],
+            [value("z", ("K",), TensorProto.INT64)],
+            15,
+        )
+        feeds = {"x": np.zeros((2, 3, 4), np.float32)}
+        (expected,) = ReferenceEvaluator(made).run(None, feeds)
+        (result,) = ReferenceEvaluator(in_opset(made, opset)[0]).run(None, feeds)
+        assert result.dtype == np.int64
+        np.testing.assert_array_equal(result, expected, str(limits))
 
 
 def test_a_sparse_operand_has_the_rank_that_it_says() -> None:

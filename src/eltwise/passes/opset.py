@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
+
+from onnx import helper
 
 from eltwise.core.broadcasting import Rule, broadcast
+from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
 from eltwise.core.shapes import Shape
 from eltwise.formats.onnx.header import newest_opset
@@ -18,6 +22,7 @@ from eltwise.formats.onnx.reader import OnnxFile, node_reader
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
+    attribute_value,
     changes_between,
     check_types,
     in_opset,
@@ -26,6 +31,7 @@ from eltwise.formats.onnx.schemas import (
     read_rule,
 )
 from eltwise.ir.graph import Function, Graph, Node
+from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import all_graphs
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import GraphBuilder
@@ -39,6 +45,15 @@ MIRRORED = {
     "Less": "Greater",
 }
 """The operator that gives the same bits when A and B change places."""
+
+FIRST_TYPED_CONSTANT = 9
+"""The opset from which a Constant has every type."""
+
+FIRST_PART_OF_SHAPE, FIRST_SLICE_OF_OPERANDS = 15, 10
+"""The opsets from which a Shape may give some of the sizes, and a Slice reads where it starts and ends."""
+
+LAST = 2**63 - 1
+"""Where a Slice ends that takes all that follows."""
 
 _OWN_ATTRIBUTES = ("axis", "broadcast", "consumed_inputs")
 _FIRST_WITH_OPSETS = 3
@@ -129,6 +144,10 @@ class _Conversion:
         is_across = min(source, self._opset) < FIRST_NUMPY <= max(source, self._opset)
         if is_across and (name in LEGACY_OPERATORS or _is_for_channels(builder, node)):
             nodes, reason = self._align(builder, node)
+        elif node.schema.behaviour == "constant" and self._opset < source:
+            nodes, reason = self._constant(builder, node)
+        elif name == "Shape" and self._opset < FIRST_PART_OF_SHAPE <= source and node.operation.attributes:
+            nodes, reason = self._part_of_shape(builder, node)
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
             nodes, reason = [node], "its type is written otherwise since opset 6"
         else:
@@ -140,6 +159,41 @@ class _Conversion:
         if reason:
             builder.changed(node, first, reason)
         return True
+
+    def _constant(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
+        """A Constant in an older opset, which has fewer attributes and types; a graph holds what a node cannot."""
+        tensor, (output,) = constant_tensor(node.bound), node.outputs
+        is_function = any(function.body is builder.source for function in self._graph.functions)
+        is_held = self._opset >= FIRST_TYPED_CONSTANT or tensor.element_type in (FLOAT16, FLOAT32, FLOAT64)
+        if is_held or is_function or builder.target.lists_constants_as_inputs:
+            attributes = dict.fromkeys(name for name, _value in node.operation.attributes)
+            is_new = attributes.keys() != {"value"}
+            new = in_opset(node, self._opset, attributes={**attributes, "value": tensor}) if is_new else node
+            return [new], "its value is stated as a tensor" if is_new else ""
+        is_output = any(port.value == output for port in builder.source.outputs)
+        name = builder.names.fresh(f"{output}_value") if is_output else output
+        builder.constants[name] = tensor
+        reason = f"it became a constant of the graph: Constant has no {tensor.element_type} before opset 9"
+        if is_output:
+            builder.add("Identity", [name], output, [tensor.element_type], node.name)
+        builder.changed(node, len(builder.nodes) - is_output, reason)
+        return [], ""
+
+    def _part_of_shape(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
+        """A Shape that gives some of the sizes, and the Slice that takes them: both count and clamp alike."""
+        first, last = attribute_value(node, "start") or 0, attribute_value(node, "end")
+        values, (output,) = {"starts": first, "ends": LAST if last is None else last}, node.outputs
+        whole = replace(node, outputs=(builder.names.fresh(f"{output}_sizes"),)) if first or last is not None else node
+        shape = in_opset(whole, self._opset, attributes={"start": None, "end": None})
+        if whole is node:
+            return [shape], "it gives every size"
+        lists: dict[str, Any] = {key: [value] for key, value in values.items()}
+        if self._opset < FIRST_SLICE_OF_OPERANDS:
+            sliced = helper.make_node("Slice", whole.outputs, [output], **lists)
+        else:
+            operands = [builder.integers(numbers, f"{output}_{key}") for key, numbers in lists.items()]
+            sliced = helper.make_node("Slice", [*whole.outputs, *operands], [output])
+        return [shape, self._read(sliced, self._opset)], "a Slice takes the sizes from start to end"
 
     def _align(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
         """Convert a node that broadcasts as NumPy on one side of opset 7 only."""
