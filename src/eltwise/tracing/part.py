@@ -10,7 +10,7 @@ from eltwise.tracing.records import TracedOutput
 
 
 def part_of_numbers(graph: Graph) -> tuple[Graph, tuple[TracedOutput, ...]]:
-    """What does not depend on inputs of strings, sequences and the like; all of the model where nothing is left.
+    """What does not depend on inputs of strings, sequences and the like.
 
     Returns:
         The model without these inputs, the nodes that depend on them, and the outputs of these; and those outputs, not
@@ -29,7 +29,7 @@ def part_of_numbers(graph: Graph) -> tuple[Graph, tuple[TracedOutput, ...]]:
             sources |= dict.fromkeys(node.outputs, source)
     outputs = tuple(port for port in graph.outputs if port.value not in sources)
     left_out = tuple(_not_compared(port, sources[port.value]) for port in graph.outputs if port.value in sources)
-    if not outputs or not left_out:
+    if not left_out:
         return graph, ()
     inputs = tuple(port for port in graph.inputs if port.value not in sources)
     names = {port.name for port in (*inputs, *graph.optional_inputs)}
