@@ -266,6 +266,27 @@ def test_operators_that_eltwise_does_not_run_are_no_problem_of_a_model(
     assert json.loads(printed)["not_checked"] == {"Softmax-13": 1}
 
 
+def test_an_ir_that_only_keeps_a_state_has_no_output_and_is_no_problem(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "in.xml"
+    ir = Ir().parameter("x", "2").layer("Assign", "kept", ["x"], opset="opset6", variable_id="v")
+    path.write_bytes(ir.xml())
+    assert cli("check", path)[0] == 0
+    path.write_bytes(Ir().parameter("x", "2").layer("Abs", "kept", ["x"]).xml())
+    code, printed, _said = cli("check", path)
+    assert (code, printed.splitlines()[0]) == (1, "in.xml: the graph has no output")
+
+
+@pytest.mark.parametrize("operator", ["Abs", "Nope"])
+def test_no_conversion_is_advised_that_is_refused(operator: str) -> None:
+    """An IR is not computed in float64; one that eltwise does not run is not converted either."""
+    xml = Ir().parameter("x", "2").layer(operator, "y", ["x"]).result("y").xml()
+    with pytest.raises(UnsupportedError, match="no wider run") as caught:
+        eltwise.trace(xml, runtime="openvino", against="float64")
+    assert ("eltwise convert" in str(caught.value)) == (operator == "Abs")
+
+
 def test_a_node_that_cannot_be_read_is_a_problem_and_not_counted_as_one_that_is_not_run(
     tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
 ) -> None:

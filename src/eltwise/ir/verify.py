@@ -13,6 +13,10 @@ _LONGEST_CYCLE_SHOWN = 12
 _MOST_CYCLES = 20
 
 
+STATE_WRITERS = ("Assign",)
+"""The operators of OpenVINO that keep what they read, so that a model may have no output."""
+
+
 def structure_problems(graph: Graph, outer: Set[str] = frozenset(), in_order: bool = True) -> list[EltwiseError]:
     """Find what makes a graph, and the graphs in its nodes, no graph.
 
@@ -49,7 +53,7 @@ def structure_problems(graph: Graph, outer: Set[str] = frozenset(), in_order: bo
     problems += [
         GraphError(f"nothing makes the output {port.name!r}") for port in graph.outputs if port.value not in everywhere
     ]
-    if not graph.outputs and in_order:
+    if not graph.outputs and in_order and not any(node.schema.name in STATE_WRITERS for node in graph.nodes):
         problems.append(GraphError("the graph has no output"))
     return problems
 

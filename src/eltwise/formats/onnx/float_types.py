@@ -26,7 +26,9 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
         EltwiseError: for constants that cannot be read.
     """
     if graph.origin.domain != "ai.onnx":
-        hint = "trace the ONNX model, or convert it: eltwise convert"
+        hint = "trace the ONNX model that it was made of"
+        if not any(node.is_foreign for node in graph.nodes):
+            hint += ", or convert it: eltwise convert"
         raise UnsupportedError("OpenVINO computes float64 in float32, so that an IR has no wider run", hint=hint)
     model = write_model_proto(graph)
     folder = ExternalData(folder_of(graph))
