@@ -298,6 +298,20 @@ def test_unchanged_is_said_only_of_what_was_run_and_is_right(
     assert ("repair has no rewrite for it; eltwise check" in said) == bool(code)
 
 
+def test_nothing_is_written_that_is_wrong_beside_what_was_rewritten(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """No rule knows the second node, which OpenVINO computes in 32 bits."""
+    text = "g (uint8[6] x, uint8[6] y, uint64[6] u) => (uint8[6] z, uint64[6] w) { z = Sub(x, y) w = BitwiseAnd(u, u) }"
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    made = parsed(text)
+    made.opset_import[0].version = 18
+    onnx.save(made, source)
+    code, _printed, said = cli("repair", source, out, "--target", "openvino")
+    assert (code, out.exists()) == (1, False)
+    assert "output 'w': openvino: gives other values" in said
+
+
 @pytest.mark.parametrize("is_run", [True, False])
 @pytest.mark.parametrize("made", [bfloat16_model(), parsed(CHAIN)], ids=["rewritten", "unchanged"])
 def test_a_repair_that_was_not_run_says_so(made: onnx.ModelProto, is_run: bool) -> None:

@@ -23,7 +23,11 @@ from eltwise.core.exit_codes import ExitCode
 @click.option(
     "--allow", multiple=True, metavar="FAULT", help="Accept a fault, by the name that check --target gives it."
 )
-@click.option("--verify", is_flag=True, help="Run OUT on the runtime and compare it with IN before it is written.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Compare OUT with IN on the runtime with --allow, too; exit 3 where it is not installed.",
+)
 @click.option(
     "--severity",
     metavar="LEAST",

@@ -167,8 +167,8 @@ def repair_file(
         progress: receives how many bytes of external data have been copied.
 
     Returns:
-        What was changed. A model that no rule finds wrong is run on the target, where that is installed, and if it is
-        right, written byte for byte.
+        What was changed. What is written is run on the target first, where that is installed and nothing is allowed
+        to be wrong; a model that is right already is written byte for byte.
 
     Raises:
         EltwiseError: with every reason; ``out`` is as it was.
@@ -183,15 +183,21 @@ def repair_file(
         raise FileFormatError(
             "a repaired model keeps its format", where=str(out), got=got, allowed=source.suffix, hint=hint
         )
+    before = read_model(source, None)
     model, report = repair(
-        source, target, allow=allow, verify=verify, severity=severity, precision=precision, inputs=inputs,
+        before, target, allow=allow, verify=verify, severity=severity, precision=precision, inputs=inputs,
         progress=progress,
     )  # fmt: skip
-    if report.unchanged and not (verify or allow):  # That nothing is wrong with it only a run can show.
+    is_run = verify or precision is not None or bool(allow)
+    if not is_run and (report.unchanged or _is_installed(target, model)):  # That nothing is wrong only a run can show.
         assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target, model))
         report = replace(report, assumptions=assumptions)
-        report = _verified(model, model, target, report, severity_named(severity))
+        report = _verified(before, model, target, report, severity_named(severity))
     return write(model, out, report, progress)
+
+
+def _is_installed(target: str, model: Model) -> bool:
+    return BY_NAME[runtimes_on(target)[model.graph.origin.domain]].is_installed
 
 
 def _verified(model: Model, repaired: Model, target: str, report: PassReport, least: Severity) -> PassReport:
@@ -199,7 +205,7 @@ def _verified(model: Model, repaired: Model, target: str, report: PassReport, le
     runtime = BY_NAME[runtimes_on(target)[model.graph.origin.domain]]
     observed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
     trace = observed.trace
-    hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps" if report.unchanged else ""
+    hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps"
     for finding in observed.findings:
         if level(finding.severity) >= level(least):
             raise VerificationError(f"{target}: {finding.message}", operand=finding.subject, hint=hint)
