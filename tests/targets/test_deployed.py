@@ -197,6 +197,17 @@ def test_an_ir_without_a_wider_run_is_compared_with_the_exact_results(tmp_path: 
     assert (report.verdict, " against exact " in str(report)) == ("agree", True)
 
 
+@pytest.mark.parametrize("sizes", ["[3]", "[2, 1]", ""])
+def test_special_values_are_tried_beside_operands_of_other_ranks(sizes: str, tmp_path: Path) -> None:
+    """The size that a model leaves open is that which the other operand takes."""
+    text = f"g (float[N, 3] x, float{sizes} b) => (float[M, 3] z) {{ a = HardSwish(x) z = Add(a, b) }}"
+    model, _report = eltwise.convert(parsed(text), "openvino")
+    eltwise.save(model, tmp_path / "m.xml")
+    report = eltwise.check(tmp_path / "m.xml", "openvino")
+    assert "2 kinds of element-wise nodes tried alone" in report.special
+    assert "not tried" not in report.special
+
+
 def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:
     bodies = "then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (float[2] q) { q = Round(x) }"
     made = parsed(f"g (bool c, float[2] x) => (float[2] z) {{ z = If (c) <{bodies}> }}")

@@ -160,10 +160,11 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
     constants = [traced.constant(value) for value in node.inputs if value and value not in types]
     sizes = [one.shape for one in constants if isinstance(one, Tensor) and one.size != 1]
     ranks = {shape.rank for _type, shape in types.values()}
-    one_size = np.broadcast_shapes(*sizes)  # Sizes that inference does not know are those of constants.
-    if not sizes:
-        one_size = (_ELEMENTS, *[1] * ((next(iter(ranks)) or 1) - 1))
     is_free = not sizes and len(ranks) == 1 and ranks != {0}
+    if not sizes and not is_free and not all(shape.is_known for _type, shape in types.values()):
+        sizes = [shape.sizes() for _type, shape in types.values() if shape.is_known and prod(shape.sizes()) > 1]
+    # Sizes that inference does not know are those of constants, or of the other operands.
+    one_size = np.broadcast_shapes(*sizes) if sizes else (_ELEMENTS, *[1] * ((next(iter(ranks)) or 1) - 1))
     shapes = {
         value: (element_type, one_size if is_free or not shape.is_known else shape.sizes())
         for value, (element_type, shape) in types.items()
