@@ -6,10 +6,11 @@ stays as it was, weights are never handed to it, and what it cannot do is said o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, version_converter
+from onnx import GraphProto, ModelProto, NodeProto, helper, version_converter
 from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
@@ -27,6 +28,13 @@ from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, step
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
+
+Ends = tuple[Sequence[str], Sequence[str]]
+
+
+def new_node(read: ReadNode, opset: int, operator: str, ends: Ends, /, **attributes: Any) -> Node:
+    """A node of an opset that was not there, with the names of what it reads and of what it makes."""
+    return read(helper.make_node(operator, *ends, **attributes), opset)
 
 
 def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple[list[Node], str]:

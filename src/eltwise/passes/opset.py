@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
-
-from onnx import helper
 
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64
@@ -35,7 +32,7 @@ from eltwise.ir.infer import constant_tensor
 from eltwise.ir.scopes import all_graphs
 from eltwise.passes.align_broadcast import Alignment, align
 from eltwise.passes.builder import GraphBuilder
-from eltwise.passes.onnx_converter import convert_node
+from eltwise.passes.onnx_converter import convert_node, new_node
 from eltwise.passes.report import PassReport
 from eltwise.passes.rewriting import Rewriting
 
@@ -187,13 +184,13 @@ class _Conversion:
         shape = in_opset(whole, self._opset, attributes={"start": None, "end": None})
         if whole is node:
             return [shape], "it gives every size"
-        lists: dict[str, Any] = {key: [value] for key, value in values.items()}
+        lists = {key: [value] for key, value in values.items()}
         if self._opset < FIRST_SLICE_OF_OPERANDS:
-            sliced = helper.make_node("Slice", whole.outputs, [output], **lists)
+            sliced = new_node(self._read, self._opset, "Slice", (whole.outputs, [output]), **lists)
         else:
             operands = [builder.integers(numbers, f"{output}_{key}") for key, numbers in lists.items()]
-            sliced = helper.make_node("Slice", [*whole.outputs, *operands], [output])
-        return [shape, self._read(sliced, self._opset)], "a Slice takes the sizes from start to end"
+            sliced = new_node(self._read, self._opset, "Slice", ([*whole.outputs, *operands], [output]))
+        return [shape, sliced], "a Slice takes the sizes from start to end"
 
     def _align(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
         """Convert a node that broadcasts as NumPy on one side of opset 7 only."""
