@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,8 +27,12 @@ from eltwise.kernels.native import OFTEN
 from eltwise.kernels.records import MOST_PARTS
 from eltwise.kernels.reduction_call import LEAST_SUMMED, ReductionCall
 from eltwise.kernels.reduction_nest import make_reduction_nest
+from eltwise.kernels.structure import Target
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import random_bits
+from support.operands import operand_types, required
 from support.reduction_ways import computed
 
 TYPES = [FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT8, INT32]
@@ -69,6 +74,35 @@ def test_the_exact_sums_seldom_have_to_run(
     generator = np.random.default_rng(seed)
     a, b = (generator.standard_normal(shape) * 40 for _operand in "ab")
     assert at_once(reducing_of(name), *(each.astype(element_type.storage) for each in (a, b)), axes=axes) is not None
+
+
+NEWEST = [
+    each
+    for each in registry.ELEMENTWISE
+    if each.last is None and not each.name.endswith(("Like", "QuantizeLinear", "DequantizeLinear"))
+]
+
+
+@pytest.mark.parametrize("schema", NEWEST, ids=str)
+def test_reductions_of_every_operator_are_kernels_for_the_widest_vectors(
+    schema: ElementwiseSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with AVX-512, whatever processor this is: what is written for it is only read."""
+    texts = []
+    widest = Target("x86-64-v4", "", 64, has_masks=True, has_half=True, has_mode=True)
+    monkeypatch.setattr(jit, "target", lambda: widest)
+    monkeypatch.setattr(jit, "compiled", lambda write, *arguments: texts.append(write(*arguments)))
+    operation = schema.bind(required(schema))
+    kinds = {each.kind: each for each in operation.types if each.bits >= 8}
+    for element_type in {*kinds.values(), *(each for each in (FLOAT16, BFLOAT16, FLOAT32) if each in operation.types)}:
+        types = operand_types(schema, element_type, len(schema.operands))
+        operands = [np.ones(70_000, each.storage) for each in types]
+        arrays, typed = calls_of(operation.computation(len(operands))).check(operands)
+        elements = Reducing("max", operation, None).elements(typed, (0,))
+        if not elements.why_no_kernel():
+            ReductionCall(elements, (False,) * len(arrays)).recipe(arrays, threads=1)
+    for text in texts:
+        llvmlite.binding.parse_assembly(text)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 16, 33])

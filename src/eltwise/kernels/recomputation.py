@@ -34,7 +34,7 @@ def compute_each(result: Vector, mask: str, function: str, *operands: Vector) ->
         return code.let(f"call {scalar} {function}({', '.join(elements)})")
 
     def one(index: str, values: list[str]) -> list[str]:
-        position = code.let(f"trunc i64 {index} to i{lanes}")
+        position = index if lanes == 64 else code.let(f"{'trunc' if lanes < 64 else 'zext'} i64 {index} to i{lanes}")
         flag = code.let(f"trunc i{lanes} {code.let(f'lshr i{lanes} {mask}, {position}')} to i1")
 
         def replace() -> list[str]:
