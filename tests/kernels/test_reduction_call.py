@@ -208,6 +208,24 @@ def records(name: str, axis: Any = None) -> native.Records:
 
 @needs_entry
 @pytest.mark.usefixtures("_fresh")
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((20,), 0), ((1000,), None), ((20, 100), 0), ((100, 200), (0, 1))], ids=str
+)
+def test_reductions_get_a_record_after_as_many_elements_as_one_call_with_a_kernel_has(
+    shape: tuple[int, ...], axis: Any
+) -> None:
+    a, calls, size = np.ones(shape, np.float32), 0, math.prod(shape)
+    records("mean-squared-difference", axis).clear()
+    calls_of.cache_clear()
+    while not records("mean-squared-difference", axis).has((a, a)):
+        eltwise.mean_squared_difference(a, a, axis)
+        calls += 1
+        assert calls <= native.OFTEN
+    assert calls == native.OFTEN or 0 <= calls * size - LEAST_REDUCED < size
+
+
+@needs_entry
+@pytest.mark.usefixtures("_fresh")
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
 def test_small_reductions_get_a_record_and_keep_their_bits(element_type: ElementType, seed: int) -> None:
     if not jit.target().compiles(element_type):

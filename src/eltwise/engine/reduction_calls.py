@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
 from eltwise.kernels import dispatch, float_mode
-from eltwise.kernels.native import OFTEN
 from eltwise.kernels.partials import is_compiled, kernel_call, reduced
 from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.computation import Computation
@@ -75,7 +75,8 @@ class ReductionCalls(Calls):
                 return None
             return kernel_call(elements, arrays).recorded_recipe(arrays)
 
-        return Prepared(dispatch.recorded(run, typed, self.records, recipe_of), typed)
+        often = dispatch.often_reduced(prod(plan.shape))
+        return Prepared(dispatch.recorded(run, typed, self.records, recipe_of, often), typed)
 
     def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:
         """The result of arrays whose sizes were not met, unless it takes more than a kernel: then they are prepared.
@@ -100,7 +101,7 @@ class _OfAnySize:
 
     def __init__(self, reducing: Reducing, typed: TypedCall) -> None:
         self._reducing, self._typed = reducing, typed
-        self._left = 1 if dispatch.mode() == "compiled" else OFTEN
+        self._share = 0.0  # Of the calls after which a kernel is made.
         self._of_bits: dict[int, Callable[[Sequence[np.ndarray]], np.ndarray | None]] = {}
 
     def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -108,8 +109,9 @@ class _OfAnySize:
         size = operands[0].size
         if size > MOST_OF_ANY_SIZE or not all(each.flags.c_contiguous for each in operands):
             return None
-        if self._left > 1:
-            self._left -= 1
+        if self._share < 1:
+            self._share += 1 / dispatch.often_reduced(size)
+        if self._share < 1:
             return None
         reduced_at_once = self._of_bits.get(size.bit_length())
         if reduced_at_once is None:

@@ -29,7 +29,7 @@ LEAST_BYTES_OF_SLOW_LOOPS = 1 << 13
 than memory."""
 
 LEAST_REDUCED = 1 << 15
-"""A reduction of fewer elements is computed by NumPy's loops, or by a native record where it is made often."""
+"""Reductions of fewer elements, in one call or several like it, are left to NumPy's loops, later ones to kernels."""
 
 MOST_NATIVE_BYTES = 1 << 23
 """Up to this size of the result a call that is made often gets a record; memory for larger ones comes from the pool."""
@@ -90,7 +90,7 @@ def _checked(run: Run, check: Callable[[Sequence[np.ndarray]], None]) -> Run:
     return checked
 
 
-def recorded(run: Run, typed: TypedCall, records: Records, recipe_of: RecipeOf) -> Run:
+def recorded(run: Run, typed: TypedCall, records: Records, recipe_of: RecipeOf, often: int = OFTEN) -> Run:
     """The same function; its calls get a record once they were made often, where that is possible.
 
     Args:
@@ -98,12 +98,13 @@ def recorded(run: Run, typed: TypedCall, records: Records, recipe_of: RecipeOf) 
         typed: what is computed, or what a reduction computes before it reduces that.
         records: those of what is computed.
         recipe_of: how such calls are computed; see ``Records.counted``.
+        often: how many calls that is.
     """
     plan, element_type = typed.plan, typed.element_type
     is_small = 0 not in plan.shape and plan.bytes_of(element_type) <= MOST_NATIVE_BYTES
     if not is_small or records.operands != len(plan.operands) or not is_possible() or mode() == "numpy":
         return run
-    return records.counted(run, 1 if mode() == "compiled" else OFTEN, recipe_of)
+    return records.counted(run, 1 if mode() == "compiled" else often, recipe_of)
 
 
 def least_bytes(expression: Expression, element_type: ElementType) -> int:
@@ -123,6 +124,11 @@ def is_large_reduction(shape: Sizes) -> bool:
     """Whether a reduction of elements of a shape is worth a kernel that is used once, and threads."""
     size = prod(shape)
     return size > 0 and mode() != "numpy" and (mode() != "auto" or size >= LEAST_REDUCED)
+
+
+def often_reduced(size: int) -> int:
+    """After how many reductions of so many elements a kernel is worth being made."""
+    return 1 if mode() == "compiled" else OFTEN if size >= LEAST_REDUCED else min(OFTEN, -(-LEAST_REDUCED // size))
 
 
 @cache
