@@ -106,7 +106,8 @@ class Rewriting:
         if unread:
             self.failures = [pair for pair in self.failures if unread.isdisjoint(pair[0].outputs)]
             builder.nodes[:] = [node for node in builder.nodes if unread.isdisjoint(node.outputs)]
-        return unread.union(name for name, _tensor in source.constants if was_read(name) and name not in needed)
+        constants = (*(name for name, _tensor in source.constants), *builder.constants)
+        return unread.union(name for name in constants if was_read(name) and name not in needed)
 
     def _with_inner_graphs(self, node: Node, origin: Origin) -> Node:
         if not isinstance(node.operation, Foreign):
