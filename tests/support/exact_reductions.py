@@ -1,4 +1,4 @@
-"""Reductions of the oracle: exact sums of fractions, rounded at one place, and extremes by comparison.
+"""Reductions by the oracle's numbers: exact sums of fractions, rounded at one place, and extremes by comparison.
 
 Nothing here is shared with the engine: there are no digits and no blocks, an element is a number.
 """
