@@ -87,7 +87,7 @@ def _modular(
     instruction: str,
     value_range: Callable[[Interval, Interval], Interval],
     *,
-    commutes: bool,
+    commutes: bool = False,
 ) -> Primitive:
     """A sum, difference or product: integers wrap, floats are rounded."""
     return Primitive(
@@ -120,10 +120,8 @@ def _division(
         numpy={"float": np.divide, "signed": numpy, "unsigned": np.floor_divide},
         llvm={"float": ("fdiv {T} {a}, {b}",), "signed": signed, "unsigned": _UNSIGNED_QUOTIENT},
         value_range=_quotient_range,
-        is_modular=False,
         wraps=True,
         rounds=True,
-        commutes=False,
         libraries={"numpy": names("divide"), "torch": names("div"), "jax": names("divide")},
         divides=True,
     )
@@ -156,8 +154,6 @@ def _extremum(
             "unsigned": (f"call {{T}} @llvm.u{short}.{{t}}({{T}} {{a}}, {{T}} {{b}})",),
         },
         value_range=lambda a, b: Interval(of_bounds(a.low, b.low), of_bounds(a.high, b.high)),
-        is_modular=False,
-        rounds=False,
         commutes=True,
         libraries=library_names(name, name),
         idempotent=True,
@@ -167,7 +163,7 @@ def _extremum(
 
 ARITHMETIC = (
     _modular("add", "+", "add", lambda a, b: Interval(a.low + b.low, a.high + b.high), commutes=True),
-    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low), commutes=False),
+    _modular("subtract", "-", "sub", lambda a, b: Interval(a.low - b.high, a.high - b.low)),
     _modular("multiply", "*", "mul", _product, commutes=True),
     _division("divide", "{} / {}", truncated_quotient, _SAFE_QUOTIENT, ("float", "unsigned")),
     _division("floor_divide", "{} // {}", np.floor_divide, _FLOORED_QUOTIENT, NUMERIC),
@@ -183,8 +179,6 @@ ARITHMETIC = (
         value_range=lambda a: Interval(-a.high, -a.low),
         is_modular=True,
         wraps=True,
-        rounds=False,
-        commutes=False,
         libraries=library_names("negative", "neg", ("float", "signed")),
     ),
     Primitive(
@@ -199,16 +193,15 @@ ARITHMETIC = (
         },
         on_bits=True,
         value_range=lambda a: Interval(max(0, a.low, -a.high), max(abs(a.low), abs(a.high))),
-        is_modular=False,
         wraps=True,
-        rounds=False,
-        commutes=False,
         libraries=library_names("absolute", "abs"),
     ),
 )
 
 
-def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bool, commutes: bool) -> Primitive:
+def _comparison(
+    name: str, sign: str, condition: str, torch: str, *, ordered: bool = True, commutes: bool = False
+) -> Primitive:
     """A comparison by IEEE 754, where nothing is less than, equal to or greater than a NaN: ``ordered`` ones are false.
 
     ``condition`` is LLVM's name of it without the prefix for the kind, which one that commutes does not have.
@@ -226,8 +219,6 @@ def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bo
         numpy={**of_kinds(function), **boolean},
         llvm=forms,
         value_range=lambda _a, _b: Interval(0, 1),
-        is_modular=False,
-        rounds=False,
         commutes=commutes,
         libraries=library_names(name, torch, (*NUMERIC, "boolean") if commutes else NUMERIC),
         result="boolean",
@@ -235,10 +226,10 @@ def _comparison(name: str, sign: str, condition: str, torch: str, *, ordered: bo
 
 
 COMPARISONS = (
-    _comparison("equal", "==", "eq", "eq", ordered=True, commutes=True),
+    _comparison("equal", "==", "eq", "eq", commutes=True),
     _comparison("not_equal", "!=", "ne", "ne", ordered=False, commutes=True),
-    _comparison("less", "<", "lt", "lt", ordered=True, commutes=False),
-    _comparison("less_equal", "<=", "le", "le", ordered=True, commutes=False),
-    _comparison("greater", ">", "gt", "gt", ordered=True, commutes=False),
-    _comparison("greater_equal", ">=", "ge", "ge", ordered=True, commutes=False),
+    _comparison("less", "<", "lt", "lt"),
+    _comparison("less_equal", "<=", "le", "le"),
+    _comparison("greater", ">", "gt", "gt"),
+    _comparison("greater_equal", ">=", "ge", "ge"),
 )
