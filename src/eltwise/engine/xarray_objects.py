@@ -55,76 +55,32 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
 
 def _on_variables(datasets: Sequence[Any], computation: Computation, operands: Sequence[Any], *rest: Any) -> Any:
     """Compute something for each variable of Datasets."""
+    import xarray
+
     names = list(datasets[0].data_vars)
     for other in datasets[1:]:
         if set(other.data_vars) != set(names):
             got = f"{', '.join(map(str, names))} and {', '.join(map(str, other.data_vars))}"
             raise GraphError("the Datasets have different variables", got=got)
-    variables = {}
+    results = {}
     for name in names:
         try:
             of_name = [each[name] if hasattr(each, "data_vars") else each for each in operands]
-            variables[name] = compute(computation, of_name, *rest)
+            results[name] = compute(computation, of_name, *rest)
         except EltwiseError as error:
             raise error.located(where=f"variable {name!r}") from None
-    result = _joined(datasets, variables)
-    result = result.assign_coords(_coords_of_no_variable(datasets, result))
-    return result.drop_vars([name for name in result.coords if _is_contradicted(name, result, operands)])
-
-
-def _joined(datasets: Sequence[Any], variables: Mapping[Hashable, Any]) -> Any:
-    """The results as one Dataset.
-
-    Raises:
-        ShapeError: where their dimensions differ, which xarray would fill with missing values.
-    """
-    import xarray
-
     try:
-        xarray.align(*variables.values(), join="exact", copy=False)
-        return type(datasets[0])(variables, attrs=common_attributes(datasets))
-    except ValueError as error:
+        xarray.align(*results.values(), join="exact", copy=False)
+        result = type(datasets[0])(results, attrs=common_attributes(datasets))
+    except ValueError as error:  # Their dimensions differ, which xarray would fill with missing values.
         problem = "the results of the variables make no Dataset"
         raise ShapeError(problem, got=reason_of(error), hint=_ALIGN) from None
-
-
-def _is_contradicted(name: Hashable, result: Any, operands: Sequence[Any]) -> bool:
-    """Whether an operand has another coordinate than a result, where no single variable may have met both."""
-    others = [each.coords[name] for each in operands if name in getattr(each, "coords", ())]
-    is_like = [all(result.sizes.get(each, size) == size for each, size in other.sizes.items()) for other in others]
-    return name not in result.dims and not all(
-        _has_same_values(other, result.coords[name])
-        for other, is_of_size in zip(others, is_like, strict=True)
-        if is_of_size  # Not one of size 1 that was broadcast.
-    )
-
-
-def _has_same_values(one: Any, other: Any) -> bool:
-    """Whether two coordinates are equal; they may hold any objects."""
-    try:
-        return bool(one.variable.equals(other.variable))
-    except Exception:  # noqa: BLE001 - somebody else's objects raise what they like
-        return False
-
-
-def _coords_of_no_variable(datasets: Sequence[Any], result: Any) -> dict[Hashable, Any]:
-    """The coordinates of Datasets that their variables do not have.
-
-    Raises:
-        ShapeError: where labels of one dimension differ.
-    """
-    variables = [variable for dataset in datasets for variable in dataset.data_vars.values()]
-    of_variables = {name for variable in variables for name in variable.coords}
-    reduced = {name for variable in variables for name in variable.dims} - set(result.dims)
-    coords, sizes = dict[Hashable, Any](), dict(result.sizes)
-    for name, coord in [each for dataset in datasets for each in dataset.coords.items() if each[0] not in of_variables]:
-        if reduced & set(coord.dims) or any(sizes.get(each, size) != size for each, size in coord.sizes.items()):
-            continue  # A dimension that was reduced, or one of size 1 that was broadcast.
-        sizes.update(coord.sizes)
-        first = coords.setdefault(name, coord.reset_coords(drop=True))
-        if name in coord.dims and not _has_same_values(first, coord):
-            raise ShapeError(f"the coordinates {name!r} differ", hint=_ALIGN)
-    return coords
+    labelled = _of_xarray(computation, operands)
+    arrays = [array for _name, each in labelled for array in getattr(each, "data_vars", {"": each}).values()]
+    sizes = {name: size for dataset in reversed(datasets) for name, size in dataset.sizes.items()}
+    coords = _coords(labelled, {**sizes, **{name: -1 for each in arrays for name in each.dims}, **result.sizes})
+    missing = {name: coord.reset_coords(drop=True) for name, coord in coords.items() if name not in result.coords}
+    return result.assign_coords(missing).drop_vars(result.coords.keys() - coords.keys())
 
 
 def _positions(axis: Any, dims: Sequence[Hashable]) -> Any:
@@ -175,29 +131,36 @@ def _frame(
     return names, {"coords": coords, "name": first.name if is_one_name else None, "attrs": attributes}
 
 
-def _coords(arrays: Sequence[tuple[str, xarray.DataArray]], sizes: dict[Hashable, int]) -> dict[Hashable, Any]:
-    """The coordinates of all operands; those that differ are left out, but for those of dimensions."""
-    _check_dimensions(arrays)
+def _of_xarray(computation: Computation, operands: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The operands that have coordinates, with what they are called."""
+    names = [f"operand {name}" for name in computation.operands]
+    return [(name, each) for name, each in zip(names, operands, strict=True) if hasattr(each, "coords")]
+
+
+def _coords(operands: Sequence[tuple[str, Any]], sizes: Mapping[Hashable, int]) -> dict[Hashable, Any]:
+    """The coordinates of all operands; those that differ are left out, but for those of dimensions.
+
+    Raises:
+        ShapeError: where a dimension has others in one operand than in another, also where it is broadcast.
+    """
     coords: dict[Hashable, Any] = {}
-    differing: set[Hashable] = set()
-    for _operand, array in arrays:
-        for name, coord in array.coords.items():
+    labels, differing = dict[Hashable, Any](), set[Hashable]()
+    for operand, each in operands:
+        for name, coord in each.coords.items():
             if name in sizes and name not in coord.dims:
                 continue  # One value of what is a dimension here.
-            if any(sizes[dimension] != size for dimension, size in coord.sizes.items()):
-                continue  # A dimension of size 1 that is broadcast.
+            if name in sizes and not _has_same_values(labels.setdefault(name, coord), coord):
+                raise ShapeError(f"the coordinates {name!r} differ", operand=operand, hint=_ALIGN)
+            if any(sizes.get(dimension) != size for dimension, size in coord.sizes.items()):
+                continue  # A dimension that was reduced, or one of size 1 that is broadcast.
             if not _has_same_values(coords.setdefault(name, coord), coord):
                 differing.add(name)
     return {name: coord for name, coord in coords.items() if name not in differing}
 
 
-def _check_dimensions(arrays: Sequence[tuple[str, xarray.DataArray]]) -> None:
-    """Refuse dimensions that have other coordinates in one operand than in another, also where they are broadcast."""
-    first: dict[Hashable, xarray.DataArray] = {}
-    for operand, array in arrays:
-        for name in array.dims:
-            if name in array.coords and not _has_same_values(
-                first.setdefault(name, array.coords[name]), array.coords[name]
-            ):
-                problem = f"the coordinates {name!r} differ"
-                raise ShapeError(problem, operand=operand, hint=_ALIGN)
+def _has_same_values(one: Any, other: Any) -> bool:
+    """Whether two coordinates are equal; they may hold any objects."""
+    try:
+        return bool(one.variable.equals(other.variable))
+    except Exception:  # noqa: BLE001 - somebody else's objects raise what they like
+        return False
