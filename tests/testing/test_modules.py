@@ -103,7 +103,7 @@ def test_nested_outputs_and_narrow_types_keep_names_and_bits(golden: Golden) -> 
         (torch.sqrt, "the results are not finite"),
         (lambda x: x.half() @ torch.ones(8, 2), "the module does not run"),
         (nn.functional.dropout, "two runs of the module differ in output; call its eval()"),
-        (lambda x: "text", "a golden of a module holds tensors, got texts"),
+        (lambda x: "text", "a golden holds arrays and numbers, got 'text'"),
     ],
 )
 def test_what_gives_no_bound_is_refused(golden: Golden, function: Any, message: str) -> None:

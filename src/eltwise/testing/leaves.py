@@ -87,6 +87,21 @@ def as_tensors(actual: Leaf, expected: Leaf) -> tuple[Tensor, Tensor] | None:
     return tensors[0], tensors[1]
 
 
+def arrays_of(value: object, name: str) -> dict[str, np.ndarray]:
+    """The arrays of a golden's side by their names; a single one has that of the golden.
+
+    Raises:
+        ElementTypeError: for what is no array and no number.
+    """
+    arrays = {}
+    for key, leaf in leaves_of(value, "actual").items():
+        tensors = as_tensors(leaf, leaf)
+        if tensors is None:
+            raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=described(leaf))
+        arrays[key or name] = tensors[0].array
+    return arrays
+
+
 def _array_of_number(number: object, types: list[Any]) -> np.ndarray:
     if types:
         try:

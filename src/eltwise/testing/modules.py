@@ -19,7 +19,7 @@ from eltwise.core.errors import AttributeValueError, UnsupportedError, named
 from eltwise.core.machine import machine_name
 from eltwise.runtimes.libraries import Torch
 from eltwise.testing.bounds import Bounds, derived, not_derived
-from eltwise.testing.leaves import Leaves, as_tensors, leaves_of
+from eltwise.testing.leaves import arrays_of
 from eltwise.tracing.recording import Recording
 from eltwise.tracing.runner import Values, is_float
 
@@ -47,7 +47,7 @@ class ModuleRun:
         feeds = self._feeds() if self.inputs is not None else dict(recorded)
         if not feeds:
             raise AttributeValueError("a module needs inputs", operand="inputs", allowed="arrays by name, or in order")
-        values, again = (_arrays(self._run(self.module, feeds)) for _ in range(2))
+        values, again = (arrays_of(self._run(self.module, feeds), "output") for _ in range(2))
         random = [name for name in values if values[name].tobytes() != again[name].tobytes()]
         if random:
             hint = "call its eval(), or set what draws numbers aside"
@@ -66,7 +66,7 @@ class ModuleRun:
         if not floats:
             return derived(recording.values, {}, {}, 0, 0.0)
         calls = self._calls(recording.inputs)
-        wide = _arrays(self._run(copy.deepcopy(self.module).double(), recording.inputs, is_wide=True))
+        wide = arrays_of(self._run(copy.deepcopy(self.module).double(), recording.inputs, is_wide=True), "output")
         with np.errstate(invalid="ignore"):
             errors = {
                 name: float(np.max(np.abs(array.astype(np.float64) - wide[name]), initial=0.0))
@@ -83,7 +83,7 @@ class ModuleRun:
             bound = signature.bind(**arguments) if is_named else signature.bind(*arguments)
         except TypeError as error:
             raise AttributeValueError(f"forward does not take these inputs ({error})", operand="inputs") from None
-        arrays = _arrays(dict(bound.arguments))
+        arrays = arrays_of(dict(bound.arguments), "output")
         if arrays.keys() != bound.arguments.keys():
             nested = [name for name in bound.arguments if name not in arrays]
             raise AttributeValueError("an input of a module is one array", operand="inputs", got=named(nested))
@@ -116,16 +116,3 @@ class ModuleRun:
         except Exception as error:  # noqa: BLE001 - modules raise what they like
             where = " in float64" if is_wide else ""
             raise UnsupportedError(f"the module does not run{where} ({error})", operand="actual") from None
-
-
-def _arrays(values: object) -> dict[str, np.ndarray]:
-    """The tensors of nested containers by their names; a single one is called ``output``."""
-    leaves: Leaves = leaves_of(values, "actual")
-    arrays = {}
-    for name, leaf in leaves.items():
-        tensors = as_tensors(leaf, leaf)
-        if tensors is None:
-            got = str(getattr(leaf, "type", type(leaf).__name__))
-            raise UnsupportedError("a golden of a module holds tensors", operand=name, got=got)
-        arrays[name or "output"] = tensors[0].array
-    return arrays

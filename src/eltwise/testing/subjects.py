@@ -15,7 +15,7 @@ from eltwise.formats.registry import FORMATS
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.model import Model, read
 from eltwise.testing.bounds import Bounds, bounds_of
-from eltwise.testing.leaves import as_tensors, described, leaves_of, opened
+from eltwise.testing.leaves import arrays_of, opened
 from eltwise.testing.meaning import metadata_of
 from eltwise.testing.models import runtime_of
 from eltwise.testing.modules import ModuleRun, is_module
@@ -107,12 +107,8 @@ def subject_of(
 
 def _arrays(value: object, name: str) -> Arrays:
     """The arrays of a side; a single one has the name of the golden."""
-    side, arrays = opened(value, "actual"), {}
-    for key, leaf in leaves_of(side, "actual").items():
-        tensors = as_tensors(leaf, leaf)
-        if tensors is None:
-            raise ElementTypeError("a golden holds arrays and numbers", operand=key or name, got=described(leaf))
-        arrays[key or name] = tensors[0].array
+    side = opened(value, "actual")
+    arrays = arrays_of(side, name)
     if isinstance(side, TensorSet):
         if side.models:
             hint = "check each model by its path"
