@@ -91,12 +91,6 @@ class Staging:
             with contextlib.suppress(OSError):
                 self.remove()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
     def names(self) -> list[str]:
         """What the folder holds."""
         return sorted(os.listdir(self._descriptor if _IS_RELATIVE else self.path))
