@@ -168,7 +168,7 @@ def test_a_crash_and_a_hang_are_findings(adapter: str, kind: str, words: str, mo
     folders = (Path(eltwise.__file__).parent.parent, Path(__file__).parents[1], Path(__file__).parent)
     environment = {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     planted = replace(ONNXRUNTIME, adapter=f"test_target_run:{adapter}", packages=(), environment=environment)
-    monkeypatch.setattr(run, "_LIMIT", 1.0)
+    monkeypatch.setattr(run, "LIMIT", 1.0)
     made = chain(("Sub", "x y", "r"))
     (finding,) = observe(planted, eltwise.load(made)).findings
     assert (finding.kind, finding.severity) == (kind, "refused")
