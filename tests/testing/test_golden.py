@@ -470,6 +470,26 @@ LABELLED = (
 )
 
 
+@pytest.mark.parametrize("is_golden", [False, True])
+def test_what_libraries_hold_in_several_ways_is_the_same(golden: Golden, is_golden: bool) -> None:
+    """Names of NumPy's types, and times in other units: what a program is given depends on the libraries' versions."""
+    pandas = pytest.importorskip("pandas")
+    dates = pandas.DatetimeIndex(["2020-01-01", "2020-01-02"])
+    pairs = [
+        *([pandas.Series([1.0, 2], name=each) for each in names] for names in ((np.int64(1), 1), (np.str_("a"), "a"))),
+        [pandas.Series([1.0, 2], name=each) for each in (("a", np.float64(0.5)), ("a", 0.5))],
+        [pandas.Series([1.0, 2], pandas.Index([1, 2], name=each)) for each in (np.int64(1), 1)],
+        *([pandas.Series([1.0, 2], each.as_unit(unit)) for unit in ("s", "ns")] for each in (dates, dates - dates[0])),
+        [pandas.Series([1.0, 2], dates.tz_localize("UTC").as_unit(unit)) for unit in ("s", "ns")],
+    ]
+    for one, other in (both for pair in pairs for both in (pair, pair[::-1])):
+        if is_golden:
+            updated(golden).check("same", one)
+            golden.check("same", other)
+        else:
+            assert_same(one, other)
+
+
 @pytest.mark.parametrize("kind", LABELLED)
 def test_a_golden_fails_where_assert_same_does_on_labels_and_attributes(
     golden: Golden, kind: str, tmp_path: Path

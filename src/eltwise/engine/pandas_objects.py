@@ -148,18 +148,28 @@ def facts_of(value: object) -> Mapping[str, str]:
         return value.facts
     labels, kind, facts = labels_of(value), kind_of(value), dict[str, str]()
     if labels.axes and (kind == "xarray" or len(labels.axes) == 1):  # A DataFrame may have a column "name".
-        facts["name"] = text_of(getattr(value, "name", None))
+        facts["name"] = _text_of_name(getattr(value, "name", None))
     for number, axis in enumerate(labels.axes):
         if axis is not None:
             facts[f"type of labels {number}"] = ", ".join(map(_type_of, getattr(axis, "levels", [axis])))
             if kind == "pandas" or axis.nlevels > 1:  # Labels of xarray have the name of their dimension.
-                facts[f"name of labels {number}"] = ", ".join(map(text_of, axis.names))
+                facts[f"name of labels {number}"] = ", ".join(map(_text_of_name, axis.names))
     return facts
 
 
+def _text_of_name(name: object) -> str:
+    """The text of a name; a number or text of NumPy's is Python's, to which it is equal."""
+    if isinstance(name, tuple):
+        return f"({', '.join(map(_text_of_name, name))})"
+    return text_of(name.item() if isinstance(name, np.generic) and name.dtype.kind in "biufcU" else name)
+
+
 def _type_of(labels: Any) -> str:
-    """The type of labels; how pandas holds texts depends on its version."""
-    return "texts" if labels.inferred_type == "string" else str(labels.dtype)
+    """The type of labels; how pandas holds texts, and the units of times, depend on its version."""
+    kind = labels.inferred_type
+    if kind in ("datetime64", "timedelta64"):
+        return f"{kind} {getattr(labels.dtype, 'tz', '')}".strip()
+    return "texts" if kind == "string" else str(labels.dtype)
 
 
 def check_labels(a: object, b: object, facts: Callable[[object], Mapping[str, str]] | None = None) -> None:
