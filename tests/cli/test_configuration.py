@@ -158,6 +158,20 @@ def test_colours_are_for_terminals(cli: Cli) -> None:
     assert "\x1b[" not in on_terminal("ops", TERM="dumb")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "{model}", "--target", "onnxruntime", "--run"),
+        ("repair", "{model}", "{out}", "--target", "onnxruntime"),
+        ("repair", "{model}", "{out}", "--target", "onnxruntime", "--verify"),
+    ],
+)
+def test_a_terminal_shows_that_a_model_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    paths = {"model": EXAMPLES / "models" / "sub13_bfloat16.onnx", "out": tmp_path / "out.onnx"}
+    assert "running the model" in on_terminal(*(each.format(**paths) for each in arguments))
+
+
 BASH = """
 eval "$(_ELTWISE_COMPLETE=bash_source eltwise)"
 COMP_WORDS=(eltwise {words})

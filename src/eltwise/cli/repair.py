@@ -75,7 +75,7 @@ def repair(
         options.refuse_on_command_line(("inputs", "tolerance", "seed"), problem, "add --precision float16")
     graph = read(source, reads_weights=False).graph if inputs else None
     sets = {} if graph is None else input_sets(graph, read_input_sets(graph, inputs))
-    with waiting(RUNNING) if verify or precision else progress_of_bytes() as progress:
+    with waiting(RUNNING) if verify or precision or not allow else progress_of_bytes() as progress:
         report = repair_file(
             source,
             out,
