@@ -177,8 +177,9 @@ def test_a_model_is_run_again_on_the_same_inputs(function: str, file: Path) -> N
     if runs_again:
         assert [(each.rule, each.level) for each in report.annotations()] == [("not_reproducible", "error")]
     assert LATER[function] in swapped.outputs[0].message
-    with pytest.raises(UnsupportedError, match=re.escape(LATER[function])):
+    with pytest.raises(UnsupportedError, match=re.escape(LATER[function])) as caught:
         record(parsed(CHAIN), runtime=names[0])
+    assert ("random" in caught.value.hint) == (function == "adding_later")
 
 
 @pytest.mark.parametrize("module", ["tract", "iree"])

@@ -17,7 +17,7 @@ from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
-from eltwise.tracing.repeated import run_repeatedly
+from eltwise.tracing.repeated import OTHER_RESULTS, run_repeatedly
 from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.segments import run_in_segments, segments
 from eltwise.tracing.trace import LIMIT, SEGMENT
@@ -85,7 +85,7 @@ def record(
             raise UnsupportedError(f"{runtime} does not run the model: {result.first.message}")
         if result.message:
             problem = f"the run of {runtime} is not reproducible: {result.message}"
-            hint = "give what is random as an input"
+            hint = "give what is random as an input" if result.message == OTHER_RESULTS else ""
             raise UnsupportedError(problem, got=named(list(result.others)), hint=hint)
         outputs = result.first.values
         between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}

@@ -14,7 +14,7 @@ from eltwise.tracing.difference import measure
 from eltwise.tracing.runner import Outcome, Values, copied
 
 AGAIN = "a second run on the same inputs"
-_OTHER_RESULTS = f"{AGAIN} gives other results"
+OTHER_RESULTS = f"{AGAIN} gives other results"
 _SAME_RESULTS = "a run on other inputs gives the same results again"
 NO_OUTPUT = "it does not give this output"
 
@@ -58,7 +58,7 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     if second.message or second.values.keys() != first.values.keys():
         return Repeated(first, {}, f"{AGAIN}: {second.message or NO_OUTPUT}")
     if others := _beyond(second.values, first.values, tolerances):
-        return Repeated(first, others, _OTHER_RESULTS)
+        return Repeated(first, others, OTHER_RESULTS)
     rolled = {name: _rolled(array) for name, array in feeds.items()}
     has_others = any(rolled[name].tobytes() != feeds[name].tobytes() for name in feeds)
     third = _kept(run(rolled)) if has_others else Outcome()

@@ -104,9 +104,9 @@ def compare_whole(
         elif value in actual.others:
             repeated = _compared(runs, port, actual.others, tested, actual.message)
             outputs.append(replace(repeated, cause=NOT_REPRODUCIBLE))
-        elif actual.message and not actual.others:
-            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.message}"))
-        elif value in expected.others or (expected.message and not expected.others):
+        elif actual.failure:
+            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.failure}"))
+        elif value in expected.others or expected.failure:
             outputs.append(
                 TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {expected.message}")
             )
