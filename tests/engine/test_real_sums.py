@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,9 @@ from eltwise import oracle
 from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.engine.array_libraries import apply
 from eltwise.engine.call import calls_of
+from eltwise.kernels.dispatch import why_no_kernel
+from eltwise.kernels.jit import target
+from eltwise.kernels.numpy_kernel import loops_of
 from eltwise.ops import registry
 from support.operands import drawn
 
@@ -29,11 +34,17 @@ def test_any_number_of_operands(name: str, element_type: ElementType, seed: int)
 @pytest.mark.parametrize("element_type", registry.find("Shrink-9").types, ids=str)
 def test_shrink(element_type: ElementType, seed: int) -> None:
     x = drawn([element_type], 300, seed)[0]
-    for bias, lambd in ((0.0, 0.5), (0.3, 1.5), (1e-20, -2.0), (3e9, 1.0)):
+    numbers = [(0.0, 0.5), (0.3, 1.5), (1e-20, -2.0), (3e9, 1.0), (-200.5, 0.0), (2.0**63, -(2.0**63)), (-1.5, 1e30)]
+    for bias, lambd in [*numbers, (math.inf, 2.0), (-math.inf, -math.inf)]:
         operation = registry.find("Shrink-9").bind({"bias": bias, "lambd": lambd})
         parameters = {"bias": float(np.float32(bias)), "lambd": float(np.float32(lambd))}
         expected = oracle.evaluate("shrink", x, rule="none", parameters=parameters)
         assert oracle.same_bits(np.asarray(calls_of(operation).apply([x])), expected), (bias, lambd)
+        computation = operation.computation(1)
+        with np.errstate(all="ignore"):
+            form = loops_of(computation.expression, element_type)[0].function
+        assert oracle.same_bits(np.asarray(form(x)), expected), (bias, lambd)
+        assert bool(why_no_kernel(computation.expression, element_type)) != target().compiles(element_type)
 
 
 def test_slopes_of_opset_6_lie_on_dimension_1(seed: int) -> None:

@@ -20,12 +20,12 @@ _SUMS = ("sum", "mean")
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     """Why no kernel can compute a step, in words; empty where one can."""
     base = types[step.operands[0]]
+    if step.primitive == "shrink" and base.is_integer:
+        return ""
     if base not in _KERNEL_TYPES:
         return f"{step.primitive} of {base} is computed by NumPy's loops"
     from eltwise.kernels import fake_quantization, sums  # Few kernels need them.
 
-    if step.primitive == "shrink":
-        return f"{step.primitive} of {base} is computed by NumPy's loops"
     if step.primitive in _SUMS:
         return sums.why_no_kernel(len(step.operands))
     return fake_quantization.why_no_kernel(base, _levels(step)) if step.primitive == "fake_quantize" else ""
@@ -44,11 +44,13 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    from eltwise.kernels import fake_quantization, functions, powers, sums  # Few kernels need them.
+    from eltwise.kernels import fake_quantization, functions, powers, shrink, sums  # Few kernels need them.
 
     element_type = step.type_of(types)
     if step.primitive in _SUMS:
         return sums.write_sum(code, element_type, lanes, operands, is_mean=step.primitive == "mean")
+    if step.primitive == "shrink":
+        return shrink.write_shrink(code, element_type, lanes, operands[0], **_numbers(step))
     if step.primitive == "fake_quantize":
         return fake_quantization.write_fake_quantize(code, element_type, _levels(step), lanes, operands)
     if step.primitive != "power":

@@ -44,6 +44,11 @@ def made_odd(nearest: Vector, is_beyond: Flags, is_inexact: Flags) -> Vector:
     return nearest.of_bits(code.let(f"or {integers} {cut}, {inexact}"))
 
 
+def odd_sum(nearest: Vector, lost: Vector) -> Vector:
+    """Nearest float64 rounded to odd instead, given what their rounding lost, which is NaN beside infinities."""
+    return made_odd(nearest, lost.signed_by(nearest).flags("olt", 0.0), lost.flags("one", 0.0))
+
+
 def is_far(x: Vector) -> Flags:
     """Where angles are too large for an estimate."""
     size = abs(x)

@@ -16,7 +16,7 @@ from eltwise.core.dtypes import FLOAT64, ElementType
 from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.recomputation import compute_each, recomputed
-from eltwise.kernels.rounding_tests import for_rounding, made_odd
+from eltwise.kernels.rounding_tests import for_rounding, odd_sum
 from eltwise.kernels.soft_code import SoftName, accurate
 from eltwise.kernels.soft_floats import soft
 from eltwise.kernels.vectors import Vector, as_double
@@ -54,8 +54,8 @@ def write_sum(
     total, lost = _parts(values)
     if element_type is FLOAT64:
         return _of_double(values, total, lost, count)
-    result = _odd(*two_sum(total, lost)).chosen(lost.flags("one", 0.0), total)
-    return for_rounding(element_type, result if count == 1 else _odd(*_quotient(result, count))).name
+    result = odd_sum(*two_sum(total, lost)).chosen(lost.flags("one", 0.0), total)
+    return for_rounding(element_type, result if count == 1 else odd_sum(*_quotient(result, count))).name
 
 
 def _parts(values: Sequence[Vector]) -> tuple[Vector, Vector]:
@@ -66,12 +66,7 @@ def _parts(values: Sequence[Vector]) -> tuple[Vector, Vector]:
         return two_sum(*values)
     upper, lower = two_sum(values[1], values[2])
     total, lost = two_sum(values[0], upper)
-    return total, _odd(*two_sum(lost, lower))
-
-
-def _odd(nearest: Vector, lost: Vector) -> Vector:
-    """Nearest float64 rounded to odd instead, given what their rounding lost."""
-    return made_odd(nearest, lost.signed_by(nearest).flags("olt", 0.0), lost.flags("one", 0.0))
+    return total, odd_sum(*two_sum(lost, lower))
 
 
 def _quotient(value: Vector, count: int) -> tuple[Vector, Vector]:
@@ -86,7 +81,7 @@ def _mean(total: Vector, lost: Vector, count: int) -> tuple[Vector, Vector]:
     """A quotient of a sum near to the real one, and what it lacks, rounded to odd."""
     normal, rest = two_sum(total, lost)
     nearest, distance = _quotient(normal.chosen(lost.flags("one", 0.0), total), count)  # A zero keeps its sign.
-    return nearest, _odd(*_quotient(_odd(*two_sum(distance, rest)), count))
+    return nearest, odd_sum(*_quotient(odd_sum(*two_sum(distance, rest)), count))
 
 
 def _of_double(values: Sequence[Vector], total: Vector, lost: Vector, count: int) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import inf
+from math import ceil, floor, inf
 from typing import Any
 
 import numpy as np
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import FLOAT64, of_numpy
+from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import Doubles, double, odd, quotient, total, two_product, two_sum
 from eltwise.ops.primitive import FLOATING, NUMERIC, Interval, Primitive, of_kinds, with_out
 
@@ -97,22 +97,44 @@ def _rounded(values: Sequence[Doubles], divisor: int, chosen: np.ndarray, others
 def _shrunk(x: np.ndarray, *, bias: float, lambd: float) -> np.ndarray:
     """X - bias above lambd, x + bias below -lambd, else 0; of integers it is truncated and saturates."""
     element_type = of_numpy(x.dtype)
-    if element_type.is_integer and element_type.bits == 64:
-        from fractions import Fraction
-
-        low, high = element_type.limits
-
-        def exact(value: int) -> int:
-            moved = Fraction(bias) if value < -lambd else Fraction(-bias) if value > lambd else Fraction(-value)
-            return min(max(int(value + moved), low), high)
-
-        return np.asarray(np.frompyfunc(exact, 1, 1)(x.astype(object)), object).astype(element_type.storage)
     with np.errstate(all="ignore"):
+        if element_type.is_integer:
+            least, greatest = limits(element_type, lambd)
+            inner = np.where(x > greatest, _moved(x, element_type, -bias), x.dtype.type(0))
+            return np.where(x < least, _moved(x, element_type, bias), inner)
         values = double(x)
         moved = np.where(values < -lambd, bias, -bias)
         result = values + moved if element_type is FLOAT64 else total(values, moved)
         result = np.where((values > lambd) | (values < -lambd), result, 0.0)
     return cast(result, FLOAT64, element_type, saturate=False)
+
+
+def _moved(x: np.ndarray, element_type: ElementType, number: float) -> np.ndarray:
+    """Integers and a number: the sum without its fraction, which saturates."""
+    sums, modulus = [], 1 << element_type.bits
+    for addend, bound in saturating(element_type, number):
+        nearest = np.minimum(x, bound) if addend > 0 else np.maximum(x, bound)
+        sums.append(nearest + np.array(addend % modulus, np.uint64).astype(x.dtype))
+    return np.asarray(np.maximum(sums[0], 0) + np.minimum(sums[1], 0))
+
+
+def limits(element_type: ElementType, lambd: float) -> tuple[int, int]:
+    """The integers between which, both included, those of a type lie whose magnitude is no larger than a number.
+
+    Beyond the type they are the next integers to it.
+    """
+    low, high = element_type.limits
+    return ceil(min(max(-lambd, low), high + 1)), floor(max(min(lambd, high), low - 1))
+
+
+def saturating(element_type: ElementType, number: float) -> list[tuple[int, int]]:
+    """The next integers below and above a number, as addends: each with the last integer whose sum is in the type.
+
+    A sum that begins at that integer where it would begin beyond saturates, modulo 2 to the number of bits.
+    """
+    low, high = element_type.limits
+    nearest = max(min(number, high - low), low - high)
+    return [(each, (high if each > 0 else low) - each) for each in (floor(nearest), ceil(nearest))]
 
 
 def _primitive(name: str, numpy: Any, **fields: Any) -> Primitive:
