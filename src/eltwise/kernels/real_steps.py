@@ -27,7 +27,7 @@ def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     from eltwise.kernels import fake_quantization, sums  # Few kernels need them.
 
     if step.primitive in _SUMS:
-        return sums.why_no_kernel(len(step.operands))
+        return sums.why_no_kernel(len(step.operands), base)
     return fake_quantization.why_no_kernel(base, _levels(step)) if step.primitive == "fake_quantize" else ""
 
 

@@ -1,8 +1,12 @@
-"""Sums and means of at most three floats, rounded once, in vectors of LLVM. Pure.
+"""Sums and means of floats, rounded once, in vectors of LLVM. Pure.
 
 A sum of three is that of a float64 and of what it lost, rounded to odd (Boldo and Melquiond, "Emulation of a FMA and
-correctly rounded sums: proved algorithms using rounding to odd", 2008). Sums of float64 that may overflow on the way
+correctly rounded sums: proved algorithms using rounding to odd", 2008). Those of float64 that may overflow on the way
 are computed with 192 digits, the largest first, of which a smaller one then cancels none.
+
+A sum of more floats, narrower than float64, becomes one of float64 between whose digits at least one is 0 (Shewchuk,
+"Adaptive precision floating-point arithmetic and fast robust geometric predicates", 1997). These are added from the
+smallest on, rounded to odd: due to that digit none is so large that its rounding changes the next one.
 """
 
 from __future__ import annotations
@@ -21,16 +25,21 @@ from eltwise.kernels.soft_code import SoftName, accurate
 from eltwise.kernels.soft_floats import soft
 from eltwise.kernels.vectors import Vector, as_double
 
-MOST_OPERANDS = 3
+MOST_DOUBLES = 3
 
 _LEAST, _MOST = 2.0**-900, 2.0**990
 """The sizes of sums between which no product of float64 loses digits or overflows."""
 
 
-def why_no_kernel(count: int) -> str:
+def most_operands(element_type: ElementType) -> int:
+    """How many floats a kernel adds; its instructions grow with the square of their number."""
+    return MOST_DOUBLES if element_type is FLOAT64 else 8
+
+
+def why_no_kernel(count: int, element_type: ElementType) -> str:
     """Why no kernel computes a sum or mean of so many floats, in words; empty where one does."""
-    if count > MOST_OPERANDS:
-        return f"sums of more than {MOST_OPERANDS} floats are computed by NumPy's loops"
+    if count > most_operands(element_type):
+        return f"sums of more than {most_operands(element_type)} {element_type} are computed by NumPy's loops"
     return ""
 
 
@@ -43,7 +52,7 @@ def write_sum(
         code: where instructions are written to.
         element_type: the operands' and the result's.
         lanes: how many elements there are.
-        operands: the elements as ``Instructions.widened`` gives them, at most three.
+        operands: the elements as ``Instructions.widened`` gives them, at most as many as a kernel adds.
         is_mean: whether the sum is divided by their number.
 
     Returns:
@@ -59,14 +68,29 @@ def write_sum(
 
 
 def _parts(values: Sequence[Vector]) -> tuple[Vector, Vector]:
-    """The nearest float64 of a sum, and what that lost, rounded to odd."""
+    """A float64 next to a sum, of three the nearest one, and what that lacks, rounded to odd."""
     if len(values) == 1:
         return values[0], values[0].constant(0.0)
     if len(values) == 2:
         return two_sum(*values)
+    if len(values) > MOST_DOUBLES:
+        return _parts_of_many(values)
     upper, lower = two_sum(values[1], values[2])
     total, lost = two_sum(values[0], upper)
     return total, odd_sum(*two_sum(lost, lower))
+
+
+def _parts_of_many(values: Sequence[Vector]) -> tuple[Vector, Vector]:
+    """The same of narrower floats, whose sums do not overflow."""
+    plain, parts = reduce(add, values), [values[0]]
+    for value in values[1:]:
+        upper = value
+        for index, part in enumerate(parts):
+            upper, parts[index] = two_sum(upper, part)
+        parts.append(upper)
+    total, lost = parts[-1], reduce(lambda lower, upper: odd_sum(*two_sum(upper, lower)), parts[:-1])
+    both_zero = total.flags("oeq", 0.0) & plain.flags("oeq", 0.0)  # Zeros that are all negative keep their sign.
+    return plain.chosen(both_zero | ~abs(plain).flags("olt", inf), total), lost
 
 
 def _quotient(value: Vector, count: int) -> tuple[Vector, Vector]:
