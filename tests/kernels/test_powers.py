@@ -15,6 +15,7 @@ from eltwise.kernels.powers import evaluate, evaluate_power, write_power
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
 from eltwise.oracle.hard_values import hard_values
+from support.operands import drawn
 
 LANES = 8
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0]
@@ -114,3 +115,16 @@ def _but_undefined(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     pairs = np.broadcast_arrays(x, y)
     is_defined = (pairs[0] != 0) | ~(pairs[1].astype(np.float64) < 0)
     return [each[is_defined] for each in pairs]
+
+
+@pytest.mark.parametrize("element_type", [each for each in registry.find("Power-1").types if each.is_integer], ids=str)
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_powers_without_a_negative_exponent_wrap(element_type: ElementType, is_swapped: bool, seed: int) -> None:
+    """They are computed at once, without what negative ones need."""
+    base, exponent = drawn([element_type] * 2, 1000, seed)
+    exponent = np.where(exponent < 0, ~exponent, exponent).astype(exponent.dtype)
+    expected = oracle.evaluate("power", base, exponent, rule="none")
+    arrays = [each.astype(each.dtype.newbyteorder()) if is_swapped else each for each in (base, exponent)]
+    for operands in (arrays, [each[::-1] for each in arrays]):
+        result = np.asarray(eltwise.operator("Power-1")(*operands))
+        assert oracle.same_bits(result, expected if operands is arrays else expected[::-1])
