@@ -90,7 +90,7 @@ def good(files: Files) -> dict[str, list[tuple[int, Sequence[object]]]]:
         ],
         "repair": [
             (0, ["repair", files.ir, new("new.xml"), "--target", "openvino"]),
-            (0, ["repair", files.ir, new("new.xml"), "--target", "openvino", "--json", "--verify"]),
+            (0, ["repair", files.ir, new("new.xml"), "--target", "openvino", "--json", "--run"]),
             (1, ["repair", files.foreign, new("new.onnx"), "--target", "onnxruntime"]),
             (2, ["repair", files.bad, new("none.onnx"), "--target", "onnxruntime"]),
         ],

@@ -48,7 +48,7 @@ def run_convert_in_memory(source: Path) -> object:
 
 
 def run_repair(source: Path) -> object:
-    return repair_file(source, source.with_name("new.onnx"), target="onnxruntime", verify=True)
+    return repair_file(source, source.with_name("new.onnx"), target="onnxruntime", run=True)
 
 
 def run_repair_in_memory(source: Path) -> object:

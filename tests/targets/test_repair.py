@@ -227,7 +227,7 @@ def test_nothing_is_written_that_a_run_shows_to_be_wrong(
     onnx.save(bytes_model(), source)
     wrong = Finding("", "the model, output 'z'", "", "", "wrong values", "differs", (), "gives other values: 0 for 1")
     monkeypatch.setattr(deployed, "observe", lambda *_a: TargetReport("", "1", findings=(wrong,), is_compared=True))
-    code, printed, said = cli("repair", source, out, "--target", "openvino", "--verify")
+    code, printed, said = cli("repair", source, out, "--target", "openvino", "--run")
     assert (code, printed, out.exists()) == (1, "", False)
     assert "gives other values" in said
     with pytest.raises(VerificationError, match="gives other values"):
@@ -252,7 +252,7 @@ def test_what_was_compared_is_verified_also_where_it_differs_less_than_counts(
     """Onnxruntime leaves out the sum with 0, which makes 0.0 of -0.0."""
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     onnx.save(chain(("Mul", "x y", "p"), ("Add", "p zero", "s"), ("Sub", "s z", "r"), constants={"zero": [0]}), source)
-    code, printed, _said = cli("repair", source, out, "--target", "onnxruntime", "--verify")
+    code, printed, _said = cli("repair", source, out, "--target", "onnxruntime", "--run")
     text = r"verified: [\d,]+ elements of \d+ runs on .* have the same bits, but for the sign of zero or NaN"
     assert (code, bool(re.search(text, printed))) == (0, True)
     assert re.search(text, str(eltwise.check(source, "onnxruntime")))
@@ -268,7 +268,7 @@ def test_the_command_repairs_a_file_in_its_place(tmp_path: Path, cli: Callable[.
     assert cli("check", path, "--target", "onnxruntime", "--no-run")[0] == 3  # Nothing is found, nothing was run.
 
 
-@pytest.mark.parametrize("options", [(), ("--verify",)])
+@pytest.mark.parametrize("options", [(), ("--run",)])
 @pytest.mark.parametrize(
     ("kind", "operator", "code", "text"),
     [
@@ -310,6 +310,9 @@ def test_nothing_is_written_that_is_wrong_beside_what_was_rewritten(
     code, _printed, said = cli("repair", source, out, "--target", "openvino")
     assert (code, out.exists()) == (1, False)
     assert "output 'w': openvino: gives other values" in said
+    code, printed, _said = cli("repair", source, out, "--target", "openvino", "--no-run")
+    assert (code, out.exists()) == (0, True)
+    assert "which was not run there (--run, or verify=True in Python, runs it)" in printed
 
 
 @pytest.mark.parametrize("is_run", [True, False])

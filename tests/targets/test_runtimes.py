@@ -146,7 +146,7 @@ def test_a_repaired_model_is_proved_there(
         pytest.skip("the extra 'runtimes' has the runtimes")
     out = tmp_path / file
     assert cli("check", MODELS / file, "--target", target)[0] == 1
-    code, printed, _said = cli("repair", MODELS / file, out, "--target", target, "--verify")
+    code, printed, _said = cli("repair", MODELS / file, out, "--target", target, "--run")
     assert code == 0
     assert "\nverified: " in printed
     code, printed, _said = cli("check", out, "--target", target)

@@ -24,9 +24,9 @@ from eltwise.core.exit_codes import ExitCode
     "--allow", multiple=True, metavar="FAULT", help="Accept a fault, by the name that check --target gives it."
 )
 @click.option(
-    "--verify",
-    is_flag=True,
-    help="Compare OUT with IN on the runtime with --allow, too; exit 3 where it is not installed.",
+    "--run/--no-run",
+    default=None,
+    help="Compare OUT with IN on the runtime; by default if it is installed and nothing is allowed.",
 )
 @click.option(
     "--severity",
@@ -50,7 +50,7 @@ def repair(
     out: Path,
     target: str,
     allow: Sequence[str],
-    verify: bool,
+    run: bool | None,
     severity: str,
     precision: str | None,
     inputs: Sequence[str],
@@ -75,13 +75,14 @@ def repair(
         options.refuse_on_command_line(("inputs", "tolerance", "seed"), problem, "add --precision float16")
     graph = read(source, reads_weights=False).graph if inputs else None
     sets = {} if graph is None else input_sets(graph, read_input_sets(graph, inputs))
-    with waiting(RUNNING) if verify or precision or not allow else progress_of_bytes() as progress:
+    is_run = run if run is not None else not allow
+    with waiting(RUNNING) if is_run or precision else progress_of_bytes() as progress:
         report = repair_file(
             source,
             out,
             target=target if precision else target_named(target),
             allow=allow,
-            verify=verify,
+            run=run,
             severity=severity_named(severity),
             in_place=in_place,
             precision=precision,  # type: ignore[arg-type]

@@ -136,7 +136,8 @@ def repair(
 def _not_run(target: str, model: Model) -> str:
     """What a report says that rests on rules, with the settings of the version, which a processor decides."""
     version = shipped_rules(runtimes_on(target)[model.graph.origin.domain]).version
-    return f"what the rules of {target} {version} say of the model, which was not run there (verify runs it)"
+    how = "--run, or verify=True in Python, runs it"
+    return f"what the rules of {target} {version} say of the model, which was not run there ({how})"
 
 
 def repair_file(
@@ -145,7 +146,7 @@ def repair_file(
     *,
     target: TargetName | str,
     allow: Sequence[str] = (),
-    verify: bool = False,
+    run: bool | None = None,
     severity: Severity = DEFAULT_SEVERITY,
     in_place: bool = False,
     precision: Precision | None = None,
@@ -159,7 +160,8 @@ def repair_file(
         out: the file to write, of the same format.
         target: ``onnxruntime`` or ``openvino``.
         allow: faults that are accepted, by name.
-        verify: whether the repaired model is run there, and the original here, before anything is written.
+        run: whether the repaired model is run there, and the original here, before anything is written; by default
+            where the runtime is installed and nothing is allowed.
         severity: the least severity that is repaired or refused.
         in_place: whether ``out`` may be the source.
         precision: as of ``repair``.
@@ -167,8 +169,7 @@ def repair_file(
         progress: receives how many bytes of external data have been copied.
 
     Returns:
-        What was changed. What is written is run on the target first, where that is installed and nothing is allowed
-        to be wrong; a model that is right already is written byte for byte.
+        What was changed; a model that is right already is written byte for byte.
 
     Raises:
         EltwiseError: with every reason; ``out`` is as it was.
@@ -185,11 +186,13 @@ def repair_file(
         )
     before = read_model(source, None)
     model, report = repair(
-        before, target, allow=allow, verify=verify, severity=severity, precision=precision, inputs=inputs,
+        before, target, allow=allow, verify=bool(run), severity=severity, precision=precision, inputs=inputs,
         progress=progress,
     )  # fmt: skip
-    is_run = verify or precision is not None or bool(allow)
-    if not is_run and (report.unchanged or _is_installed(target, model)):  # That nothing is wrong only a run can show.
+    is_by_default = run is None and precision is None and not allow
+    if is_by_default and (
+        report.unchanged or _is_installed(target, model)
+    ):  # That nothing is wrong only a run can show.
         assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target, model))
         report = replace(report, assumptions=assumptions)
         report = _verified(before, model, target, report, severity_named(severity))
