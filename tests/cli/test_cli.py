@@ -251,7 +251,7 @@ CONDITIONAL: dict[str, tuple[list[object], str, set[str]]] = {
     "repair": (
         [MODELS / "sub6_axis1.onnx", "out.onnx", "--target", "onnxruntime"],
         "--precision",
-        {"target", "allow", "verify", "severity", "in_place", "json"},
+        {"target", "allow", "run", "severity", "in_place", "json"},
     ),
 }
 """Commands some of whose options need another one: arguments, the other one, and what has an effect without it."""
