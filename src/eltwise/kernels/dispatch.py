@@ -128,7 +128,9 @@ def is_large_reduction(shape: Sizes) -> bool:
 
 def often_reduced(size: int) -> int:
     """After how many reductions of so many elements a kernel is worth being made."""
-    return 1 if mode() == "compiled" else OFTEN if size >= LEAST_REDUCED else min(OFTEN, -(-LEAST_REDUCED // size))
+    if mode() == "compiled":
+        return 1
+    return OFTEN if size >= LEAST_REDUCED else min(OFTEN, -(-LEAST_REDUCED // size))
 
 
 @cache

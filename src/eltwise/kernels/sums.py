@@ -24,11 +24,9 @@ from eltwise.kernels.rounding_tests import for_rounding, odd_sum
 from eltwise.kernels.soft_code import SoftName, accurate
 from eltwise.kernels.soft_floats import soft
 from eltwise.kernels.vectors import Vector, as_double
+from eltwise.ops.sums import LEAST_SUM, MOST_SUM
 
 MOST_DOUBLES = 3
-
-_LEAST, _MOST = 2.0**-900, 2.0**990
-"""The sizes of sums between which no product of float64 loses digits or overflows."""
 
 
 def most_operands(element_type: ElementType) -> int:
@@ -111,11 +109,11 @@ def _mean(total: Vector, lost: Vector, count: int) -> tuple[Vector, Vector]:
 def _of_double(values: Sequence[Vector], total: Vector, lost: Vector, count: int) -> str:
     """Sums of float64 over a count; where one is infinite, it is that of smaller ones, which do not overflow."""
     code, near, lacks = values[0].code, total, lost
-    is_open = reduce(or_, (abs(each).flags("oge", _MOST) for each in values))
+    is_open = reduce(or_, (abs(each).flags("oge", MOST_SUM) for each in values))
     if count > 1:
         near, lacks = _mean(total, lost, count)
         size = abs(total + lost)
-        is_open = is_open | (size.flags("olt", _LEAST) & size.flags("one", 0.0))
+        is_open = is_open | (size.flags("olt", LEAST_SUM) & size.flags("one", 0.0))
     near = (near + lacks).chosen(lacks.flags("one", 0.0), near)
     plain = reduce(add, (each * 0.25 for each in values))
     is_finite = abs(plain).flags("olt", inf)

@@ -17,7 +17,7 @@ from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import Doubles, double, odd, quotient, total, two_product, two_sum
 from eltwise.ops.primitive import FLOATING, NUMERIC, Interval, Primitive, of_kinds, with_out
 
-_LEAST, _MOST = 2.0**-900, 2.0**990
+LEAST_SUM, MOST_SUM = 2.0**-900, 2.0**990
 """The sizes of sums between which no product of float64 loses digits or overflows."""
 
 
@@ -40,9 +40,9 @@ def _of_sum(arrays: Sequence[np.ndarray], divisor: int) -> np.ndarray:
         is_finite = reduce(np.logical_and, map(np.isfinite, values))
         total, lost = _parts(values)
         if element_type is FLOAT64:
-            is_safe = reduce(np.logical_and, (np.abs(value) < _MOST * share for value in values))
+            is_safe = reduce(np.logical_and, (np.abs(value) < MOST_SUM * share for value in values))
             if divisor > 1:
-                is_safe &= (np.abs(total + lost) > _LEAST) | (total + lost == 0)
+                is_safe &= (np.abs(total + lost) > LEAST_SUM) | (total + lost == 0)
                 total, lost = _divided(total, lost, double(divisor))
             near = np.where(is_finite, np.where(lost == 0, total, total + lost), plain)
             result = _rounded(values, divisor, is_finite & ~is_safe, near)
