@@ -9,12 +9,12 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.core.shapes import UNKNOWN_RANK
 from eltwise.ir.graph import Graph, Node, Port, Tensor
 from eltwise.ir.types import UNKNOWN_TYPE, TensorType
-from eltwise.ir.verify import reads
+from eltwise.ir.verify import STATE_WRITERS, reads
 
 _INSIDE = "/inside"
 """What is added to the name of a value that a node makes and that is given to its readers as well."""
 
-_STATEFUL = ("ReadValue", "Assign")
+_STATEFUL = ("ReadValue", *STATE_WRITERS)
 
 
 def value_types(graph: Graph) -> dict[str, TensorType]:

@@ -12,7 +12,6 @@ from eltwise.ir.graph import Graph, Node, Tensor
 _LONGEST_CYCLE_SHOWN = 12
 _MOST_CYCLES = 20
 
-
 STATE_WRITERS = ("Assign",)
 """The operators of OpenVINO that keep what they read, so that a model may have no output."""
 

@@ -29,12 +29,12 @@ from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, step
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
 
-Ends = tuple[Sequence[str], Sequence[str]]
 
-
-def new_node(read: ReadNode, opset: int, operator: str, ends: Ends, /, **attributes: Any) -> Node:
-    """A node of an opset that was not there, with the names of what it reads and of what it makes."""
-    return read(helper.make_node(operator, *ends, **attributes), opset)
+def new_node(
+    read: ReadNode, opset: int, operator: str, inputs: Sequence[str], outputs: Sequence[str], /, **attributes: Any
+) -> Node:
+    """A node of an opset that the source does not have."""
+    return read(helper.make_node(operator, inputs, outputs, **attributes), opset)
 
 
 def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple[list[Node], str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from eltwise.core.broadcasting import Rule, broadcast
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
-from eltwise.core.shapes import Shape
+from eltwise.core.shapes import LARGEST_SIZE, Shape
 from eltwise.formats.onnx.header import newest_opset
 from eltwise.formats.onnx.nodes import called_functions, published_schema
 from eltwise.formats.onnx.reader import OnnxFile, node_reader
@@ -43,14 +43,11 @@ MIRRORED = {
 }
 """The operator that gives the same bits when A and B change places."""
 
-FIRST_TYPED_CONSTANT = 9
+_FIRST_TYPED_CONSTANT = 9
 """The opset from which a Constant has every type."""
 
-FIRST_PART_OF_SHAPE, FIRST_SLICE_OF_OPERANDS = 15, 10
+_FIRST_PART_OF_SHAPE, _FIRST_SLICE_OF_OPERANDS = 15, 10
 """The opsets from which a Shape may give some of the sizes, and a Slice reads where it starts and ends."""
-
-LAST = 2**63 - 1
-"""Where a Slice ends that takes all that follows."""
 
 _OWN_ATTRIBUTES = ("axis", "broadcast", "consumed_inputs")
 _FIRST_WITH_OPSETS = 3
@@ -143,7 +140,7 @@ class _Conversion:
             nodes, reason = self._align(builder, node)
         elif node.schema.behaviour == "constant" and self._opset < source:
             nodes, reason = self._constant(builder, node)
-        elif name == "Shape" and self._opset < FIRST_PART_OF_SHAPE <= source and node.operation.attributes:
+        elif name == "Shape" and self._opset < _FIRST_PART_OF_SHAPE <= source and node.operation.attributes:
             nodes, reason = self._part_of_shape(builder, node)
         elif name == "Cast" and min(source, self._opset) < 6 <= max(source, self._opset):
             nodes, reason = [node], "its type is written otherwise since opset 6"
@@ -161,7 +158,7 @@ class _Conversion:
         """A Constant in an older opset, which has fewer attributes and types; a graph holds what a node cannot."""
         tensor, (output,) = constant_tensor(node.bound), node.outputs
         is_function = any(function.body is builder.source for function in self._graph.functions)
-        is_held = self._opset >= FIRST_TYPED_CONSTANT or tensor.element_type in (FLOAT16, FLOAT32, FLOAT64)
+        is_held = self._opset >= _FIRST_TYPED_CONSTANT or tensor.element_type in (FLOAT16, FLOAT32, FLOAT64)
         if is_held or is_function or builder.target.lists_constants_as_inputs:
             attributes = dict.fromkeys(name for name, _value in node.operation.attributes)
             is_new = attributes.keys() != {"value"}
@@ -179,17 +176,17 @@ class _Conversion:
     def _part_of_shape(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
         """A Shape that gives some of the sizes, and the Slice that takes them: both count and clamp alike."""
         first, last = attribute_value(node, "start") or 0, attribute_value(node, "end")
-        values, (output,) = {"starts": first, "ends": LAST if last is None else last}, node.outputs
+        values, (output,) = {"starts": first, "ends": LARGEST_SIZE if last is None else last}, node.outputs
         whole = replace(node, outputs=(builder.names.fresh(f"{output}_sizes"),)) if first or last is not None else node
         shape = in_opset(whole, self._opset, attributes={"start": None, "end": None})
         if whole is node:
             return [shape], "it gives every size"
         lists = {key: [value] for key, value in values.items()}
-        if self._opset < FIRST_SLICE_OF_OPERANDS:
-            sliced = new_node(self._read, self._opset, "Slice", (whole.outputs, [output]), **lists)
+        if self._opset < _FIRST_SLICE_OF_OPERANDS:
+            sliced = new_node(self._read, self._opset, "Slice", whole.outputs, [output], **lists)
         else:
             operands = [builder.integers(numbers, f"{output}_{key}") for key, numbers in lists.items()]
-            sliced = new_node(self._read, self._opset, "Slice", ([*whole.outputs, *operands], [output]))
+            sliced = new_node(self._read, self._opset, "Slice", [*whole.outputs, *operands], [output])
         return [shape, sliced], "a Slice takes the sizes from start to end"
 
     def _align(self, builder: GraphBuilder, node: Node) -> tuple[list[Node], str]:
