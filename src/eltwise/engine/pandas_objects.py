@@ -6,7 +6,7 @@ that lie on each other must have equal labels, those of size 1 too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -172,7 +172,7 @@ def _type_of(labels: Any) -> str:
     return "texts" if kind == "string" else str(labels.dtype)
 
 
-def check_labels(a: object, b: object, facts: Callable[[object], Mapping[str, str]] | None = None) -> None:
+def check_labels(a: object, b: object, *, with_facts: bool = False) -> None:
     """Refuse two objects of pandas or xarray, their ``Labels``, or two containers of them, that have other labels.
 
     Elements are compared by position.
@@ -180,17 +180,17 @@ def check_labels(a: object, b: object, facts: Callable[[object], Mapping[str, st
     Args:
         a: the one.
         b: the other.
-        facts: says what else must be equal where both have it.
+        with_facts: whether what ``facts_of`` says of both must be equal, too.
 
     Raises:
         ShapeError: with what aligns them.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for name in a.keys() & b.keys():
-            check_labels(a[name], b[name], facts)
+            check_labels(a[name], b[name], with_facts=with_facts)
     elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
         for one, other in zip(a, b, strict=False):
-            check_labels(one, other, facts)
+            check_labels(one, other, with_facts=with_facts)
     one_side, other_side = labels_of(a), labels_of(b)
     for number, names in enumerate(zip(one_side.dimensions, other_side.dimensions, strict=False)):
         if names[0] != names[1]:
@@ -199,7 +199,7 @@ def check_labels(a: object, b: object, facts: Callable[[object], Mapping[str, st
     for one, other in zip(one_side.axes, other_side.axes, strict=False):
         if one is not None and other is not None and len(one) == len(other):
             _common(one, other, "B")
-    of_a, of_b = (facts(each) if facts else {} for each in (a, b))
+    of_a, of_b = (facts_of(each) if with_facts else {} for each in (a, b))
     for name in of_a:
         if of_a[name] != of_b.get(name, of_a[name]):
             raise ShapeError(f"the {name} differs: {of_a[name]} and {of_b[name]}", operand="B")

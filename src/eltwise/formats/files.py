@@ -92,13 +92,15 @@ def copied(path: Path, size: int) -> Iterator[Chunk]:
     try:
         with path.open("rb", buffering=0) as file:
             while done < size:
-                hole = min(_hole(file.fileno(), done), size - done)
-                file.seek(done + hole)
-                piece = b"" if hole else file.read(min(_PIECE, size - done))
-                if not hole and not piece:
+                if hole := min(_hole(file.fileno(), done), size - done):
+                    done = file.seek(done + hole)
+                    yield hole
+                    continue
+                piece = file.read(min(_PIECE, size - done))
+                if not piece:
                     break
-                done += hole or len(piece)
-                yield len(piece) if piece == _HOLE else hole or piece
+                done += len(piece)
+                yield len(piece) if piece == _HOLE else piece
     except OSError as error:
         raise unreadable(path, error) from None
     if done < size:

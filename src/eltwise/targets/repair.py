@@ -190,9 +190,7 @@ def repair_file(
         progress=progress,
     )  # fmt: skip
     is_by_default = run is None and precision is None and not allow
-    if is_by_default and (
-        report.unchanged or _is_installed(target, model)
-    ):  # That nothing is wrong only a run can show.
+    if is_by_default and (report.unchanged or _is_installed(target, model)):  # Only a run shows that nothing is wrong.
         assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target, model))
         report = replace(report, assumptions=assumptions)
         report = _verified(before, model, target, report, severity_named(severity))

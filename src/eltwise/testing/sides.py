@@ -10,7 +10,7 @@ from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
 from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError
-from eltwise.engine.pandas_objects import check_labels, facts_of
+from eltwise.engine.pandas_objects import check_labels
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.values import Values
@@ -89,7 +89,7 @@ def _compared(name: str, actual: Leaf, expected: Leaf, rule: Rule) -> Failure | 
 def _labels(actual: object, expected: object, rule: Rule) -> list[Failure]:
     """The labels and names of pandas' and xarray's objects, which must be equal, too."""
     try:
-        check_labels(expected, actual, facts_of)
+        check_labels(expected, actual, with_facts=True)
     except EltwiseError as error:
         return [Failure("", rule, text=error.problem, is_value=False)]
     return []

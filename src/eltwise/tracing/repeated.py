@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
         host: the process in which it runs.
         tolerances: what does not count as a difference.
     """
-    first = _kept(run(feeds))
+    first = kept(run(feeds))
     if first.message:
         return Repeated(first, {})
     second = run(feeds)
@@ -61,7 +61,7 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
         return Repeated(first, others, OTHER_RESULTS)
     rolled = {name: _rolled(array) for name, array in feeds.items()}
     has_others = any(rolled[name].tobytes() != feeds[name].tobytes() for name in feeds)
-    third = _kept(run(rolled)) if has_others else Outcome()
+    third = kept(run(rolled)) if has_others else Outcome()
     same = {name: array for name, array in third.values.items() if _is_same(array, first.values.get(name))}
     if same:
         host.restart()
@@ -70,8 +70,9 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     return Repeated(first, {})
 
 
-def _kept(outcome: Outcome) -> Outcome:
-    return Outcome(copied(outcome.values), outcome.message, outcome.lost, outcome.submodel)
+def kept(outcome: Outcome) -> Outcome:
+    """A result whose values later runs do not overwrite."""
+    return replace(outcome, values=copied(outcome.values))
 
 
 def _rolled(array: np.ndarray) -> np.ndarray:

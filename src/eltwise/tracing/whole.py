@@ -19,7 +19,7 @@ from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
-from eltwise.tracing.repeated import NO_OUTPUT, Repeated, run_repeatedly
+from eltwise.tracing.repeated import NO_OUTPUT, Repeated, kept, run_repeatedly
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
 from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.switches import Judge, Trial
@@ -254,8 +254,7 @@ def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[s
         return run_whole(runner, arrays, names, runs.tested)
 
     if not runner.needs_inputs or runner.model.producer.keys().isdisjoint(names):
-        outcome = run(feeds)
-        return Repeated(replace(outcome, values=copied(outcome.values)), {})
+        return Repeated(kept(run(feeds)), {})
     return run_repeatedly(run, feeds, runner.host, runs.tolerances)
 
 
