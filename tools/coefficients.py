@@ -19,10 +19,6 @@ GRID = 60
 """Into how many parts the interval between two extrema is divided to find the next ones."""
 
 
-PAIR_SHARE = mpf(2) ** -16
-"""Terms of a smaller share of the value are computed without a second part."""
-
-
 class Target(NamedTuple):
     """What polynomials approximate.
 
@@ -30,13 +26,13 @@ class Target(NamedTuple):
         function: a function of a real number.
         low: where its interval begins.
         high: where it ends.
-        counts: how many coefficients there are for estimates in float32, in float64 and in pairs of float64.
+        counts: how many coefficients there are for estimates in float32 and in float64.
     """
 
     function: Callable[[Any], Any]
     low: Any
     high: Any
-    counts: tuple[int, int, int]
+    counts: tuple[int, int]
 
 
 def _of_square(function: Callable[[Any], Any], first: int) -> Callable[[Any], Any]:
@@ -54,19 +50,17 @@ SLACK = 1 + mpf(2) ** -30
 """Reduced arguments lie a little beyond their interval, since they are rounded."""
 
 TARGETS = {
-    "EXPM1": Target(
-        lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, (6, 9, 14)
-    ),
+    "EXPM1": Target(lambda r: mpf(1) if r == 0 else mp.expm1(r) / r, -mp.ln2 / 2 * SLACK, mp.ln2 / 2 * SLACK, (6, 9)),
     "LOG": Target(
-        _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6, 10)
+        _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6)
     ),
-    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9, 14)),
-    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6, 9)),
-    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7, 9)),
-    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16, 28)),
-    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10, 17)),
-    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6, 10, 15)),
-    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11, 20, 32)),
+    "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9)),
+    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6)),
+    "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7)),
+    "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16)),
+    "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10)),
+    "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6, 10)),
+    "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11, 20)),
 }
 
 
@@ -151,10 +145,9 @@ def as_module(tables: dict[str, Any]) -> str:
     lines.append("# fmt: off")
     for name, table in tables.items():
         if not isinstance(table, dict):
-            lines.append(_filled(f"{name} = {tuple(table)!r}"))
+            lines.append(_filled(f"{name} = {table if isinstance(table, float) else tuple(table)!r}"))
             continue
-        kind = "tuple[tuple[tuple[float, float], ...], tuple[float, ...]]" if name == "PAIR" else "tuple[float, ...]"
-        lines.append(f"{name}: dict[str, {kind}] = {{")
+        lines.append(f"{name}: dict[str, tuple[float, ...]] = {{")
         lines += [_filled(f'    "{polynomial}": {tuple(values)!r},') for polynomial, values in table.items()]
         lines.append("}")
     return "\n".join(lines) + "\n"
@@ -176,26 +169,16 @@ def main() -> None:
             digits = -mp.log(rounded_error(target, values), 2)
             tables[precision][name] = values
             print(f"{precision} {name}: {len(values)} coefficients, error 2^-{float(digits):.1f}")
-    tables["PAIR"] = {}
-    for name, target in TARGETS.items():
-        exact, error = minimax(target, target.counts[2])
-        size = max(abs(mpf(target.low)), abs(mpf(target.high)))
-        least = min(abs(target.function(mpf(target.low))), abs(target.function(mpf(target.high))))
-        count = max(k for k, each in enumerate(exact) if abs(each) * size**k > least * PAIR_SHARE) + 1
-        count = min(count, len(exact) - 1)
-        tables["PAIR"][name] = tuple(map(pair, exact[:count])), tuple(map(float, exact[count:]))
-        digits = -mp.log(error, 2)
-        print(f"PAIR {name}: {count} and {len(exact) - count} coefficients, error 2^-{float(digits):.1f}")
     tables |= {
         "SINGLE_LOG2": log2_parts(15),
         "DOUBLE_LOG2": log2_parts(),
-        "PAIR_LOG2": log2_parts(40, 80),
+        "PAIR_LOG2": log2_parts(34, 68),
         "DOUBLE_HALF_PI": half_pi(33, 66),
-        "PAIR_HALF_PI": half_pi(33, 66, 99),
+        "PAIR_HALF_PI": half_pi(33, 66),
         "LOG2": pair(mp.ln2),
         "PI": pair(mp.pi),
         "HALF_PI": pair(mp.pi / 2),
-        "ROOT_HALF": pair(mp.sqrt(mpf(1) / 2)),
+        "ROOT_HALF": float(mp.sqrt(mpf(1) / 2)),
         "GELU_FACTOR": pair(-mp.sqrt(8 / mp.pi)),
         "GELU_CUBE": pair(-mp.sqrt(8 / mp.pi) * 44715 / 1000000),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ import pytest
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, functions, jit
+from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
+from eltwise.kernels.arrays import Array
 from eltwise.kernels.function_values import evaluate
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.rounding_tests import SAFE_ARGUMENT, SAFE_RESULT, SINGLE_LEAST, single_error
-from eltwise.kernels.vectors import Array, Vector
+from eltwise.kernels.vectors import Vector
 from eltwise.ops.real import REAL
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
@@ -149,27 +151,43 @@ def test_exp_of_every_64th_float32_is_the_nearest(seed: int) -> None:
             assert differences("exp", x, by_kernel("exp", x, FLOAT32, {}), {})[:5] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
+def _at_seams(seed: int) -> np.ndarray:
+    """Float64 next to the numbers between which an estimate begins at another row of a table, and next to multiples."""
+    steps = (np.arange(-320, 320) + 0.5) / 128
+    numbers = np.concatenate([steps, steps / 2, 2.0 ** (steps / 2), np.arange(-40, 40) * np.pi / 2, 1 + steps / 1024])
+    return numbers * (1 + np.random.default_rng(seed).normal(scale=2.0**-30, size=numbers.size))
+
+
+def _largest_error(name: str, x: np.ndarray, parts: Sequence[np.ndarray]) -> float:
+    """The largest relative error of sums of parts, of those that are far from the least and the largest float32."""
     from flint import arb, ctx
 
-    function, formula = oracle_function(name), estimates.FORMULAS[name]
-    x = wide(arguments(FLOAT32, seed, 400))
-    low, high = function.domain
-    largest = estimates.FARTHEST_ANGLE if name in ("cos", "sin", "tan") else 2.0**20
-    x = x[(x > low) & (x < high) & (x != 0) & (abs(x) < largest)]
-    with np.errstate(all="ignore"):
-        value = formula(Array(x), **function.parameters).values
-        pair = formula(Pair(Array(x), Array(np.zeros_like(x))), **function.parameters)
-    columns = [np.broadcast_to(each, x.shape).tolist() for each in (x, value, pair.high.values, pair.low.values)]
+    function, errors = oracle_function(name), [0.0]
     with ctx.workprec(3000):
         exact = {key: arb(number) for key, number in function.parameters.items()}
-        for argument, near, first, second in zip(*columns, strict=True):
-            if not 2.0**-150 < abs(near) < 2.0**129:
-                continue
-            real = function.ball(arb(argument), **exact)
-            assert abs(float((near / real - 1).mid())) < estimates.ERROR / 1.5, argument
-            assert abs(float(((arb(first) + second) / real - 1).mid())) < estimates.PAIR_ERROR / 1.5, argument
+        for argument, *values in zip(*(np.broadcast_to(each, x.shape).tolist() for each in (x, *parts)), strict=True):
+            if 2.0**-150 < abs(values[0]) < 2.0**129:
+                real = function.ball(arb(argument), **exact)
+                errors.append(abs(float((sum(map(arb, values)) / real - 1).mid())))
+    return max(errors)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_estimates_stay_well_within_their_error(name: str, seed: int) -> None:
+    function, formula = oracle_function(name), estimates.FORMULAS[name]
+    low, high = function.domain
+    largest = FARTHEST_ANGLE if name in ("cos", "sin", "tan") else 2.0**20
+
+    def inside(x: np.ndarray) -> np.ndarray:
+        return x[(x > low) & (x < high) & (x != 0) & (abs(x) < largest)]
+
+    x = inside(wide(arguments(FLOAT32, seed, 400)))
+    doubles = inside(np.concatenate([x, arguments(FLOAT64, seed, 400), _at_seams(seed)]))
+    with np.errstate(all="ignore"):
+        value = formula(Array(x), **function.parameters).values
+        pair = formula(Pair(Array(doubles), Array(np.zeros_like(doubles))), **function.parameters)
+    assert _largest_error(name, x, [value]) < estimates.ERROR / 1.5
+    assert _largest_error(name, doubles, [pair.high.values, pair.low.values]) < estimates.PAIR_ERROR / 1.5
 
 
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16], ids=str)

@@ -6,15 +6,16 @@ IEEE 754 has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf, nan, pi
-from typing import Any, TypeVar
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
 
-from eltwise.kernels import coefficients
+from eltwise.core.odd_rounding import two_sum
+from eltwise.kernels import coefficients, table_estimates
+from eltwise.kernels.angle_estimates import acos, asin, atan, cos, sin, tan
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.vectors import Array, Vector
-
-F = TypeVar("F", Vector, Array, Pair[Vector], Pair[Array])
+from eltwise.kernels.polynomials import F, less, polynomial
+from eltwise.kernels.vectors import F as N
 
 ERROR = 2.0**-42
 """The relative error that no estimate reaches for an argument of float32; tests show that none has half of it."""
@@ -24,9 +25,6 @@ _FAR = 2.0**40
 
 PAIR_ERROR = 2.0**-67
 """That of pairs, for arguments and results that are far from the least and the largest float64."""
-
-FARTHEST_ANGLE = 2.0**20
-"""Trigonometric functions are estimated up to here."""
 
 
 def _at_least(x: F, limit: float) -> F:
@@ -39,43 +37,29 @@ def _at_most(x: F, limit: float) -> F:
     return x.where("ogt", limit, limit, x)
 
 
-def _polynomial(x: F, name: str) -> F:
-    """The value of a polynomial of ``coefficients``."""
-    if isinstance(x, Pair):
-        return x.polynomial(name)
-    numbers = x.precision.polynomials[name]
-    result = x.fused(numbers[-1], numbers[-2])
-    for number in reversed(numbers[:-2]):
-        result = result.fused(x, number)
-    return result
-
-
-def _less(x: F, whole: F, parts: Sequence[float]) -> F:
-    """What is left of numbers beyond whole numbers of the sum of parts."""
-    if isinstance(x, Pair):
-        return x.less(whole, parts)
-    for part in parts:
-        x = whole.fused(-part, x)
-    return x
-
-
-def _exponential(x: F) -> tuple[F, F]:
+def _exponential(x: N) -> tuple[N, N]:
     """``s``, a power of two, and ``p`` of exp(x) = s + s p; magnitudes above ``largest`` count as this number."""
     precision = x.precision
-    rest = _at_most(_at_least(x, -precision.largest), precision.largest)
+    rest: N = _at_most(_at_least(x, -precision.largest), precision.largest)
     whole, power = rest.split(1 / coefficients.LOG2[0])
-    rest = _less(rest, whole, precision.log2)
-    return power, rest * _polynomial(rest, "EXPM1")
+    rest = less(rest, whole, precision.log2)
+    return power, rest * polynomial(rest, "EXPM1")
 
 
 def exp(x: F) -> F:
     """The exponential function."""
+    if isinstance(x, Pair):
+        power, part = table_estimates.exponential(x)
+        return (part + 1.0).scaled(power)
     power, part = _exponential(x)
     return power.fused(part, power)
 
 
 def expm1(x: F) -> F:
     """The exponential function less 1."""
+    if isinstance(x, Pair):
+        power, part = table_estimates.exponential(x)
+        return part.scaled(power) + Pair(*two_sum(power, power.constant(-1.0)))
     power, part = _exponential(x)
     return power.fused(part, power - 1.0)
 
@@ -91,15 +75,17 @@ def tanh(x: F) -> F:
     return (twice / (twice + 2.0)).signed_as(x)
 
 
-def _atanh_log(u: F) -> F:
+def _log1p(u: F) -> F:
     """``log(1 + u)`` for ``u`` from 0 to 1."""
+    if isinstance(u, Pair):
+        return table_estimates.logarithm_beside_one(u)
     s = u / (u + 2.0)
-    return s * _polynomial(s * s, "LOG1P")
+    return s * polynomial(s * s, "LOG1P")
 
 
 def softplus(x: F) -> F:
     """``log(1 + exp(x))``."""
-    return _at_least(x, 0.0) + _atanh_log(exp(-abs(x)))
+    return _at_least(x, 0.0) + _log1p(exp(-abs(x)))
 
 
 def elu(x: F, alpha: float) -> F:
@@ -133,9 +119,12 @@ def mish(x: F) -> F:
 
 def log(x: F) -> F:
     """The natural logarithm of normal float64."""
-    mantissa, exponent = x.fraction()
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    value = exponent.fused(x.real(*coefficients.LOG2), s * _polynomial(s * s, "LOG"))
+    if isinstance(x, Pair):
+        value = table_estimates.logarithm(x)
+    else:
+        mantissa, exponent, _scale = x.fraction()
+        s = (mantissa - 1.0) / (mantissa + 1.0)
+        value = exponent.fused(x.real(*coefficients.LOG2), s * polynomial(s * s, "LOG"))
     value = x.where("oeq", 0.0, -inf, x.where("oeq", inf, inf, value))
     return x.where("ult", 0.0, nan, value)
 
@@ -143,8 +132,10 @@ def log(x: F) -> F:
 def _area(size: F, u: F) -> F:
     """``log(1 + u)`` for ``u`` from 0 on; of sizes whose squares are too large for it, the logarithm of the double."""
     scale = size.where("ogt", _FAR, size.real(*coefficients.LOG2), 0.0)
+    if isinstance(u, Pair):
+        return _log1p(size.where("ogt", _FAR, size - 1.0, u)) + scale
     value = log(size.where("ogt", _FAR, size, u + 1.0)) + scale
-    return u.where("olt", 1.0, _atanh_log(u), value)
+    return u.where("olt", 1.0, _log1p(u), value)
 
 
 def asinh(x: F) -> F:
@@ -163,7 +154,10 @@ def atanh(x: F) -> F:
     """The inverse hyperbolic tangent."""
     size = abs(x)
     ratio = (size + size) / (1.0 - size)
-    value = ratio.where("olt", 1.0, _atanh_log(ratio), log(ratio + 1.0)) * 0.5
+    value = _log1p(ratio)
+    if not isinstance(x, Pair):
+        value = ratio.where("olt", 1.0, value, log(ratio + 1.0))
+    value = value * 0.5
     return size.where("ugt", 1.0, nan, value).signed_as(x)
 
 
@@ -183,19 +177,24 @@ def _scaled_erfc(t: F) -> F:
     """``exp(t * t) * erfc(t)`` for ``t`` from 0 to ``_FAR``."""
     one, other = t + 4.0, t + t + 1.0
     inverse = 1.0 / (one * other)
-    return _polynomial((t - 4.0) * other * inverse, "ERFC") * (one * inverse)
+    return polynomial((t - 4.0) * other * inverse, "ERFC") * (one * inverse)
 
 
 def erf(x: F) -> F:
     """The error function."""
+    if isinstance(x, Pair):
+        return table_estimates.error_function(abs(x.high)).signed_as(x)
     size, square = _at_most(abs(x), _FAR), x * x
     far = 1.0 - exp(-square) * _scaled_erfc(size)
-    return size.where("olt", 1.0, size * _polynomial(square, "ERF"), far).signed_as(x)
+    return size.where("olt", 1.0, size * polynomial(square, "ERF"), far).signed_as(x)
 
 
 def gelu(x: F) -> F:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
-    share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * x.real(*coefficients.ROOT_HALF), _FAR)) * 0.5
+    if isinstance(x, Pair):
+        share = exp(x * x * -0.5) * table_estimates.scaled_tail(abs(x.high))
+    else:
+        share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * coefficients.ROOT_HALF, _FAR)) * 0.5
     return x.where("oeq", -inf, -0.0, x * x.where("olt", 0.0, share, 1.0 - share))
 
 
@@ -204,79 +203,6 @@ def gelu_tanh(x: F) -> F:
     factor, cube = x.real(*coefficients.GELU_FACTOR), x.real(*coefficients.GELU_CUBE)
     power = exp(x * (x * x).fused(cube, factor))
     return x.where("oeq", -inf, -0.0, x / (power + 1.0))
-
-
-def _reduced(x: F) -> tuple[F, F]:
-    """What is left of numbers up to ``FARTHEST_ANGLE`` beyond a multiple of pi / 2, and the multiple as a float64."""
-    whole = x.split(2 / pi)[0]
-    return _less(x, whole, x.precision.half_pi), whole
-
-
-def _sine(rest: F, square: F) -> F:
-    return rest * _polynomial(square, "SINE")
-
-
-def _is_odd(whole: F) -> F:
-    """0 for even numbers, and 1 or -1 for odd ones."""
-    return whole - (whole * 0.5).split(1.0)[0] * 2.0
-
-
-def _circular(x: F, quarters: float) -> F:
-    """The sine of ``x`` and so many quarters of a turn."""
-    rest, whole = _reduced(x)
-    square, whole = rest * rest, whole + quarters
-    odd = _is_odd(whole)
-    value = odd.where("oeq", 0.0, _sine(rest, square), _polynomial(square, "COSINE"))
-    turn = (whole - abs(odd)) * 0.5
-    return _is_odd(turn).where("oeq", 0.0, value, -value)
-
-
-def sin(x: F) -> F:
-    """The sine."""
-    return x.where("oeq", 0.0, x, _circular(x, 0.0))
-
-
-def cos(x: F) -> F:
-    """The cosine."""
-    return _circular(x, 1.0)
-
-
-def tan(x: F) -> F:
-    """The tangent."""
-    rest, whole = _reduced(x)
-    square = rest * rest
-    sine, cosine = _sine(rest, square), _polynomial(square, "COSINE")
-    is_even = _is_odd(whole)
-    top, bottom = is_even.where("oeq", 0.0, sine, -cosine), is_even.where("oeq", 0.0, cosine, sine)
-    return x.where("oeq", 0.0, x, top / bottom)
-
-
-def atan(x: F) -> F:
-    """The inverse tangent."""
-    size = abs(x)
-    near = size.where("ogt", 1.0, 1.0 / size, size)
-    value = near * _polynomial(near * near, "ARCTANGENT")
-    return size.where("ogt", 1.0, x.real(*coefficients.HALF_PI) - value, value).signed_as(x)
-
-
-def _half_arc(size: F) -> F:
-    """``asin(sqrt((1 - size) / 2))`` for numbers of at least 0.5."""
-    square = (1.0 - size) * 0.5
-    return square.sqrt() * _polynomial(square, "ARCSINE")
-
-
-def asin(x: F) -> F:
-    """The inverse sine."""
-    size = abs(x)
-    near = size * _polynomial(size * size, "ARCSINE")
-    return size.where("ogt", 0.5, x.real(*coefficients.HALF_PI) - _half_arc(size) * 2.0, near).signed_as(x)
-
-
-def acos(x: F) -> F:
-    """The inverse cosine."""
-    size, far = abs(x), _half_arc(abs(x)) * 2.0
-    near = x.real(*coefficients.HALF_PI) - x * _polynomial(x * x, "ARCSINE")
-    return size.where("ogt", 0.5, x.where("olt", 0.0, x.real(*coefficients.PI) - far, far), near)
 
 
 def hard_sigmoid(x: F, alpha: float, beta: float) -> F:

@@ -19,6 +19,7 @@ from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import two_sum
 from eltwise.kernels import estimates
+from eltwise.kernels.arrays import Array
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
 from eltwise.kernels.function_values import decide
@@ -30,7 +31,7 @@ from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, SoftName, accurate
 from eltwise.kernels.soft_floats import ZERO, soft
-from eltwise.kernels.vectors import Array, F, Vector, in_single, widened
+from eltwise.kernels.vectors import F, Vector, in_single, widened
 
 _MOST_STEPS = 2**28
 """Below so many steps, products of twice their number and a float32 are float64."""

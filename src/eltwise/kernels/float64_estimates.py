@@ -10,35 +10,44 @@ from typing import Any
 import numpy as np
 
 from eltwise.kernels import estimates
+from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
+from eltwise.kernels.arrays import Array
 from eltwise.kernels.pairs import Pair
-from eltwise.kernels.vectors import Array, F
+from eltwise.kernels.vectors import F
 
 CIRCULAR = ("cos", "sin", "tan")
 
-_FARTHEST = dict.fromkeys(CIRCULAR, estimates.FARTHEST_ANGLE) | dict.fromkeys(
-    ("gelu", "gelu_tanh", "mish", "swish"), 2.0**20
-)
+_FARTHEST = dict.fromkeys(CIRCULAR, FARTHEST_ANGLE) | dict.fromkeys(("gelu", "gelu_tanh", "mish", "swish"), 2.0**20)
 """Functions of which pairs are no estimates of larger arguments."""
 
 _LEAST, _MOST = 2.0**-960, 2.0**960
 """The sizes between which pairs of float64 keep their digits."""
 
 
-def estimated(name: str, parameters: Mapping[str, float], x: F) -> tuple[F, Any]:
+def estimated_pair(name: str, parameters: Mapping[str, float], x: F) -> tuple[Pair[F], Any]:
+    """The sums of two float64 that estimate a function's values, and flags where they do not decide these.
+
+    Where no flag is set the first one plus the second is the value, rounded. Flags are set for all arguments and values
+    that are 0, infinite, NaN, or too small or large for pairs.
+    """
+    pair, size = estimates.FORMULAS[name](Pair(x, x.constant(0.0)), **parameters), abs(x)
+    unsure = size.flags("ult", _LEAST) | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
+    return pair, unsure | size.flags("ugt", _FARTHEST.get(name, inf))
+
+
+def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F]) -> tuple[F, Any]:
     """The results of a function, and flags where they are not decided.
 
     What one float64 gives of 0, infinities, poles and NaN is the result; else a pair of them is an estimate.
     """
-    formula, argument = estimates.FORMULAS[name], _bounded(name, x)
-    near, pair = formula(argument, **parameters), formula(Pair(argument, x.constant(0.0)), **parameters)
-    size, not_zero = abs(x), x.flags("one", 0.0)
+    near, size, not_zero = estimates.FORMULAS[name](_bounded(name, x), **parameters), abs(x), x.flags("one", 0.0)
     is_tiny = size.flags("olt", _LEAST) & not_zero
     unsure = is_tiny | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
     if name in _FARTHEST:
         unsure = unsure | size.flags("ogt", _FARTHEST[name])
     is_left = pair.high.flags("one", 0.0) & not_zero  # Terms that cancel may leave nothing in one float64.
     is_ordinary = (is_tiny | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf) & size.flags("olt", inf)
-    result = pair.high.chosen(is_ordinary, near)
+    result = (pair.high + pair.low).chosen(is_ordinary, near)
     for sign in (-1, 1):
         result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
     return result, unsure & is_ordinary
@@ -52,7 +61,7 @@ def is_unsure(high: F, low: F, error: F) -> Any:
 
 def _bounded(name: str, x: F) -> F:
     """Arguments of which estimates of float64 say whether they are of the function's domain."""
-    return abs(x).where("ogt", estimates.FARTHEST_ANGLE, x * 0.0 + 1.0, x) if name in CIRCULAR else x
+    return abs(x).where("ogt", FARTHEST_ANGLE, x * 0.0 + 1.0, x) if name in CIRCULAR else x
 
 
 def _limit(name: str, parameters: Mapping[str, float], sign: int) -> float:

@@ -14,9 +14,10 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
-from eltwise.kernels.float64_estimates import CIRCULAR, estimated
+from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
+from eltwise.kernels.arrays import Array
+from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair
 from eltwise.kernels.soft_floats import Soft, of_float, rounded, rounded_to_odd
-from eltwise.kernels.vectors import Array
 
 
 def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:
@@ -49,7 +50,8 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
         wide = array.astype(np.float64)
         exact = partial(real_formulas.FORMULAS[name], **parameters)
         if element_type is FLOAT64:
-            result, undecided = estimated(name, parameters, Array(wide))
+            pair, _flags = estimated_pair(name, parameters, Array(wide))
+            result, undecided = estimated(name, parameters, Array(wide), pair)
             decide(result.values, undecided, element_type, exact, wide)
             return result.values
         values = np.asarray(estimates.FORMULAS[name](Array(wide), **parameters).values)
@@ -58,7 +60,7 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
             undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
         undecided &= np.isfinite(values) & np.isfinite(wide)
         if name in CIRCULAR:
-            undecided |= (np.abs(wide) > estimates.FARTHEST_ANGLE) & np.isfinite(wide)
+            undecided |= (np.abs(wide) > FARTHEST_ANGLE) & np.isfinite(wide)
         decide(values, undecided, element_type, exact, wide)
         return cast(values, FLOAT64, element_type, False)
 

@@ -14,7 +14,7 @@ from functools import partial
 from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.float64_estimates import CIRCULAR, estimated
+from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair
 from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed
@@ -53,15 +53,23 @@ def write_function(
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
     if element_type is FLOAT64:
-        argument = Vector(code, lanes, x)
-        result, undecided = estimated(name, parameters, argument)
-        return _checked(name, parameters, element_type, argument, result, undecided)
+        return _in_pairs(name, parameters, Vector(code, lanes, x))
     single = Vector(code, lanes, x, SINGLE)
     if element_type is FLOAT32 or not is_estimated_in_single(name, parameters, has_fused=code.has_fused):
         return _by_double(name, parameters, element_type, single)
     estimate = estimates.FORMULAS[name](single, **parameters)
     undecided = undecided_single(element_type, name, single, estimate)
     return recomputed(estimate, undecided, lambda _mask: _by_double(name, parameters, element_type, single))
+
+
+def _in_pairs(name: str, parameters: Mapping[str, float], x: Vector) -> str:
+    """A function of float64."""
+    pair, undecided = estimated_pair(name, parameters, x)
+
+    def again(_mask: str) -> str:
+        return _checked(name, parameters, FLOAT64, x, *estimated(name, parameters, x, pair))
+
+    return recomputed(pair.high + pair.low, undecided, again)
 
 
 def _by_double(name: str, parameters: Mapping[str, float], element_type: ElementType, x: Vector) -> str:

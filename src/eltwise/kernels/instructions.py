@@ -256,6 +256,15 @@ class Instructions:
         order = [f"i32 {lane}" for lane in lanes]
         return self.let(f"shufflevector {pair}, <{len(order)} x i32> <{', '.join(order)}>")
 
+    def define(self, prefix: str, text: str) -> str:
+        """Add a function or a table, without its name, to the module, unless it has it; give its name."""
+        for name, present in self.definitions.items():
+            if present == _named(name, text):
+                return name
+        name = f"@{prefix}.{len(self.definitions)}"
+        self.definitions[name] = _named(name, text)
+        return name
+
     def in_all_lanes(self, scalar: str, value: str, lanes: int) -> str:
         """A vector of one value."""
         if lanes == 1:
@@ -317,3 +326,7 @@ class Instructions:
         """A name for a value or a block that no other has."""
         self._count += 1
         return f"{prefix}{self._count}"
+
+
+def _named(name: str, text: str) -> str:
+    return f"{name} = internal {text}" if text.startswith("constant") else text.replace("@", name, 1)

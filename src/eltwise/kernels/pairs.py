@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from eltwise.core.odd_rounding import ordered_sum, two_sum
-from eltwise.kernels import coefficients
 from eltwise.kernels.precision import PAIR, Precision
 from eltwise.kernels.vectors import F
 
@@ -28,17 +27,19 @@ class Pair(Generic[F]):
             return value
         return self.real(value, 0.0)
 
+    def _single(self, value: F | float) -> F:
+        return self.high.constant(value) if isinstance(value, float) else value
+
     def real(self, high: float, low: float) -> Pair[F]:
         """A constant."""
         return Pair(self.high.constant(high), self.high.constant(low))
 
-    def __add__(self, other: Pair[F] | float) -> Pair[F]:
+    def __add__(self, other: Pair[F] | F | float) -> Pair[F]:
         if not isinstance(other, Pair):
-            total, lost = two_sum(self.high, self.high.constant(other))
+            total, lost = two_sum(self.high, self._single(other))
             return Pair(*ordered_sum(total, lost + self.low))
-        pair = other
-        total, lost = two_sum(self.high, pair.high)
-        return Pair(*ordered_sum(total, lost + (self.low + pair.low)))
+        total, lost = two_sum(self.high, other.high)
+        return Pair(*ordered_sum(total, lost + (self.low + other.low)))
 
     __radd__ = __add__
 
@@ -51,19 +52,21 @@ class Pair(Generic[F]):
     def __rsub__(self, other: float) -> Pair[F]:
         return -self + other
 
-    def __mul__(self, other: Pair[F] | float) -> Pair[F]:
+    def __mul__(self, other: Pair[F] | F | float) -> Pair[F]:
         if not isinstance(other, Pair):
-            product, lost = self.high.product(self.high.constant(other))
-            return Pair(*ordered_sum(product, self.low.fused(other, lost)))
+            factor = self._single(other)
+            product, lost = self.high.product(factor)
+            return Pair(*ordered_sum(product, self.low.fused(factor, lost)))
         product, lost = self.high.product(other.high)
         return Pair(*ordered_sum(product, self.high.fused(other.low, self.low.fused(other.high, lost))))
 
     def __truediv__(self, other: Pair[F] | float) -> Pair[F]:
         pair = self._of(other)
-        quotient = self.high / pair.high
+        inverse = 1.0 / pair.high
+        quotient = self.high * inverse
         product, lost = quotient.product(pair.high)
         rest = ((self.high - product) - lost) + (self.low - quotient * pair.low)
-        return Pair(*ordered_sum(quotient, rest / pair.high))
+        return Pair(*ordered_sum(quotient, rest * inverse))
 
     def __rtruediv__(self, other: float) -> Pair[F]:
         return self._of(other) / self
@@ -98,33 +101,19 @@ class Pair(Generic[F]):
         a, b = self._of(one), self._of(other)
         return Pair(*(self.high.where(comparison, limit, x, y) for x, y in ((a.high, b.high), (a.low, b.low))))
 
-    def less(self, whole: Pair[F], parts: Sequence[float]) -> Pair[F]:
+    def chosen(self, flags: Any, other: Pair[F]) -> Pair[F]:
+        """These numbers where flags are set, else others."""
+        return Pair(self.high.chosen(flags, other.high), self.low.chosen(flags, other.low))
+
+    def scaled(self, power: F) -> Pair[F]:
+        """The products with powers of two."""
+        return Pair(self.high * power, self.low * power)
+
+    def less(self, whole: F, parts: Sequence[float]) -> Pair[F]:
         """What is left beyond a whole number of the sum of parts, whose products with it are exact but for the last."""
-        rest, low = self.high - whole.high * parts[0], self.low
-        for part in parts[1:]:
-            rest, lost = two_sum(rest, whole.high * -part)
+        first, *others, last = parts
+        rest, low = self.high - whole * first, self.low
+        for part in others:
+            rest, lost = two_sum(rest, whole * -part)
             low = low + lost
-        return Pair(*ordered_sum(rest, low))
-
-    def split(self, factor: float) -> tuple[Pair[F], Pair[F]]:
-        """The integer next to ``self * factor``, and 2 to this power."""
-        whole, power = self.high.split(factor)
-        zero = self.high.constant(0.0)
-        return Pair(whole, zero), Pair(power, zero)
-
-    def fraction(self) -> tuple[Pair[F], Pair[F]]:
-        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive normal numbers ``m * 2**e``."""
-        mantissa, exponent = self.high.fraction()
-        return Pair(mantissa, self.low * (mantissa / self.high)), Pair(exponent, self.high.constant(0.0))
-
-    def polynomial(self, name: str) -> Pair[F]:
-        """The value of a polynomial of ``coefficients``; its higher terms need no second part."""
-        pairs, numbers = coefficients.PAIR[name]
-        x = self.high
-        value = x.constant(numbers[-1])
-        for number in reversed(numbers[:-1]):
-            value = value.fused(x, number)
-        result = Pair(value, x.constant(0.0))
-        for pair in reversed(pairs):
-            result = result.fused(self, self.real(*pair))
-        return result
+        return Pair(*ordered_sum(rest, whole.fused(-last, low)))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import coefficients, estimates, real_formulas
+from eltwise.kernels.arrays import Array
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import is_unsure
 from eltwise.kernels.function_values import decide, differ
@@ -28,7 +29,7 @@ from eltwise.kernels.recomputation import compute_each, recomputed, where_any
 from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, accurate
 from eltwise.kernels.soft_floats import of_float, soft
-from eltwise.kernels.vectors import Array, F, Vector, as_double, widened
+from eltwise.kernels.vectors import F, Vector, as_double, widened
 from eltwise.ops.real import whole_power
 
 _FARTHEST = 800.0

@@ -48,5 +48,5 @@ SINGLE = Precision("float", "i32", 23, 87.0, coefficients.SINGLE, coefficients.S
 DOUBLE = Precision(
     *("double", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
 )
-PAIR = DOUBLE._replace(polynomials={}, log2=coefficients.PAIR_LOG2, half_pi=coefficients.PAIR_HALF_PI)
+PAIR = DOUBLE._replace(polynomials={})
 """Sums of two float64."""

@@ -6,6 +6,7 @@ from math import inf
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, ElementType
 from eltwise.kernels import estimates
+from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.precision import SINGLE
@@ -52,7 +53,7 @@ def odd_sum(nearest: Vector, lost: Vector) -> Vector:
 def is_far(x: Vector) -> Flags:
     """Where angles are too large for an estimate."""
     size = abs(x)
-    return size.flags("ogt", estimates.FARTHEST_ANGLE) & size.flags("olt", inf)
+    return size.flags("ogt", FARTHEST_ANGLE) & size.flags("olt", inf)
 
 
 def undecided_of(element_type: ElementType, estimate: Vector) -> tuple[Vector, Flags]:

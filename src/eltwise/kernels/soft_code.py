@@ -202,26 +202,12 @@ def accurate(
     finish(formula(*map(of_double, operands)).rounded(element_type.digits, element_type.least_exponent))
     arguments = ", ".join(f"double {each.name}" for each in operands)
     head = f"define internal {scalar} @({arguments}) noinline cold nounwind {{"
-    return define(code, "accurate", "\n".join([head, *body.lines, "}"]))
+    return code.define("accurate", "\n".join([head, *body.lines, "}"]))
 
 
 def _table(code: Instructions, numbers: Sequence[int]) -> str:
     """Add an array of i64 to a module, and give its name."""
-    return define(code, "table", f"constant [{len(numbers)} x i64] [{', '.join(f'i64 {each}' for each in numbers)}]")
-
-
-def define(code: Instructions, prefix: str, text: str) -> str:
-    """Add a function or a table, without its name, to a module, unless it has it; give its name."""
-    for name, present in code.definitions.items():
-        if present == _named(name, text):
-            return name
-    name = f"@{prefix}.{len(code.definitions)}"
-    code.definitions[name] = _named(name, text)
-    return name
-
-
-def _named(name: str, text: str) -> str:
-    return f"{name} = internal {text}" if text.startswith("constant") else text.replace("@", name, 1)
+    return code.define("table", f"constant [{len(numbers)} x i64] [{', '.join(f'i64 {each}' for each in numbers)}]")
 
 
 def _digits(value: Soft) -> list[int]:

@@ -1,4 +1,4 @@
-"""Vectors of floats as operands of Python's operators: LLVM's values, and NumPy's arrays with the same methods. Pure.
+"""Vectors of floats in LLVM as operands of Python's operators; NumPy's arrays have the same methods. Pure.
 
 A formula that is written once computes in both. Processors that can do so fuse the product and the sum of ``fused``,
 others and NumPy do not; bounds of errors hold for both. Nothing else is ever fused or reordered.
@@ -6,18 +6,19 @@ others and NumPy do not; bounds of errors hold for both. Nothing else is ever fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.odd_rounding import two_product
+from eltwise.kernels.arrays import Array
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
+from eltwise.kernels.lookups import columns
 from eltwise.kernels.precision import DOUBLE, SINGLE, Precision
+from eltwise.kernels.tables import Table
 
 Number: TypeAlias = "Vector | float"
 
@@ -146,127 +147,49 @@ class Vector:
         """The floats that have these bits."""
         return self._let(f"bitcast {self._bits} {integers} to {self.type}")
 
-    def split(self, factor: float) -> tuple[Vector, Vector]:
-        """The integer next to ``self * factor``, and 2 to this power, which is a normal number."""
-        digits, offset = self.precision.digits, self.precision.shift + self.precision.bias
+    def split(self, factor: float, parts: int = 1) -> tuple[Vector, Vector]:
+        """The integer ``n`` next to ``self * factor``, and 2 to the power ``n // parts``, which is a normal number."""
+        digits, offset = self.precision.digits, self.precision.shift + self.precision.bias * parts
         shifted = self.fused(factor, offset)
-        moved = self.code.let(f"shl {self._bits} {shifted.in_bits()}, {self._integers(digits)}")
+        bits = shifted.in_bits()
+        if parts > 1:
+            bits = self.code.let(f"lshr {self._bits} {bits}, {self._integers(parts.bit_length() - 1)}")
+        moved = self.code.let(f"shl {self._bits} {bits}, {self._integers(digits)}")
         return shifted - offset, self.of_bits(moved)
 
-    def fraction(self) -> tuple[Vector, Vector]:
-        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive normal numbers ``m * 2**e``."""
+    def fraction(self) -> tuple[Vector, Vector, Vector]:
+        """``m`` from sqrt(1/2) to sqrt(2), the integer ``e`` and ``2**-e`` of positive normal numbers ``m * 2**e``."""
         precision, kind = self.precision, self._bits
         digits = self._integers(precision.digits)
         bits = self.in_bits()
         moved = self.code.let(f"sub {kind} {bits}, {self._integers(precision.bits(0.5**0.5))}")
         power = self.code.let(f"ashr {kind} {moved}, {digits}")
-        mantissa = self.code.let(f"sub {kind} {bits}, {self.code.let(f'shl {kind} {power}, {digits}')}")
+        scaled = self.code.let(f"shl {kind} {power}, {digits}")
+        mantissa = self.code.let(f"sub {kind} {bits}, {scaled}")
+        scale = self.code.let(f"sub {kind} {self._integers(precision.bits(1.0))}, {scaled}")
         shifted = self.code.let(f"add {kind} {power}, {self._integers(precision.bits(precision.shift))}")
-        return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift
+        return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift, self.of_bits(scale)
+
+    def row(self, factor: float, table: Table) -> list[Vector]:
+        """The integers next to float64 ``self * factor``, and the columns, an even number, of a table's rows there.
+
+        A row's number is the integer modulo the number of rows, a power of two.
+        """
+        shifted = self.fused(factor, self.precision.shift)
+        return [shifted - self.precision.shift, *self._columns(table, shifted.in_bits())]
+
+    def row_of_octave(self, parts: int, table: Table) -> list[Vector]:
+        """The columns of the row of float64 from 1 on: one for each of so many equal parts of every octave."""
+        moved = self.code.let(f"sub {self._bits} {self.in_bits()}, {self._integers(self.precision.bits(1.0))}")
+        digits = self.precision.digits - parts.bit_length() + 1
+        return self._columns(table, self.code.let(f"lshr {self._bits} {moved}, {self._integers(digits)}"))
+
+    def _columns(self, table: Table, numbers: str) -> list[Vector]:
+        numbers = self.code.let(f"and {self._bits} {numbers}, {self._integers(len(table) - 1)}")
+        return [self._named(column) for column in columns(self.code, table, self.lanes, numbers)]
 
     def _integers(self, value: int) -> str:
         return constant(self.lanes, self.precision.integer, value)
-
-
-_COMPARISONS: dict[str, Callable[..., npt.NDArray[np.bool_]]] = {
-    "eq": np.equal,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-    "le": np.less_equal,
-    "lt": np.less,
-    "ne": lambda one, other: (one < other) | (one > other),
-}
-"""LLVM's comparisons without their first letter, which says what those of a NaN give."""
-
-
-class Array:
-    """An array of float64 with the methods of ``Vector``."""
-
-    precision = DOUBLE
-
-    def __init__(self, values: npt.NDArray[np.float64]) -> None:
-        self.values = values
-
-    def constant(self, value: float) -> Array:
-        """A number that is the same for every element."""
-        return Array(np.array(value))
-
-    def real(self, high: float, _low: float) -> Array:
-        """A constant that is a sum of two float64."""
-        return self.constant(high)
-
-    def __add__(self, other: Array | float) -> Array:
-        return Array(self.values + _values(other))
-
-    def __radd__(self, other: float) -> Array:
-        return Array(other + self.values)
-
-    def __sub__(self, other: Array | float) -> Array:
-        return Array(self.values - _values(other))
-
-    def __rsub__(self, other: float) -> Array:
-        return Array(other - self.values)
-
-    def __mul__(self, other: Array | float) -> Array:
-        return Array(self.values * _values(other))
-
-    def __truediv__(self, other: Array | float) -> Array:
-        return Array(self.values / _values(other))
-
-    def __rtruediv__(self, other: float) -> Array:
-        return Array(other / self.values)
-
-    def __neg__(self) -> Array:
-        return Array(-self.values)
-
-    def __abs__(self) -> Array:
-        return Array(np.abs(self.values))
-
-    def fused(self, factor: Array | float, addend: Array | float) -> Array:
-        """``self * factor + addend``, rounded twice."""
-        return self * factor + addend
-
-    def product(self, other: Array) -> tuple[Array, Array]:
-        """Products, and exactly what their rounding lost."""
-        return two_product(self, other)
-
-    def sqrt(self) -> Array:
-        """The square roots."""
-        return Array(np.sqrt(self.values))
-
-    def signed_as(self, other: Array) -> Array:
-        """The magnitudes with the signs of others."""
-        return Array(np.copysign(self.values, other.values))
-
-    def where(self, comparison: str, limit: Array | float, one: Array | float, other: Array | float) -> Array:
-        """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
-        return Array(np.where(self.flags(comparison, limit), _values(one), _values(other)))
-
-    def flags(self, comparison: str, other: Array | float) -> npt.NDArray[np.bool_]:
-        """Where a comparison holds."""
-        values, others = self.values, _values(other)
-        flags = _COMPARISONS[comparison[1:]](values, others)
-        return flags | np.isnan(values) | np.isnan(others) if comparison[0] == "u" else flags
-
-    def chosen(self, flags: npt.NDArray[np.bool_], other: Array | float) -> Array:
-        """These numbers where flags are set, else others."""
-        return Array(np.where(flags, self.values, _values(other)))
-
-    def split(self, factor: float) -> tuple[Array, Array]:
-        """The integer next to ``self * factor``, and 2 to this power."""
-        whole = self * factor + DOUBLE.shift - DOUBLE.shift
-        with np.errstate(invalid="ignore"):
-            return whole, Array(np.ldexp(1.0, np.nan_to_num(whole.values).astype(np.int32)))
-
-    def fraction(self) -> tuple[Array, Array]:
-        """``m`` from sqrt(1/2) to sqrt(2) and the integer ``e`` of positive numbers ``m * 2**e``."""
-        mantissa, exponent = np.frexp(self.values)
-        is_small = mantissa < 0.5**0.5
-        return Array(np.where(is_small, mantissa + mantissa, mantissa)), Array((exponent - is_small).astype(np.float64))
-
-
-def _values(operand: Array | float) -> npt.NDArray[np.float64] | float:
-    return operand.values if isinstance(operand, Array) else operand
 
 
 F = TypeVar("F", Vector, Array)
