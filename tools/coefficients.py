@@ -174,7 +174,7 @@ def main() -> None:
         "DOUBLE_LOG2": log2_parts(),
         "PAIR_LOG2": log2_parts(34, 68),
         "DOUBLE_HALF_PI": half_pi(33, 66),
-        "PAIR_HALF_PI": half_pi(33, 66),
+        "PAIR_HALF_PI": half_pi(33, 66, 99),
         "LOG2": pair(mp.ln2),
         "PI": pair(mp.pi),
         "HALF_PI": pair(mp.pi / 2),

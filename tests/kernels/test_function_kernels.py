@@ -152,10 +152,12 @@ def test_exp_of_every_64th_float32_is_the_nearest(seed: int) -> None:
 
 
 def _at_seams(seed: int) -> np.ndarray:
-    """Float64 next to the numbers between which an estimate begins at another row of a table, and next to multiples."""
-    steps = (np.arange(-320, 320) + 0.5) / 128
-    numbers = np.concatenate([steps, steps / 2, 2.0 ** (steps / 2), np.arange(-40, 40) * np.pi / 2, 1 + steps / 1024])
-    return numbers * (1 + np.random.default_rng(seed).normal(scale=2.0**-30, size=numbers.size))
+    """Float64 where an estimate begins at another row of a table, and next to multiples of pi / 2."""
+    steps, turns = (np.arange(-320, 320) + 0.5) / 128, np.arange(-100, 100) * np.pi / 2
+    numbers = np.concatenate([steps, steps / 2, 2.0 ** (steps / 2), turns, 1 + steps / 1024])
+    return np.concatenate(
+        [numbers * (1 + np.random.default_rng(seed).normal(scale=2.0**-30, size=numbers.size)), turns]
+    )
 
 
 def _largest_error(name: str, x: np.ndarray, parts: Sequence[np.ndarray]) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
-from eltwise.core.odd_rounding import two_sum
+from eltwise.core.odd_rounding import ordered_sum, two_sum
 from eltwise.kernels import coefficients, table_estimates
 from eltwise.kernels.angle_estimates import acos, asin, atan, cos, sin, tan
 from eltwise.kernels.pairs import Pair
@@ -50,7 +50,8 @@ def exp(x: F) -> F:
     """The exponential function."""
     if isinstance(x, Pair):
         power, part = table_estimates.exponential(x)
-        return (part + 1.0).scaled(power)
+        total, lost = ordered_sum(power.constant(1.0), part.high)
+        return Pair(*ordered_sum(total, lost + part.low)).scaled(power)
     power, part = _exponential(x)
     return power.fused(part, power)
 

@@ -32,7 +32,7 @@ def estimated_pair(name: str, parameters: Mapping[str, float], x: F) -> tuple[Pa
     """
     pair, size = estimates.FORMULAS[name](Pair(x, x.constant(0.0)), **parameters), abs(x)
     unsure = size.flags("ult", _LEAST) | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
-    return pair, unsure | size.flags("ugt", _FARTHEST.get(name, inf))
+    return pair, unsure | size.flags("ugt", _FARTHEST[name]) if name in _FARTHEST else unsure
 
 
 def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F]) -> tuple[F, Any]:
@@ -50,7 +50,8 @@ def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F]) -
     result = (pair.high + pair.low).chosen(is_ordinary, near)
     for sign in (-1, 1):
         result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
-    return result, unsure & is_ordinary
+    # Which NaN a sum of two gives depends on their order, which compilers change.
+    return (x + x).chosen(x.flags("une", x), result), unsure & is_ordinary
 
 
 def is_unsure(high: F, low: F, error: F) -> Any:

@@ -112,7 +112,7 @@ class Pair(Generic[F]):
     def less(self, whole: F, parts: Sequence[float]) -> Pair[F]:
         """What is left beyond a whole number of the sum of parts, whose products with it are exact but for the last."""
         first, *others, last = parts
-        rest, low = self.high - whole * first, self.low
+        rest, low = whole.fused(-first, self.high), self.low
         for part in others:
             rest, lost = two_sum(rest, whole * -part)
             low = low + lost

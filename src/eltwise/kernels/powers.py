@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
+from eltwise.core.odd_rounding import ordered_sum
 from eltwise.kernels import coefficients, estimates, real_formulas
 from eltwise.kernels.arrays import Array
 from eltwise.kernels.flags import Flags
@@ -81,8 +82,9 @@ def _estimate(x: F, y: F, magnitude: F, is_estimated: Any) -> tuple[F, F, F]:
     logarithm = estimates.log(Pair(scaled, zero)) - Pair(shift, zero) * Pair(shift, zero).real(*coefficients.LOG2)
     pair = estimates.exp(Pair(y, zero) * logarithm)
     error = pair.high * (abs(y * _logarithm(size)) + 1.0) * _ERROR
-    high = pair.high.where("uge", inf, inf, pair.high)  # Products that are not fused give NaN where they overflow.
-    return high.chosen(is_estimated, magnitude), pair.low, error
+    high, low = ordered_sum(pair.high, pair.low)
+    high = high.where("uge", inf, inf, high)  # Products that are not fused give NaN where they overflow.
+    return high.chosen(is_estimated, magnitude), low, error
 
 
 def _signed(x: F, y: F, magnitude: F) -> F:

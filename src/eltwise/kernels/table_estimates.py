@@ -1,7 +1,8 @@
 """Estimates of real functions in pairs of float64, from a table's value at a near point and a short series. Pure.
 
 Each has a relative error below 2**-68, also next to the zeros of its function. The series are Taylor's: what is left of
-arguments is so small that few terms, of which only the first need a second part, have all digits.
+arguments is so small that few terms, of which only the first need a second part, have all digits. Where it is said so,
+the second part of a result is not yet as small as that of a pair: sums with it are right, but no products.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ _UPPER_LOG2, *_LOWER_LOG2 = coefficients.PAIR_LOG2
 
 
 def exponential(x: Pair[F]) -> tuple[F, Pair[F]]:
-    """``s``, a power of two, and ``p`` from -0.01 to 1 of ``exp(x) = s + s p``; sizes above 708 count as this one."""
+    """``s``, a power of two, and ``p``, a sum from -0.01 to 1, of ``exp(x) = s + s p``; sizes count as at most 708."""
     largest, parts = x.precision.largest, tables.POWERS
     high = x.high.where("olt", -largest, -largest, x.high)
     high = high.where("ogt", largest, largest, high)
-    whole, power = high.split(parts / coefficients.LOG2[0], parts)
     low = abs(x.high).where("ogt", largest, 0.0, x.low)
-    rest = Pair(high, low).less(whole, [part / parts for part in coefficients.PAIR_LOG2])
+    whole, power = high.split(parts / coefficients.LOG2[0], parts)
+    upper, lower, last = (part / parts for part in coefficients.PAIR_LOG2)
+    # Where what is left is less than the second product, it is next to a result that is not small.
+    left, lost = ordered_sum(whole.fused(-upper, high), whole * -lower)
+    rest = Pair(*ordered_sum(left, whole.fused(-last, lost + low)))
     first, second = whole.row(1.0, tables.powers())[1:]
     square, lost = rest.high.product(rest.high * 0.5)
     lost = lost + rest.high.fused(rest.low, square * rest.high * horner(rest.high, _EXPONENTIAL))
@@ -40,18 +44,17 @@ def exponential(x: Pair[F]) -> tuple[F, Pair[F]]:
     product, lost = part.product(first)
     total, left = ordered_sum(first, part)
     total, more = ordered_sum(total, product)
-    low = left + more + (lost + first.fused(beyond, second.fused(part, second)) + beyond)
-    return power, Pair(*ordered_sum(total, low))
+    return power, Pair(total, left + more + (lost + first.fused(beyond, second.fused(part, second)) + beyond))
 
 
 def logarithm(x: Pair[F]) -> Pair[F]:
-    """The logarithm of positive normal numbers."""
+    """The logarithm of positive normal numbers, as a sum."""
     mantissa, exponent, scale = x.high.fraction()
     return _logarithm(exponent, mantissa, x.low * scale, None)
 
 
 def logarithm_beside_one(u: Pair[F]) -> Pair[F]:
-    """``log(1 + u)`` for ``u`` from 0 on."""
+    """``log(1 + u)`` for ``u`` from 0 on, as a sum."""
     total, lost = two_sum(u.high.constant(1.0), u.high)
     mantissa, exponent, scale = total.fraction()
     return _logarithm(exponent, mantissa, lost * scale, u.low * scale)
@@ -70,7 +73,7 @@ def _logarithm(exponent: F, high: F, middle: F, low: F | None) -> Pair[F]:
     total, most = ordered_sum(total, -square)
     beyond = beyond - beyond * rest.fused(-rest, rest)
     small = exponent.fused(sum(_LOWER_LOG2), beyond + tail)
-    return Pair(*ordered_sum(total, ((left + more) + most) + (second + small)))
+    return Pair(total, ((left + more) + most) + (second + small))
 
 
 class Turn(Generic[F]):
@@ -88,14 +91,16 @@ class Turn(Generic[F]):
 
     def sine(self) -> Pair[F]:
         """The sine."""
-        return self._turned(self._sine, self._cosine)
+        value = self._turned(self._sine, self._cosine)
+        return Pair(*ordered_sum(value.high, value.low))
 
     def cosine(self) -> Pair[F]:
         """The cosine."""
-        return self._turned(self._cosine, -self._sine)
+        value = self._turned(self._cosine, -self._sine)
+        return Pair(*ordered_sum(value.high, value.low))
 
     def either(self, odd: F) -> Pair[F]:
-        """The sine where a number is 0, else the cosine."""
+        """The sine where a number is 0, else the cosine, as a sum."""
         is_odd = odd.flags("one", 0.0)
         return self._turned(self._cosine.chosen(is_odd, self._sine), (-self._sine).chosen(is_odd, self._cosine))
 
@@ -103,11 +108,11 @@ class Turn(Generic[F]):
         product, lost = slope.high.product(self._near)
         total, left = ordered_sum(value.high, product)
         small = slope.low.fused(self._near, slope.high.fused(self._more, value.high.fused(self._less, lost)))
-        return Pair(*ordered_sum(total, left + (value.low + small)))
+        return Pair(total, left + (value.low + small))
 
 
 def arctangent(y: Pair[F], x: Pair[F]) -> Pair[F]:
-    """The angle of points whose coordinates are not negative and not both 0: ``atan(y / x)``."""
+    """The angle of points whose coordinates are not negative and not both 0, ``atan(y / x)``, as a sum."""
     is_steep = y.high.flags("ogt", x.high)
     one, other = y.chosen(is_steep, x), x.chosen(is_steep, y)  # The larger one and the less.
     turned = y.high.constant(2.0 * tables.ANGLES).chosen(is_steep, 0.0)
@@ -121,7 +126,7 @@ def arctangent(y: Pair[F], x: Pair[F]) -> Pair[F]:
     near, square = ratio.high, ratio.high * ratio.high
     total, left = ordered_sum(columns[1], near)
     small = near.fused(square * horner(square, _ARCTANGENT), ratio.low)
-    return Pair(*ordered_sum(total, left + (columns[2] + small)))
+    return Pair(total, left + (columns[2] + small))
 
 
 def error_function(size: F) -> Pair[F]:
@@ -147,4 +152,4 @@ def _taylor(x: F, columns: list[F]) -> Pair[F]:
         product, lost = result.high.product(x)
         total, left = ordered_sum(high, product)
         result = Pair(total, left + (low + result.low.fused(x, lost)))
-    return Pair(*ordered_sum(result.high, result.low))
+    return result
