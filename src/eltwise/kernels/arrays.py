@@ -109,21 +109,21 @@ class Array:
         result = np.where(is_small, mantissa + mantissa, mantissa), power.astype(np.float64), np.ldexp(1.0, -power)
         return Array(result[0]), Array(result[1]), Array(result[2])
 
-    def row(self, factor: float, table: Table) -> list[Array]:
-        """The integers next to ``self * factor``, and the columns of a table's rows there."""
+    def row(self, factor: float, table: Table, count: int) -> list[Array]:
+        """The integers next to ``self * factor``, and the first columns of a table's rows there."""
         whole = self * factor + DOUBLE.shift - DOUBLE.shift
         with np.errstate(invalid="ignore"):
             numbers = np.nan_to_num(whole.values, posinf=0, neginf=0).astype(np.int64)
-        return [whole, *_columns(table, numbers)]
+        return [whole, *_columns(table, count, numbers)]
 
-    def row_of_octave(self, parts: int, table: Table) -> list[Array]:
-        """The columns of the row of numbers from 1 on: one for each of so many equal parts of every octave."""
+    def row_of_octave(self, parts: int, table: Table, count: int) -> list[Array]:
+        """The first columns of the row of numbers from 1 on: one for each of so many equal parts of every octave."""
         digits = DOUBLE.digits - parts.bit_length() + 1
-        return _columns(table, self.values.view(np.int64) - DOUBLE.bits(1.0) >> digits)
+        return _columns(table, count, self.values.view(np.int64) - DOUBLE.bits(1.0) >> digits)
 
 
-def _columns(table: Table, numbers: npt.NDArray[np.int64]) -> list[Array]:
-    return [Array(column[numbers % len(table)]) for column in np.array(table).T]
+def _columns(table: Table, count: int, numbers: npt.NDArray[np.int64]) -> list[Array]:
+    return [Array(column[numbers % len(table)]) for column in np.array(table).T[:count]]
 
 
 def _values(operand: Array | float) -> npt.NDArray[np.float64] | float:

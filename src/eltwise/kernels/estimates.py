@@ -15,6 +15,7 @@ from eltwise.kernels import coefficients, table_estimates
 from eltwise.kernels.angle_estimates import acos, asin, atan, cos, sin, tan
 from eltwise.kernels.pairs import Pair
 from eltwise.kernels.polynomials import F, less, polynomial
+from eltwise.kernels.precision import DOUBLE
 from eltwise.kernels.vectors import F as N
 
 ERROR = 2.0**-42
@@ -184,18 +185,27 @@ def _scaled_erfc(t: F) -> F:
 def erf(x: F) -> F:
     """The error function."""
     if isinstance(x, Pair):
-        return table_estimates.error_function(abs(x.high)).signed_as(x)
+        return table_estimates.error_function_in_pairs(abs(x.high)).signed_as(x)
+    if x.precision is DOUBLE:
+        return table_estimates.error_function(abs(x)).signed_as(x)
     size, square = _at_most(abs(x), _FAR), x * x
     far = 1.0 - exp(-square) * _scaled_erfc(size)
     return size.where("olt", 1.0, size * polynomial(square, "ERF"), far).signed_as(x)
 
 
+def _tail(x: F) -> F:
+    """The share of the normal distribution beyond a number's size."""
+    power = exp(x * x * -0.5)
+    if isinstance(x, Pair):
+        return power * table_estimates.scaled_tail_in_pairs(abs(x.high))
+    if x.precision is DOUBLE:
+        return power * table_estimates.scaled_tail(abs(x))
+    return power * _scaled_erfc(_at_most(abs(x) * coefficients.ROOT_HALF, _FAR)) * 0.5
+
+
 def gelu(x: F) -> F:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
-    if isinstance(x, Pair):
-        share = exp(x * x * -0.5) * table_estimates.scaled_tail(abs(x.high))
-    else:
-        share = exp(x * x * -0.5) * _scaled_erfc(_at_most(abs(x) * coefficients.ROOT_HALF, _FAR)) * 0.5
+    share = _tail(x)
     return x.where("oeq", -inf, -0.0, x * x.where("olt", 0.0, share, 1.0 - share))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from eltwise.kernels.instructions import Instructions, constant, of
 
 
-def columns(code: Instructions, table: Sequence[Sequence[float]], lanes: int, numbers: str) -> list[str]:
-    """The columns of those rows of a table whose numbers are lanes of i64.
+def columns(code: Instructions, table: Sequence[Sequence[float]], count: int, lanes: int, numbers: str) -> list[str]:
+    """The first columns of those rows of a table whose numbers are lanes of i64.
 
-    Two columns, of which there must be an even number, are loaded at a time: that is half the work of gathering each.
+    Two columns, of which a table has an even number, are loaded at a time: that is half the work of gathering each.
     """
     width = len(table[0])
     text = ", ".join(f"double {constant(1, 'double', number)}" for row in table for number in row)
@@ -19,8 +19,8 @@ def columns(code: Instructions, table: Sequence[Sequence[float]], lanes: int, nu
     if lanes > 1:
         each = [code.let(f"extractelement {of(lanes, 'i64')} {numbers}, i64 {lane}") for lane in range(lanes)]
     rows = [code.moved(name, code.let(f"mul i64 {number}, {8 * width}")) for number in each]
-    firsts = ([code.moved(row, str(8 * first)) for row in rows] for first in range(0, width, 2))
-    return [column for pointers in firsts for column in _two_columns(code, pointers)]
+    firsts = ([code.moved(row, str(8 * first)) for row in rows] for first in range(0, count, 2))
+    return [column for pointers in firsts for column in _two_columns(code, pointers)][:count]
 
 
 def _two_columns(code: Instructions, pointers: Sequence[str]) -> list[str]:

@@ -36,7 +36,7 @@ def exponential(x: Pair[F]) -> tuple[F, Pair[F]]:
     # Where what is left is less than the second product, it is next to a result that is not small.
     left, lost = ordered_sum(whole.fused(-upper, high), whole * -lower)
     rest = Pair(*ordered_sum(left, whole.fused(-last, lost + low)))
-    first, second = whole.row(1.0, tables.powers())[1:]
+    first, second = whole.row(1.0, tables.powers(), 2)[1:]
     square, lost = rest.high.product(rest.high * 0.5)
     lost = lost + rest.high.fused(rest.low, square * rest.high * horner(rest.high, _EXPONENTIAL))
     part, beyond = ordered_sum(rest.high, square)
@@ -62,7 +62,7 @@ def logarithm_beside_one(u: Pair[F]) -> Pair[F]:
 
 def _logarithm(exponent: F, high: F, middle: F, low: F | None) -> Pair[F]:
     """``exponent * log(2) + log(high + middle + low)`` for sums from sqrt(1/2) to sqrt(2)."""
-    inverse, first, second, _unused = high.row(float(tables.LOGARITHMS), tables.logarithms())[1:]
+    inverse, first, second = high.row(float(tables.LOGARITHMS), tables.logarithms(), 3)[1:]
     product, lost = high.product(inverse)
     rest, beyond = two_sum(product - 1.0, middle * inverse)  # The difference is exact.
     beyond = beyond + (lost if low is None else low.fused(inverse, lost))
@@ -80,7 +80,7 @@ class Turn(Generic[F]):
     """Sines and cosines of pairs up to pi / 4."""
 
     def __init__(self, rest: Pair[F]) -> None:
-        columns = rest.high.row(float(tables.ANGLES), tables.sines())
+        columns = rest.high.row(float(tables.ANGLES), tables.sines(), 4)
         near: F = rest.high - columns[0] * (1 / tables.ANGLES)  # It is exact.
         square = near * near
         self._near: F = near
@@ -116,7 +116,7 @@ def arctangent(y: Pair[F], x: Pair[F]) -> Pair[F]:
     is_steep = y.high.flags("ogt", x.high)
     one, other = y.chosen(is_steep, x), x.chosen(is_steep, y)  # The larger one and the less.
     turned = y.high.constant(2.0 * tables.ANGLES).chosen(is_steep, 0.0)
-    columns = (other.high / one.high).fused(float(tables.ANGLES), turned).row(1.0, tables.arctangents())
+    columns = (other.high / one.high).fused(float(tables.ANGLES), turned).row(1.0, tables.arctangents(), 2)
     slope = (columns[0] - turned) * (1 / tables.ANGLES)
     across, along = one * slope, other * slope
     difference = Pair(*ordered_sum(other.high - across.high, other.low - across.low))  # The first one is exact.
@@ -129,27 +129,45 @@ def arctangent(y: Pair[F], x: Pair[F]) -> Pair[F]:
     return Pair(total, left + (columns[2] + small))
 
 
-def error_function(size: F) -> Pair[F]:
-    """The error function of numbers that are not negative."""
+def error_function(size: F) -> F:
+    """The error function of float64 that are not negative, with the digits that float32 need."""
+    return horner(*_beside_error(size, 6))
+
+
+def error_function_in_pairs(size: F) -> Pair[F]:
+    """The error function of float64 that are not negative."""
+    return _series(*_beside_error(size, 14))
+
+
+def _beside_error(size: F, count: int) -> tuple[F, list[F]]:
     last = float(tables.LAST_ERROR)
     near = size.where("ogt", last, last, size)
-    columns = near.row(float(tables.ERRORS), tables.errors())
-    return _taylor(near - columns[0] * (1 / tables.ERRORS), columns[1:])  # The difference is exact.
+    columns = near.row(float(tables.ERRORS), tables.errors(), count)
+    return near - columns[0] * (1 / tables.ERRORS), columns[1:]  # The difference is exact.
 
 
-def scaled_tail(size: F) -> Pair[F]:
-    """``exp(size * size / 2)`` times the normal distribution's share beyond a number from 0 to 40."""
+def scaled_tail(size: F) -> F:
+    """``exp(size * size / 2)`` times the normal distribution's share beyond a float64 from 0 to 40, for float32."""
+    return horner(*_beside_tail(size, 9))
+
+
+def scaled_tail_in_pairs(size: F) -> Pair[F]:
+    """``exp(size * size / 2)`` times the normal distribution's share beyond a float64 from 0 to 40."""
+    return _series(*_beside_tail(size, 16))
+
+
+def _beside_tail(size: F, count: int) -> tuple[F, list[F]]:
     last = float(tables.LAST_TAIL)
     near = size.where("ogt", last, last, size)
-    columns = (near + 1.0).row_of_octave(tables.TAILS, tables.tails())
-    return _taylor(near - columns[0], columns[1:])
+    columns = (near + 1.0).row_of_octave(tables.TAILS, tables.tails(), count)
+    return near - columns[0], columns[1:]
 
 
-def _taylor(x: F, columns: list[F]) -> Pair[F]:
-    """A polynomial whose coefficients begin with the lowest, of which the first three have two parts."""
-    result = Pair(horner(x, columns[6:]), x.constant(0.0))
-    for high, low in zip(columns[4::-2], columns[5::-2], strict=True):
+def _series(x: F, columns: list[F]) -> Pair[F]:
+    """A polynomial whose coefficients begin with the lowest, followed by the second parts of the first three."""
+    result = Pair(horner(x, columns[3:-3]), x.constant(0.0))
+    for number in (2, 1, 0):
         product, lost = result.high.product(x)
-        total, left = ordered_sum(high, product)
-        result = Pair(total, left + (low + result.low.fused(x, lost)))
+        total, left = ordered_sum(columns[number], product)
+        result = Pair(total, left + (columns[number - 3] + result.low.fused(x, lost)))
     return result

@@ -123,7 +123,7 @@ def arctangents() -> Table:
 
 @cache
 def errors() -> Table:
-    """The 11 first coefficients of the error function's series about ``n / ERRORS``; the first three have two parts."""
+    """The 11 first coefficients of the error function's series about ``n / ERRORS``; then what the first three lack."""
     shift, value, rows = ERRORS.bit_length() - 1, 0, {}
     slope = isqrt((4 << 3 * _DIGITS) // pi_digits(_DIGITS))
     for number in range(ERRORS * LAST_ERROR + 1):
@@ -141,7 +141,7 @@ def errors() -> Table:
 def tails() -> Table:
     """A point ``x`` and the 12 first coefficients of ``exp(x * x / 2)`` times the normal distribution's share beyond.
 
-    The first three coefficients have two parts. The rows are of ``x + 1`` by its exponent and first digits.
+    Then there is what the first three coefficients lack. The rows are of ``x + 1`` by its exponent and first digits.
     """
     octave = (LAST_TAIL + 1).bit_length() - 1
     last = TAILS * octave + (LAST_TAIL + 1) * TAILS // 2**octave - TAILS
@@ -164,7 +164,7 @@ def tails() -> Table:
 
 
 def _coefficients(numbers: Sequence[int]) -> Row:
-    return (*(part for number in numbers[:3] for part in _parts(number)), *(number / _ONE for number in numbers[3:]))
+    return (*(number / _ONE for number in numbers), *(_parts(number)[1] for number in numbers[:3]))
 
 
 def _middle(number: int) -> int:

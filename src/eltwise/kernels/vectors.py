@@ -170,23 +170,23 @@ class Vector:
         shifted = self.code.let(f"add {kind} {power}, {self._integers(precision.bits(precision.shift))}")
         return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift, self.of_bits(scale)
 
-    def row(self, factor: float, table: Table) -> list[Vector]:
-        """The integers next to float64 ``self * factor``, and the columns, an even number, of a table's rows there.
+    def row(self, factor: float, table: Table, count: int) -> list[Vector]:
+        """The integers next to float64 ``self * factor``, and the first columns of a table's rows there.
 
         A row's number is the integer modulo the number of rows, a power of two.
         """
         shifted = self.fused(factor, self.precision.shift)
-        return [shifted - self.precision.shift, *self._columns(table, shifted.in_bits())]
+        return [shifted - self.precision.shift, *self._columns(table, count, shifted.in_bits())]
 
-    def row_of_octave(self, parts: int, table: Table) -> list[Vector]:
-        """The columns of the row of float64 from 1 on: one for each of so many equal parts of every octave."""
+    def row_of_octave(self, parts: int, table: Table, count: int) -> list[Vector]:
+        """The first columns of the row of float64 from 1 on: one for each of so many equal parts of every octave."""
         moved = self.code.let(f"sub {self._bits} {self.in_bits()}, {self._integers(self.precision.bits(1.0))}")
         digits = self.precision.digits - parts.bit_length() + 1
-        return self._columns(table, self.code.let(f"lshr {self._bits} {moved}, {self._integers(digits)}"))
+        return self._columns(table, count, self.code.let(f"lshr {self._bits} {moved}, {self._integers(digits)}"))
 
-    def _columns(self, table: Table, numbers: str) -> list[Vector]:
+    def _columns(self, table: Table, count: int, numbers: str) -> list[Vector]:
         numbers = self.code.let(f"and {self._bits} {numbers}, {self._integers(len(table) - 1)}")
-        return [self._named(column) for column in columns(self.code, table, self.lanes, numbers)]
+        return [self._named(column) for column in columns(self.code, table, count, self.lanes, numbers)]
 
     def _integers(self, value: int) -> str:
         return constant(self.lanes, self.precision.integer, value)
