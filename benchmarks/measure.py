@@ -88,7 +88,7 @@ def measure(workload: Workload, libraries: Mapping[str, Prepare], threads: int, 
         return Row(workload, remarks=remarks)
     if workload.has_limit and workload.bytes_moved > 2 * cache_bytes():
         contestants.append(Contestant(LIMIT, memory_limit(tensors, threads)))
-    samples = _rounds(contestants, rounds, seconds)
+    samples = samples_of(contestants, rounds, seconds)
     wrong = _check(workload, contestants[0], tensors, expected)
     if wrong:
         return Row(workload, remarks={OWN: f"after the rounds: {wrong}"})
@@ -127,8 +127,8 @@ def _check(workload: Workload, contestant: Contestant, tensors: Tensors, expecte
         return remark(workload, contestant.fetch(contestant.run()), expected, share)
 
 
-def _rounds(contestants: Sequence[Contestant], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Let all take turns, in a new order each round; the slow ones stop after the first rounds."""
+def samples_of(contestants: Sequence[Contestant], rounds: int, seconds: float) -> dict[str, list[float]]:
+    """The seconds of runs: all take turns, in a new order each round, and the slow ones stop after the first rounds."""
     once = {contestant.name: _warm_seconds(contestant) for contestant in contestants}
     slow = _SLOW * min(once.values())
     samples: dict[str, list[float]] = {name: [] for name in once}

@@ -78,7 +78,7 @@ def peer(name: str) -> Prepare:
             raise Refusal("takes only contiguous arrays")
         if workload.call == "model" and len(workload.expression.steps) == 1 and name not in _LOADS_MODELS:
             raise Refusal("loads no models, and a model of one step is a call of a function there")
-        adapter = _adapter(name, threads)
+        adapter = adapter_of(name, threads)
         is_bound = workload.call == "out" and (name not in _LOADS_MODELS or tensors.out.nbytes >= _SMALL_BYTES)
         try:
             if name in _LOADS_MODELS:
@@ -125,8 +125,11 @@ def _reduction(name: str, workload: Workload, tensors: Tensors, threads: int) ->
 
 
 @cache
-def _adapter(name: str, threads: int) -> Any:
-    """One for the process: with two cores, OpenVINO leaves an unmapped signal stack behind, and Ctrl-C crashes."""
+def adapter_of(name: str, threads: int) -> Any:
+    """What speaks to a library, one for the process.
+
+    With two cores, OpenVINO leaves an unmapped signal stack behind, and Ctrl-C crashes.
+    """
     module, _colon, kind = next(runtime.adapter for runtime in RUNTIMES if runtime.name == name).partition(":")
     return getattr(import_module(module), kind)(threads=threads, **_SETTINGS.get(name, {}))
 

@@ -11,6 +11,7 @@ BENCHMARKS = {
     "assertions": "assertions of equal arrays, beside numpy.testing and torch.testing",
     "comparison": "figures of two arrays in one pass, beside NumPy and reading",
     "deltas": "size and speed of deltas of fine-tuned checkpoints",
+    "functions": "functions of real numbers, such as Exp and Gelu, beside the other libraries",
     "planning": "what a job of many chunks costs Dask's scheduler",
     "progress_picture": "draw what a terminal shows of a resumed job",
     "reductions": "mean squared differences beside NumPy, Dask and reading",

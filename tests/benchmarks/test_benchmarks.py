@@ -8,14 +8,16 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from benchmarks import functions
 from benchmarks.limit import memory_limit
 from benchmarks.measure import LIMIT, OWN, Row, measure
-from benchmarks.peers import PEERS, Contestant, Refusal, installed, own
+from benchmarks.peers import PEERS, Contestant, Refusal, adapter_of, installed, own
 from benchmarks.picture import picture
 from benchmarks.run import BENCHMARKS
 from benchmarks.size_picture import size_picture
@@ -23,7 +25,8 @@ from benchmarks.tables import markdown
 from benchmarks.tensors import Tensors, difference, expected_result, make_tensors, remark
 from benchmarks.timing import in_turns, ratio
 from benchmarks.workloads import SIZES, Workload, workloads
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
+from eltwise.accuracy.programs import ORACLE_NAMES
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, ElementType
 
 ROOT = Path(__file__).parents[2]
 SMALL = Workload("small", FLOAT32, ((40, 30), (30,)))
@@ -194,6 +197,21 @@ def test_the_tables_name_the_rows_below_their_goal() -> None:
     assert "| same shape | float16 | new | 0.40 |" in text
     large = Row(SIZES[-1], {OWN: 1.0, "numpy": 3.0}, {"numpy": 3.0, LIMIT: 0.9})
     assert "| 30,000,000 elements | a - b | float32 | 1e+06 | numpy | 3e+06 | 3.00 | 0.90 |" in markdown([large])
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, BFLOAT16, FLOAT64], ids=str)
+def test_a_function_is_timed_beside_numpy_where_it_is_the_same(
+    element_type: ElementType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functions, "installed", lambda: {"numpy": PEERS["numpy"]})
+    for name in ORACLE_NAMES:
+        x = functions.arguments_of(name, element_type, 40)
+        names = [each.name for each in functions.contestants_of(name, element_type, x, 1)]
+        assert names == [OWN, "numpy"] if name in ("Exp", "Acosh", "Tanh") else names[0] == OWN
+    x = functions.arguments_of("Exp", element_type, 40)
+    narrow = SimpleNamespace(exp=lambda x: np.exp(x.astype(np.float16)).astype(x.dtype))
+    monkeypatch.setattr(adapter_of("numpy", 1), "library", narrow)
+    assert len(functions.contestants_of("Exp", element_type, x, 1)) == 1 + (element_type is BFLOAT16)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
