@@ -14,7 +14,7 @@ from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.powers import evaluate, evaluate_power, write_power
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
-from eltwise.oracle.hard_values import hard_values
+from eltwise.oracle.hard_values import hard_values, random_bits
 from support.operands import drawn
 
 LANES = 8
@@ -65,6 +65,19 @@ def test_powers_are_the_nearest_floats(element_type: ElementType, has_fused: boo
             case = (base, exponent, value, other)
             assert float(value) == float(other) or np.isnan([float(value), float(other)]).all(), case
             assert np.isnan(value) or np.signbit(float(value)) == np.signbit(float(other)), case
+
+
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5])
+def test_squares_cubes_and_roots_are_the_nearest_floats(element_type: ElementType, exponent: float, seed: int) -> None:
+    """Vectors of one of these exponents are computed by themselves, those with a special base among them as others."""
+    generator = np.random.default_rng(seed)
+    numbers = [*SPECIAL, *generator.normal(size=900), *generator.integers(-3000, 3000, 200)]
+    bases = np.concatenate([np.array(numbers).astype(element_type.storage), random_bits(element_type, 2000, seed)])
+    bases = np.concatenate([bases, hard_values(element_type)])
+    result = eltwise.operator("Pow-15")(bases, np.asarray(exponent, element_type.storage))
+    expected = oracle.evaluate("power", bases, np.full(bases.shape, exponent), rule="none")
+    assert not oracle.differences(result, expected)[:5]
 
 
 @pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)

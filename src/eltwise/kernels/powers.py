@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eltwise.core.casting import cast
-from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
+from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import ordered_sum
 from eltwise.kernels import coefficients, estimates, real_formulas
 from eltwise.kernels.arrays import Array
@@ -38,6 +38,9 @@ _FARTHEST = 800.0
 
 _ERROR = 2.0**-68
 """The relative error of a pair for each unit of its logarithm, and one more."""
+
+_PRODUCT_ERROR = 2.0**-100
+"""The relative error that no cube in a pair reaches."""
 
 _INTEGER_ERROR = 2.0**-40
 """The relative error that no processor's powers of two integers of 64 bits reach below 2^40."""
@@ -204,9 +207,39 @@ def write_power(
 
 
 def _write_power(code: Instructions, element_type: ElementType, base: Vector, exponent: Vector) -> str:
-    lanes = base.lanes
     if element_type is not FLOAT64:
         base = widened(replace(base, precision=SINGLE))
+    is_root = exponent.flags("oeq", 0.5) & base.flags("ogt", 0.0)
+
+    def general(_mask: str) -> list[str]:
+        return [_any_power(code, element_type, base, exponent)]
+
+    def other(_mask: str) -> list[str]:
+        root = base.sqrt() if element_type is FLOAT64 else for_rounding(element_type, base.sqrt())
+        return where_any(~is_root, [(root.type, root.name)], general)
+
+    product, is_decided = _product(element_type, base, exponent)
+    return where_any(~is_decided, [(product.type, product.name)], other)[0]
+
+
+def _product(element_type: ElementType, base: Vector, exponent: Vector) -> tuple[Vector, Flags]:
+    """Squares and cubes, which models compute most, and flags where the power is one and is decided."""
+    is_square, is_cube = (exponent.flags("oeq", count) for count in (2.0, 3.0))
+    if element_type is FLOAT64:
+        square, lost = base.product(base)
+        cube = Pair(square, lost) * base
+        unsure = is_unsure(cube.high, cube.low, abs(cube.high) * _PRODUCT_ERROR)
+        return square.chosen(is_square, cube.high), is_square | (is_cube & ~unsure)
+    square = base * base  # It is exact, and so is the cube of a number of 16 bits.
+    power = square * base.chosen(is_cube, 1.0)
+    if element_type is not FLOAT32:
+        return for_rounding(element_type, power), is_square | is_cube
+    near, undecided = undecided_of(element_type, power)
+    return for_rounding(element_type, power).chosen(is_square, near), is_square | (is_cube & ~undecided)
+
+
+def _any_power(code: Instructions, element_type: ElementType, base: Vector, exponent: Vector) -> str:
+    lanes = base.lanes
     magnitude, is_estimated = _simple(base, exponent)
     numbers = [(base.type, each.name) for each in (magnitude, base.constant(0.0), base.constant(0.0))]
 
