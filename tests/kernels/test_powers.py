@@ -18,6 +18,7 @@ from eltwise.oracle.hard_values import hard_values, random_bits
 from support.operands import drawn
 
 LANES = 8
+COMPILED = [each for each in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64) if jit.target().compiles(each)]
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0]
 EXPONENTS = [2, 3, 4, 5, -1, -2, -3, 0.5, -0.5, 1.5, 1 / 3, 2.0**60, 2.0**52 + 1, *SPECIAL]
 
@@ -41,7 +42,7 @@ def _text(element_type: ElementType, has_fused: bool) -> str:
     return code.kernel()
 
 
-@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("element_type", COMPILED, ids=str)
 @pytest.mark.parametrize("has_fused", [True, False])
 def test_powers_are_the_nearest_floats(element_type: ElementType, has_fused: bool, seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def test_powers_with_whole_exponents_are_the_nearest_floats(element_type: Elemen
         y = np.array(exponents, exponent_type.storage)[:, np.newaxis]
         x, y = (each.copy() for each in np.broadcast_arrays(numbers.astype(element_type.storage), y))
         expression = expression_of("power", 2).with_types(element_type, (element_type, exponent_type))
-        assert dispatch.why_no_kernel(expression, element_type) == ""
+        assert (dispatch.why_no_kernel(expression, element_type) == "") == (element_type in COMPILED)
         expected = oracle.evaluate("power", x, y, rule="none")
         for values in (power(x, y), evaluate(x, y)):
             assert not oracle.differences(values, expected), exponent_type
