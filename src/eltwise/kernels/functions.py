@@ -89,7 +89,7 @@ def _by_double(name: str, parameters: Mapping[str, float], element_type: Element
     if element_type is not FLOAT32 or name in (*CIRCULAR, *estimates.INEXACT):
         return checked()
     near = narrowed(estimate)
-    return recomputed(near, is_unclear(estimate, near), lambda _mask: checked())
+    return recomputed(near, is_unclear(estimate), lambda _mask: checked())
 
 
 def _checked(

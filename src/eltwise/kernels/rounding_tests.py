@@ -82,15 +82,15 @@ def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: 
     return is_small | is_beyond | _is_near_tie(estimate, int(single_error(name) * 2**24))
 
 
-def is_unclear(estimate: Vector, near: Vector) -> Flags:
-    """Where float64 may be within their error of the middle of two float32, or where these are not normal."""
+def is_unclear(estimate: Vector) -> Flags:
+    """Where float64 may be within their error of the middle of two float32, or are less than the least normal one."""
     code, lanes, kind = estimate.code, estimate.lanes, of(estimate.lanes, "i64")
     units = int(estimates.ERROR * 2**53)
     bits = estimate.in_bits()
     moved = code.let(f"add {kind} {bits}, {constant(lanes, 'i64', (1 << 28) + units)}")
     upper = code.let(f"and {kind} {moved}, {constant(lanes, 'i64', (1 << 29) - 2 * units)}")
     is_near_tie = Flags(code, lanes, code.let(f"icmp eq {kind} {upper}, {constant(lanes, 'i64', 0)}"))
-    return is_near_tie | abs(near).flags("olt", SINGLE_LEAST)
+    return is_near_tie | abs(estimate).flags("olt", SINGLE_LEAST)
 
 
 def _differs_in_half(value: Vector, error: float) -> Flags:
