@@ -193,6 +193,10 @@ DRIVER = """
 import json, os, sys
 from pathlib import Path
 from eltwise.cli import main
+if "local" in sys.argv[3:]:
+    import pytest
+    from support.local_hosts import HOSTING, use_local_hosts
+    use_local_hosts(pytest.MonkeyPatch(), *HOSTING)
 plan, codes, between = json.loads(Path(sys.argv[1]).read_text()), [], os.fsencode(sys.argv[2])
 for folder, calls in plan:
     os.chdir(folder)
@@ -216,10 +220,11 @@ def outputs_of(plan: list[tuple[str, list[Call]]], folder: Path, mode: str) -> I
     calls.write_text(json.dumps(plan))
     encoding = "latin-1" if mode == "latin-1" else "utf-8:surrogateescape"
     environment = {**os.environ, "CODES": str(codes), "PYTHONIOENCODING": encoding, "TERM": "xterm-256color"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT.parent), os.environ.get("PYTHONPATH"))))
+    environment["PYTHONPATH"] = os.pathsep.join((str(ROOT.parent), *filter(None, sys.path)))
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
         environment.pop(name, None)
-    line = [sys.executable, "-c", DRIVER, str(calls), BETWEEN]
+    # At a terminal the runtimes have no processes: what these print is kept from any output alike.
+    line = [sys.executable, "-c", DRIVER, str(calls), BETWEEN, "local" if mode == "terminal" else ""]
     started = {"stdin": subprocess.DEVNULL, "cwd": folder, "env": environment}
     written = _on_terminal(line, started) if mode == "terminal" else _in_pipe(line, started)
     assert codes.exists(), written.decode(errors="replace")[-3000:]

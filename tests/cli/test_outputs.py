@@ -21,6 +21,7 @@ from support.onnx_models import model, node, value
 from support.stores import store
 
 Cli = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("local_hosts")
 TRACE = ("trace", "m.onnx", "--runtime", "onnx-reference", "--against", "exact", "-i", "x=a.npy")
 CONFORM = ("conform", "--runtime", "onnx-reference", "--op", "Sub-14", "--type", "int8", "--quick")
 

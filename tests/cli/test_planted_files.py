@@ -22,7 +22,10 @@ from support.stores import store
 Cli = Callable[..., tuple[int, str, str]]
 Snapshot = dict[str, tuple[Any, ...]]
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names"),
+    pytest.mark.usefixtures("local_hosts"),
+]
 CONFORM = ("conform", "--runtime", "onnx-reference", "--op", "Sub-14", "--type", "int8", "--quick")
 ACCURACY = ("accuracy", "--runtime", "numpy", "--op", "Sqrt", "--type", "float16")
 TRACE = ("trace", "m.onnx", "--runtime", "onnx-reference", "--against", "exact", "-i", "x=a.npy", "-i", "y=a.npy")

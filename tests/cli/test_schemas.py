@@ -17,6 +17,7 @@ from eltwise.formats.reports import JSON_VERSION
 from support.schemas import FOLDER, problems, schema
 
 Cli = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("local_hosts")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 MODELS, MOTION = EXAMPLES / "models", EXAMPLES / "networks" / "motion.onnx"
 SUB = MODELS / "sub14_uint8.onnx"

@@ -16,9 +16,15 @@ from eltwise.runtimes.program import Program, message_of
 from eltwise.runtimes.specification import Settings, arguments
 from eltwise.runtimes.worker import make_adapter
 
+HOSTING = (
+    *("eltwise.accuracy.measure", "eltwise.tracing.record", "eltwise.tracing.trace"),
+    *("eltwise.targets.float16", "eltwise.targets.measure", "eltwise.targets.run", "eltwise.targets.special_values"),
+)
+"""The modules that run models on runtimes; conformance also runs calls, and ends processes itself."""
+
 
 class LocalHost(ExitStack):
-    """Stands for ``runtimes.Host``; what ends or hangs its process has one.
+    """Stands for ``runtimes.Host``; what ends or hangs its process has one, and a runtime that runs calls.
 
     Where memory is to be shared, the arrays of an answer are there until the next run.
     """
@@ -28,21 +34,22 @@ class LocalHost(ExitStack):
         self.runtime = runtime
         self._shares_memory = bool(options.get("shares_memory"))
         self._shared = list[np.ndarray]()
-        self._host = self.enter_context(Host(runtime, limit, **options)) if _needs_process(runtime) else None
+        self._last: tuple[Model, Any] | None = None
+        self._process = partial(Host, runtime, limit, **options)
+        self._host = self.enter_context(self._process()) if _needs_process(runtime) else None
 
     def version(self) -> str:
         return self._host.version() if self._host else str(_adapter_of(self.runtime).version())
 
     def run(self, program: Program, inputs: Sequence[np.ndarray], *, only_load: bool = False, **options: Any) -> Answer:
-        if self._host or not isinstance(program, Model):
-            assert self._host, "calls are not run here"
+        if not self._host and not isinstance(program, Model):
+            self._host = self.enter_context(self._process())
+        if self._host:
             return self._host.run(program, inputs, only_load=only_load, **options)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # As in the process of a runtime.
-                adapter = _adapter_of(self.runtime)
-                load = partial(_session, adapter) if _keeps_nothing(self.runtime) else adapter.load
-                loaded = load(program.data, program.weights)
+                loaded = self._loaded(program)
                 results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
             return Answer("refused", message=message_of(error))
@@ -55,6 +62,15 @@ class LocalHost(ExitStack):
     def restart(self) -> None:
         if self._host:
             self._host.restart()
+
+    def _loaded(self, program: Model) -> Any:
+        """The last model stays loaded, as in the process of a runtime."""
+        if self._last is None or self._last[0] != program:
+            adapter = _adapter_of(self.runtime)
+            load = partial(_session, adapter) if _keeps_nothing(self.runtime) else adapter.load
+            self._last = None
+            self._last = program, load(program.data, program.weights)
+        return self._last[1]
 
     def _overwrite(self) -> None:
         for array in self._shared:
