@@ -103,13 +103,14 @@ def _drawn(element_type: ElementType, shape: Sizes, order: MemoryOrder, seed: in
 
 
 def _filled(element_type: ElementType, shape: Sizes, seed: int) -> np.ndarray:
-    """Repeat about a million drawn values: drawing all of them would take longer than the measurement."""
+    """Repeat at most about a million drawn values: drawing more would take longer than the measurement."""
     generator = np.random.default_rng(seed)
+    count = min(prod(shape), _DRAWN)
     if element_type.is_integer:
         low, high = element_type.limits
-        values = generator.integers(low, high, _DRAWN, dtype=element_type.storage, endpoint=True)
+        values = generator.integers(low, high, count, dtype=element_type.storage, endpoint=True)
     else:
-        values = (generator.standard_normal(_DRAWN) * 8).astype(element_type.storage)
+        values = (generator.standard_normal(count) * 8).astype(element_type.storage)
     array = aligned_empty(shape, element_type.storage)
     flat = array.reshape(-1)
     for begin in range(0, flat.size, _DRAWN):
