@@ -93,6 +93,14 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return call
 
 
+@pytest.fixture
+def local_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all that runs models, but for conformance, run the runtimes in this process."""
+    from support.local_hosts import use_local_hosts
+
+    use_local_hosts(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A tab of a browser, for the tests of one module."""

@@ -195,8 +195,8 @@ from pathlib import Path
 from eltwise.cli import main
 if "local" in sys.argv[3:]:
     import pytest
-    from support.local_hosts import HOSTING, use_local_hosts
-    use_local_hosts(pytest.MonkeyPatch(), *HOSTING)
+    from support.local_hosts import use_local_hosts
+    use_local_hosts(pytest.MonkeyPatch())
 plan, codes, between = json.loads(Path(sys.argv[1]).read_text()), [], os.fsencode(sys.argv[2])
 for folder, calls in plan:
     os.chdir(folder)

@@ -104,7 +104,7 @@ def _adapter(adapter: str, name: str, settings: Settings, is_onnxruntime: bool) 
     return make_adapter(adapter, name, **defaults | arguments(settings))
 
 
-def use_local_hosts(patch: pytest.MonkeyPatch, *modules: str) -> None:
-    """Let traces and recorded runs, and the code of other modules, run their runtimes in this process."""
-    for module in ("eltwise.tracing.trace", "eltwise.tracing.record", *modules):
+def use_local_hosts(patch: pytest.MonkeyPatch) -> None:
+    """Let all that runs models, but for conformance, run the runtimes in this process."""
+    for module in HOSTING:
         patch.setattr(f"{module}.Host", LocalHost)

@@ -23,6 +23,7 @@ from support.onnx_models import model, node, value
 from support.openvino_models import Ir
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
 
+pytestmark = pytest.mark.usefixtures("local_hosts")
 SEVERE = Finding(
     "a", "Sub-14", "uint8", "numpy", "wrong values", "differs", ("saturation",), "results saturate", "repair it"
 )

@@ -21,17 +21,13 @@ from eltwise.tracing.model import program_of
 from eltwise.tracing.record import record
 from eltwise.tracing.records import VERDICTS
 from support.conversions import FOLDERS
-from support.local_hosts import use_local_hosts
 from support.onnx_models import value
 from support.target_models import bfloat16_model, bytes_model, legacy_model
 from support.traced_models import CHAIN, named, parsed
 
 MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
 
-
-@pytest.fixture(autouse=True)
-def _local(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_local_hosts(monkeypatch, "eltwise.targets.run", "eltwise.targets.special_values")
+pytestmark = pytest.mark.usefixtures("local_hosts")
 
 
 @pytest.fixture

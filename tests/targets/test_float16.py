@@ -14,7 +14,6 @@ import eltwise
 from eltwise.formats.onnx.mixed_precision import Narrowing
 from eltwise.model import read
 from eltwise.targets.deployed import Inputs
-from support.local_hosts import use_local_hosts
 from support.traced_models import named, parsed
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -30,12 +29,6 @@ NORM = """norm (float[1, 8] x) => (float[1, 8] y)
     y = Tanh (q)
 }"""
 TOLERANCE = "rtol=1e-2, atol=1e-2"
-
-
-@pytest.fixture
-def local_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all trials run in this process: each model is tried in many ways."""
-    use_local_hosts(monkeypatch, "eltwise.targets.float16")
 
 
 @pytest.mark.usefixtures("local_hosts")

@@ -32,6 +32,8 @@ from support.openvino_models import Ir, binary
 from support.target_models import bfloat16_model, bytes_model, chain, integer_ir, legacy_model
 from support.traced_models import CHAIN, named, parsed
 
+pytestmark = pytest.mark.usefixtures("local_hosts")
+
 
 def is_good(made: object, target: str) -> bool:
     return not eltwise.check(made, target, run=False).severe  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ from eltwise.runtimes import Runtime, registry
 from eltwise.runtimes.specification import ONNXRUNTIME
 from support import planted_runtimes
 from support.conversions import FOLDERS
-from support.local_hosts import use_local_hosts
 
 
 @pytest.fixture
@@ -25,9 +24,3 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
                 options=ONNXRUNTIME,
             )
             monkeypatch.setitem(registry.BY_NAME, name, runtime)
-
-
-@pytest.fixture
-def local_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let traces run their runtimes in this process."""
-    use_local_hosts(monkeypatch)

@@ -69,7 +69,7 @@ def test_a_model_is_run_on_inputs_that_it_takes(text: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["open table", "slice"])
 def test_every_command_draws_them(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_local_hosts(monkeypatch, "eltwise.targets.run", "eltwise.targets.special_values")
+    use_local_hosts(monkeypatch)
     model = parsed(f"g {MODELS[name]}")
     run = record(model, runtime="onnxruntime")
     assert all(array.size for array in run.values.values())
