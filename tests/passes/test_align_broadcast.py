@@ -50,6 +50,7 @@ TARGETS = st.sampled_from(["numpy", "legacy", "auto_broadcast", "none", "channel
         (Rule("none"), "?", "?", "none", Alignment()),
         (Rule("channel", 1), "N,3,4,4", "3", "numpy", Alignment((), 2)),
         (Rule("channel", 1), "N,3,?,4", "4", "numpy", Alignment()),
+        (Rule("axis", 1), "...", "", "channel", Alignment()),
     ],
 )
 def test_what_can_be_said(rule: Rule, a: str, b: str, target: Broadcasting, expected: Alignment | None) -> None:

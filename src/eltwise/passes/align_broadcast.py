@@ -100,8 +100,10 @@ def _to_axis(rule: Rule, a: Shape, b: Shape, aligned: Alignment) -> Alignment:
 
 def _check_channel(a: Shape, b: Shape, aligned: Alignment) -> None:
     """Refuse a B of one dimension that lies on A's last one, and may have the size of its second one."""
-    ours, theirs = _ranks(a, b, "this version needs to know where B lies in A")
-    if theirs + aligned.trailing != 1 or ours <= 2:
+    if b.rank is not None and b.rank + aligned.trailing != 1:
+        return
+    ours, _theirs = _ranks(a, b, "this version needs to know where B lies in A")
+    if ours <= 2:
         return
     assert a.dimensions is not None
     assert b.dimensions is not None
