@@ -1,12 +1,15 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale test test-slow test-random test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LEVELS := x86-64-v3 x86-64-v2 x86-64
 LEVEL_TESTS := tests/kernels tests/engine
+SEED ?= $(shell date +%s)
+COUNT ?= 500
+RANDOM_TESTS := tests/engine/test_random_models.py tests/passes/test_random_conversion.py
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Of a package with a plugin, pytest rewrites every module, which takes longer than the tests of this one.
 PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload -p xdist -p hypothesispytest -p pytest_eltwise
@@ -65,6 +68,10 @@ test: $(VENV)/.installed-test
 test-slow: $(VENV)/.installed-test
 	.ci/browser
 	$(PYTEST) -n auto -m slow --durations=15
+
+# Random models beside the reference, run and converted in every way. SEED=7 COUNT=5000 draws others, and more.
+test-random: $(VENV)/.installed-test
+	ELTWISE_SEED=$(SEED) ELTWISE_EXAMPLES=$(COUNT) $(PYTEST) -n auto -k "not planted" $(RANDOM_TESTS)
 
 # Public regressions in the versions of runtimes that have them; their environments are made in the user's cache.
 test-regressions: $(VENV)/.installed-test

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import settings
 
 from eltwise.core.machine import processors
+from support.seeds import SEED
 
 if TYPE_CHECKING:
     from support.browser import Page
-
-SEED = int(os.environ.get("ELTWISE_SEED", "20261121"))
 
 # Kernels of the tests, of half-edited sources among them, stay out of the user's own cache.
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache")

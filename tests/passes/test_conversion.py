@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
-from hypothesis import strategies as st
 
 import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import BY_NAME, FLOAT32, INT32, ElementType
-from eltwise.core.errors import EltwiseError
-from eltwise.ir.graph import Graph, Origin
 from eltwise.passes import align_broadcast
 from eltwise.passes.align_broadcast import Alignment, align
 from support.conversions import (
@@ -31,7 +27,6 @@ from support.conversions import (
     wrong_outputs,
 )
 from support.openvino_models import Ir
-from support.random_graphs import OPSETS, graphs
 
 SOME_RUNS = ALL_RUNS[::9]
 """Enough where another operator or type is converted in the same way."""
@@ -192,57 +187,3 @@ def test_the_comparison_of_outputs_can_fail() -> None:
     assert wrong_outputs({"z": np.array([-0.0], np.float32)}, zero) == ["z"]
     assert wrong_outputs({"z": np.array([0.0], np.float64)}, zero) == ["z"]
     assert oracle.same_bits(np.array([0.0], np.float32), zero["z"])
-
-
-# Random graphs there and back: the same bits or an error, and no third way.
-
-Drawn = tuple[Graph, dict[str, np.ndarray]]
-RELAXED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def loaded(graph: Graph) -> eltwise.Model:
-    """The model of a random graph; some are none, for example where a shape that is not known hides a problem."""
-    try:
-        return eltwise.load(*written(graph))
-    except EltwiseError:
-        assume(False)
-        raise
-
-
-def outcome(before: eltwise.Model, target: Origin, feeds: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> str:
-    """Convert and run: what came of it, after the bits were compared."""
-    try:
-        after, _report = converted(before, target)
-    except EltwiseError:
-        return "refused"
-    assert wrong_outputs(dict(zip(right, after.run(feeds).values(), strict=True)), right) == []
-    if before.graph.origin.opset in range(1, 7):
-        return "there"
-    back, _report = converted(after, before.graph.origin)
-    assert wrong_outputs(dict(zip(right, back.run(feeds).values(), strict=True)), right) == []
-    has_limits = any(
-        node.schema.name in ("Clip", "Clamp") for node in before.graph.nodes
-    )  # They come back as two nodes.
-    if target.opset in range(1, 7) or has_limits:
-        return "there and back"
-    again, _report = converted(back, target)
-    assert [node.operation for node in again.graph.nodes] == [node.operation for node in after.graph.nodes]
-    return "there and back"
-
-
-@pytest.mark.slow
-@RELAXED
-@given(graphs("ai.onnx"))
-def test_random_onnx_graphs_as_ir_and_back(drawn: Drawn) -> None:
-    graph, feeds = drawn
-    before = loaded(graph)
-    event(outcome(before, IR11, feeds, before.run(feeds)))
-
-
-@pytest.mark.slow
-@RELAXED
-@given(graphs("openvino"), st.sampled_from(OPSETS))
-def test_random_ir_graphs_as_onnx_and_back(drawn: Drawn, opset: int) -> None:
-    graph, feeds = drawn
-    before = loaded(graph)
-    event(outcome(before, onnx_of(opset), feeds, before.run(feeds)))

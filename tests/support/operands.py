@@ -109,15 +109,56 @@ def drawn(
     return operands
 
 
-def expected(operation: Operation, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """What the reference gives for an operator version with attributes, on operands of one shape."""
+def expected(operation: Operation, operands: Sequence[np.ndarray | None]) -> np.ndarray:
+    """What the reference gives for an operator version with attributes; None stands for an operand that is left out.
+
+    Raises:
+        oracle.OracleRefusal: where these types, shapes or values must be refused.
+    """
+    schema = operation.schema
+    assert isinstance(schema, ElementwiseSchema)
     computation, read = read_of(operation, operands)
-    steps = computation.expression.steps
-    parameters = dict(steps[-1].parameters) if len(steps) == 1 else {}
-    return oracle.evaluate(operation.function, *read, rule="none", parameters=parameters)
+    types = [of_numpy(operand.dtype) for operand in read]
+    element_type = next(
+        each
+        for each, other in zip(types, computation.other_types or (None,) * len(types), strict=True)
+        if other is None
+    )
+    steps = computation.typed(element_type, types).steps
+    has_parameters = len(steps) == 1 and steps[0].primitive == operation.function
+    parameters = dict(steps[0].parameters) if has_parameters else {}
+    every = [operand for index, operand in enumerate(operands) if index != operation.type_only]
+    rule: Any = operation.rule.name
+    axis, enabled = operation.value("axis"), operation.value("broadcast") == 1
+    start = axis if isinstance(axis, int) else -1
+    if rule == "axis":
+        every, rule, start = _on_axis(operation, every), "numpy", -1
+    result = oracle.evaluate(operation.function, *every, rule=rule, axis=start, enabled=enabled, parameters=parameters)
+    if schema.keeps_shape and result.shape != read[0].shape:
+        raise oracle.OracleRefusal("the other operands do not broadcast onto the first one")
+    return result
 
 
-def read_of(operation: Operation, operands: Sequence[np.ndarray]) -> tuple[Computation, tuple[np.ndarray, ...]]:
+def _on_axis(operation: Operation, operands: Sequence[np.ndarray | None]) -> list[np.ndarray | None]:
+    """Operands of which each but the first has one element, one for each index of a dimension, or one for a block."""
+    first, *others = operands
+    assert first is not None
+    axis, block = operation.value("axis"), operation.value("block_size")
+    axis = axis if isinstance(axis, int) else operation.rule.axis
+    aligned: list[np.ndarray | None] = []
+    for other in others:
+        if other is None:
+            aligned.append(None)
+        elif block and other.ndim == first.ndim > 0:
+            aligned.append(np.repeat(other, block, axis).take(range(first.shape[axis]), axis))  # type: ignore[call-overload]
+        elif other.size == 1 and other.ndim < 2:
+            aligned.append(other.reshape(()))
+        else:
+            aligned.append(other.reshape([-1 if index == axis % first.ndim else 1 for index in range(first.ndim)]))
+    return [first, *aligned]
+
+
+def read_of(operation: Operation, operands: Sequence[np.ndarray | None]) -> tuple[Computation, tuple[np.ndarray, ...]]:
     """What an operation computes of arrays, and those that are read, which is all but one for its type only."""
     return operation.computation_of(operands, lambda operand: of_numpy(operand.dtype))
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
-from eltwise.core.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, ElementType
+from eltwise.core.dtypes import BOOL, INT32, INT64, ElementType
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats.openvino.ports import ResultNames, output_ports
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
-from eltwise.ops.schema import ElementwiseSchema, OpSchema
+from eltwise.ops.schema import OpSchema
 from eltwise.oracle import hard_values
-from support.operands import operand_types, required
+from support.random_elementwise import grow_elementwise
 
 Sizes = tuple[int, ...]
 OPSETS = (1, 4, 5, 6, 7, 10, 11, 13, 14, 17, 21, 25)
@@ -48,7 +48,7 @@ class Growth:
     def source(self, element_type: ElementType, sizes: Sizes) -> str:
         """A value of this type and shape: one that is there, an input, or a constant."""
         there = [name for name, kind in self.known.items() if kind == (element_type, sizes)]
-        choice = self.draw(st.sampled_from(["there", "input", "constant"]))
+        choice = self.draw(st.sampled_from(["input", "constant", "there", "input"]))
         if choice == "there" and there:
             return self.draw(st.sampled_from(there))
         if choice == "input":
@@ -61,8 +61,8 @@ class Growth:
         return name
 
     def operand(self, element_type: ElementType, sizes: Sizes, divides: bool) -> str:
-        """An operand; what integers are divided by is a constant without zeros."""
-        if not divides:
+        """An operand; what integers are divided by is mostly a constant without zeros."""
+        if not divides or not self.draw(st.integers(0, 5)):
             return self.source(element_type, sizes)
         array = drawn(element_type, sizes, len(self.known))
         name = self.new("d")
@@ -93,58 +93,6 @@ def drawn(element_type: ElementType, sizes: Sizes, seed: int) -> np.ndarray:
     return np.asarray(pool[np.random.default_rng(seed).integers(0, pool.size, sizes)])
 
 
-def grow_elementwise(growth: Growth) -> None:
-    draw = growth.draw
-    domain, opset = growth.origin.domain, growth.origin.opset
-    schemas = [
-        schema
-        for schema in registry.ELEMENTWISE
-        if schema.domain == domain
-        and not schema.like
-        and schema.function != "cast"
-        and registry.resolve(domain, schema.name, opset or 1) is schema
-    ]
-    schema: ElementwiseSchema = draw(st.sampled_from(schemas))
-    stated = required(schema)
-    allowed = schema.bind(stated).types
-    there = [(name, kind) for name, kind in growth.known.items() if kind[0] in allowed]
-    if there and draw(st.booleans()):  # type: ignore[arg-type]
-        a, (kind, sizes) = draw(st.sampled_from(there))
-    else:
-        usual = [FLOAT32] if growth.is_onnx else [FLOAT16, FLOAT32, FLOAT64, INT32, INT64] * 4
-        kinds = [each for each in (*usual, *allowed) if each in allowed]
-        kind, sizes = draw(st.sampled_from(kinds)), tuple(draw(st.lists(st.integers(1, 3), max_size=3)))
-        a = growth.source(kind, sizes)
-    made = schema.expression().result_type(kind)
-    divides = schema.expression().divides and kind.is_integer
-    start = draw(st.integers(0, len(sizes)))
-    end = draw(st.integers(start, len(sizes)))
-    rule = draw(st.sampled_from(["equal", "run", "numpy"]))
-    others = draw(st.integers(0, 2)) if schema.is_variadic else len(schema.operands) - 1
-    if schema.broadcasting == "none" or not others or schema.other_types or schema.keeps_shape:
-        count = 1 + others
-        types = [kind] * count if schema.is_variadic else operand_types(schema, kind, count)
-        needed = count if schema.is_variadic else schema.required_operands
-        operands = [growth.source(each, sizes) for each in types[:needed]]
-        if schema.broadcasting == "axis" and schema.keeps_shape:  # PRelu has a slope for each channel, or one.
-            operands[1] = growth.source(kind, sizes[1:2] if draw(st.booleans()) else ())
-        operands += [growth.source(each, ()) if draw(st.booleans()) else "" for each in types[needed:]]
-        if types[0] is kind:
-            operands[0] = a
-        growth.add(schema, operands, made, sizes, **stated)
-    elif stated:
-        growth.add(schema, [a, growth.source(kind, sizes)], made, sizes, **stated)
-    elif schema.broadcasting == "numpy" or (rule == "numpy" and schema.broadcasting == "auto_broadcast"):
-        b_sizes = [tuple(draw(st.sampled_from([1, size])) for size in sizes[start:]) for _other in range(others)]
-        growth.add(schema, [a, *(growth.operand(kind, each, divides) for each in b_sizes)], made, sizes)
-    elif rule == "equal":
-        attributes = {} if schema.broadcasting == "legacy" else {"auto_broadcast": "none"}
-        growth.add(schema, [a, growth.operand(kind, sizes, divides)], made, sizes, **attributes)
-    else:
-        on = {"broadcast": 1} if schema.broadcasting == "legacy" else {"auto_broadcast": "pdpd"}
-        growth.add(schema, [a, growth.operand(kind, sizes[start:end], divides)], made, sizes, axis=start, **on)
-
-
 def grow_data_movement(growth: Growth) -> None:
     draw = growth.draw
     if not growth.known:
@@ -169,8 +117,7 @@ def grow_data_movement(growth: Growth) -> None:
 
 
 def grow_cast(growth: Growth, schema: OpSchema, value: str, kind: ElementType, sizes: Sizes) -> None:
-    targets = [other for other in schema.types if not (kind.kind == "float" and other.is_integer)]
-    target = growth.draw(st.sampled_from(targets))
+    target = growth.draw(st.sampled_from(schema.types))
     name = "to" if growth.is_onnx else "destination_type"
     extra = {}
     if "saturate" in schema.attribute_names and growth.draw(st.booleans()):
@@ -181,7 +128,8 @@ def grow_cast(growth: Growth, schema: OpSchema, value: str, kind: ElementType, s
 def grow_reshape(growth: Growth, schema: OpSchema, value: str, kind: ElementType, sizes: Sizes) -> None:
     draw, count = growth.draw, int(np.prod(sizes, dtype=int))
     copied = (0, -1) if sizes else (-1,)
-    target: Sizes = draw(st.sampled_from([(-1,), (count,), (1, count), sizes, (*sizes[:1], -1), copied]))
+    targets = [(-1,), (count,), (1, count), sizes, (*sizes[:1], -1), copied] if count else [sizes]
+    target: Sizes = draw(st.sampled_from(targets))
     copies = 0 in target
     made = tuple(sizes[index] if size == 0 else size for index, size in enumerate(target))
     if -1 in made:
@@ -220,18 +168,37 @@ def grow_axes(growth: Growth, schema: OpSchema, value: str, kind: ElementType, s
         growth.add(schema, [value, growth.indices((axis,))], kind, made)
 
 
+class Drawn(NamedTuple):
+    """A graph with arrays for its inputs."""
+
+    graph: Graph
+    feeds: dict[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        """The values and nodes, a line each."""
+        graph = self.graph
+        lines = [f"{graph.origin}, outputs {', '.join(port.value for port in graph.outputs)}"]
+        lines += [f"  {port.value} = input ({port.type}) {self.feeds[port.name]!r}" for port in graph.inputs]
+        lines += [f"  {name} = {tensor.array!r}" for name, tensor in graph.constants]
+        for node in graph.nodes:
+            attributes = "".join(f", {name}={value}" for name, value in node.bound.attributes)
+            lines.append(f"  {node.outputs[0]} = {node.schema}({', '.join(node.inputs)}{attributes})")
+        return "\n".join(lines)
+
+
 @st.composite
-def graphs(draw: st.DrawFn, domain: str) -> tuple[Graph, dict[str, np.ndarray]]:
+def graphs(draw: st.DrawFn, domain: str, most_nodes: int = 6) -> Drawn:
     """A graph with arrays for its inputs."""
     opset = draw(st.sampled_from(OPSETS)) if domain == "ai.onnx" else 0
     origin = Origin("ai.onnx", 8 if opset < 19 else 10, opset) if domain == "ai.onnx" else Origin("openvino", 11)
     growth = Growth(draw, origin)
-    for _number in range(draw(st.integers(1, 6))):
+    for _number in range(draw(st.integers(1, most_nodes))):
         draw(st.sampled_from([grow_elementwise, grow_elementwise, grow_data_movement]))(growth)
     if not growth.nodes:
         grow_elementwise(growth)
     made = [node.outputs[0] for node in growth.nodes]
-    given = draw(st.lists(st.sampled_from([*made, *growth.inputs]), min_size=1, max_size=3, unique=True))
+    others = draw(st.lists(st.sampled_from([*made, *growth.inputs]), max_size=2, unique=True))
+    given = list(dict.fromkeys([made[-1], *others]))
     feeds = {name: drawn(kind, sizes, index) for index, (name, (kind, sizes)) in enumerate(growth.inputs.items())}
     inputs = tuple(
         Port(name, TensorType(kind, _declared(growth, sizes)), name) for name, (kind, sizes) in growth.inputs.items()
@@ -245,7 +212,7 @@ def graphs(draw: st.DrawFn, domain: str) -> tuple[Graph, dict[str, np.ndarray]]:
         tuple(growth.constants.items()),
         input_order=tuple(growth.inputs),
     )
-    return graph, feeds
+    return Drawn(graph, feeds)
 
 
 def _outputs(growth: Growth, given: list[str]) -> tuple[Port, ...]:
