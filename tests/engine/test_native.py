@@ -34,6 +34,7 @@ from eltwise.core.dtypes import (
     INT64,
     UINT16,
     ElementType,
+    of_numpy,
 )
 from eltwise.engine import array_libraries
 from eltwise.engine.array_libraries import function_of
@@ -193,6 +194,29 @@ def test_calls_without_optional_operands_need_no_python(
         monkeypatch.setattr(array_libraries, "apply", lambda *_arguments: pytest.fail("Python ran"))
         assert oracle.same_bits(function(*inputs), expected)
         monkeypatch.setattr(array_libraries, "apply", of_python)
+
+
+@pytest.mark.parametrize("name", ["CastLike-25", "ConvertLike-1"])
+def test_an_operand_that_only_states_a_type_needs_no_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls_of.cache_clear()
+    function, of_python = function_of(eltwise.operator(name).operation), array_libraries.apply
+    a = hard_values.ordinary(FLOAT32, 49, 1).reshape(7, 7)
+    for like in (
+        np.zeros(1, np.float64),
+        np.zeros((), np.float16),
+        np.zeros(3, ">f2"),
+        np.zeros((2, 0), BFLOAT16.storage),
+    ):
+        expected = oracle.evaluate("cast", a, rule="none", parameters={"to": of_numpy(like.dtype)})
+        assert oracle.same_bits(repeated(function, a, like), expected)
+        monkeypatch.setattr(array_libraries, "apply", lambda *_arguments: pytest.fail("Python ran"))
+        assert oracle.same_bits(function(a, like), expected)
+        monkeypatch.setattr(array_libraries, "apply", of_python)
+        out = np.empty((7, 7), of_numpy(like.dtype).storage)
+        assert function(a, like, out=out) is out
+        assert oracle.same_bits(out, expected)
+    with pytest.raises(eltwise.EltwiseError):
+        function(a, np.array("text"))
 
 
 def typed(operation: Operation, arrays: list[np.ndarray]) -> tuple[Expression, ElementType]:

@@ -97,8 +97,8 @@ def function_of(operation: Operation) -> Callable[..., Any]:
     def function(*operands: object, out: object = None) -> Any:
         return apply_operation(operation, operands, out)
 
-    if operation.type_only is not None:  # A builtin would take that operand for the array for the result.
-        return function
+    if operation.type_only is not None:
+        return _function_like(operation, function)
     calls, schema = calls_of(operation), operation.schema
     if calls.function is None:
 
@@ -127,6 +127,28 @@ def function_of(operation: Operation) -> Callable[..., Any]:
             is_fixed = schema.required_operands == len(schema.operands)
             calls.function = calls.records.builtin(function if is_fixed else of_some, schema.versioned_name)
     return calls.function
+
+
+def _function_like(operation: Operation, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an operation that reads its last operand for its type only; builtins take the others."""
+
+    @cache
+    def builtin(dtype: np.dtype[Any]) -> Callable[..., Any]:
+        element_type = of_numpy(dtype)
+        computation, _operands = operation.computation_of(
+            [dtype] * len(operation.schema.operands), lambda _: element_type
+        )
+        calls = calls_of(computation)
+        return calls.records.builtin(lambda *operands: apply(calls, operands), operation.schema.versioned_name)
+
+    def of_type(*operands: object, out: object = None) -> Any:
+        is_usual = out is None and len(operands) == len(operation.schema.operands) and operands[0] is not None
+        # A builtin would take an operand too many for the array for the result.
+        if not is_usual or type(operands[-1]) is not np.ndarray:
+            return function(*operands, out=out)
+        return builtin(operands[-1].dtype)(*operands[:-1])
+
+    return of_type
 
 
 def with_libraries(
