@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
 import eltwise
+from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError, NameUnknownError, UnsupportedError
+from eltwise.tracing import repeated
 from eltwise.tracing.record import record
 from eltwise.tracing.records import WITHIN
+from eltwise.tracing.repeated import other_inputs
 from support.traced_models import CHAIN, parsed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtimes"
 FILE = """
-import os
+import os, time
 import numpy as np
 import onnx, onnxruntime
 
@@ -92,6 +96,19 @@ def remembering(data):
         results.append(run(inputs))
         return results[0]
     return remembered
+
+def of_first_inputs(otherwise):
+    # It computes the first inputs of a model, and does something else with others.
+    firsts = {}
+    def load(data):
+        run = right(data)
+        def checked(inputs):
+            key = b"".join(array.tobytes() for array in inputs.values())
+            return run(inputs) if firsts.setdefault(data, key) == key else otherwise()
+        return checked
+    return load
+
+hanging_on_others, leaving_on_others = of_first_inputs(lambda: time.sleep(600)), of_first_inputs(lambda: os._exit(3))
 
 for _name, _change in list(globals().items()):
     if _name[:1] == "_" and callable(_change):
@@ -180,6 +197,57 @@ def test_a_model_is_run_again_on_the_same_inputs(function: str, file: Path) -> N
     with pytest.raises(UnsupportedError, match=re.escape(LATER[function])) as caught:
         record(parsed(CHAIN), runtime=names[0])
     assert ("random" in caught.value.hint) == (function == "adding_later")
+
+
+OTHER_INPUTS = {
+    "g (float[1] x) => (float[1] z) { y = Neg(x) z = Exp(y) }": np.float32([3]),
+    "g (float[5] x) => (float z) { y = Neg(x) z = ReduceSum<keepdims = 0>(y) }": np.float32([1, 2, 3, 4, 5]),
+    "g (float[2, 2] x) => (float[2, 2] z) { y = Neg(x) z = Exp(y) }": np.zeros((2, 2), np.float32),
+    "g (uint8[3] x) => (uint8[3] z) { y = Add(x, x) z = Mul(y, x) }": np.uint8([1, 2, 3]),
+    "g (int64 x) => (int64 z) { y = Add(x, x) z = Mul(y, x) }": np.int64(0),
+    "g (bool[9] x) => (bool[9] z) { y = Or(x, x) z = Not(y) }": np.ones(9, np.bool_),
+}
+
+
+@pytest.mark.parametrize("text", OTHER_INPUTS)
+def test_a_runtime_that_gives_its_first_results_for_ever_is_seen_on_all_inputs(text: str, file: Path) -> None:
+    model, x = parsed(text), OTHER_INPUTS[text]
+    report = eltwise.trace(model, runtime=f"{file}:remembering", against="onnxruntime", inputs={"x": x})
+    assert "a run on other inputs gives the same results again" in report.outputs[0].message, str(report)
+    assert eltwise.trace(model, runtime=f"{file}:right", against="onnxruntime", inputs={"x": x}).is_good
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 8)], ids=str)
+def test_every_input_has_another_of_its_type_and_shape(element_type: ElementType, shape: tuple[int, ...]) -> None:
+    for value in (0, 1):
+        array = np.full(shape, value).astype(element_type.storage)
+        for given in (array, np.roll(np.arange(array.size) == 0, 2).reshape(shape).astype(element_type.storage)):
+            other = other_inputs({"x": given})["x"]
+            assert (type(other), other.dtype, other.shape) == (np.ndarray, given.dtype, given.shape)
+            assert other.tobytes() != given.tobytes()
+    assert not other_inputs({"x": np.zeros((0, 3), element_type.storage)})
+
+
+@pytest.mark.parametrize(("function", "reason"), [("hanging_on_others", "hung"), ("leaving_on_others", "crashed")])
+def test_that_nothing_came_of_other_inputs_is_noted(function: str, reason: str, file: Path) -> None:
+    """The verdict is about the inputs, and a model need not run on others; what was not established is said."""
+    names = f"{file}:{function}", "onnxruntime"
+    for pair in (names, names[::-1]):
+        report = eltwise.trace(parsed(CHAIN), runtime=pair[0], against=pair[1], limit=2)
+        assert report.is_good
+        notes = [note for note in report.notes if "is not established" in note]
+        assert len(notes) == 1
+        assert f"{names[0]}: on other inputs it gives no results ({reason}: " in notes[0]
+    assert reason in record(parsed(CHAIN), runtime=names[0], limit=2).metadata["note"]
+
+
+def test_other_inputs_are_not_awaited_as_long_as_an_answer_may_take(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated, "_LEAST_LIMIT", 0.5)
+    report = eltwise.trace(parsed(CHAIN), runtime=f"{file}:hanging_on_others", against="onnxruntime")
+    assert "no answer within" in report.notes[0]
 
 
 @pytest.mark.parametrize("module", ["tract", "iree"])

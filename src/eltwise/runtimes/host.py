@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, Self, cast
 
@@ -201,6 +201,15 @@ class Host:
         """End the process when nobody uses it; the next call starts a new one."""
         with self._one_at_a_time:
             self.end()
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Within the block, no answer may take longer than this, as far as the limit allows more."""
+        before, self.limit = self.limit, min(self.limit, seconds)
+        try:
+            yield
+        finally:
+            self.limit = before
 
     def stop(self) -> None:
         """End the process from another thread than the one that uses it; nothing can be run afterwards."""

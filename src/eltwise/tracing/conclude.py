@@ -33,7 +33,7 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
     """
     untied = partial(tracer.untied_outputs, most_bytes) if tracer.steps.ties else None
     whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs), untied)
-    isolated, notes = dict(tracer.isolated), list[str]()
+    isolated, notes = dict(tracer.isolated), [*whole.notes]
     if not runs.partners.is_identity:
         notes += _conclude_pair(runs, tracer, whole)
     if side := _differs_from_segments(runs, whole):

@@ -91,8 +91,11 @@ def record(
         between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}
     ports = {port.value: port.name for port in graph.inputs}
     metadata = {"model": digest_of(graph), "run": runtime, "version": version, "machine": machine_name()}
-    if values == "all" and not between:
-        metadata["note"] = LEFT_OUT
+    notes = [LEFT_OUT] if values == "all" and not between else []
+    if result.note:
+        notes.append(f"{runtime}: {result.note}")
+    if notes:
+        metadata["note"] = "; ".join(notes)
     return Recording({ports[name]: array for name, array in feeds.items()}, between | outputs, metadata)
 
 

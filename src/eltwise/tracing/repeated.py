@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eltwise.comparison.tolerance import Tolerances
+from eltwise.core.dtypes import of_numpy
 from eltwise.runtimes import Host
 from eltwise.tracing.choices import SHORT
 from eltwise.tracing.difference import measure
-from eltwise.tracing.runner import Outcome, Values, copied
+from eltwise.tracing.runner import Outcome, Values, copied, is_float
 
 AGAIN = "a second run on the same inputs"
 OTHER_RESULTS = f"{AGAIN} gives other results"
 _SAME_RESULTS = "a run on other inputs gives the same results again"
+_NOT_SHOWN = "on other inputs it gives no results ({}), so that whether it repeats its first ones is not established"
+_LEAST_LIMIT, _SLOWEST = 10.0, 20
+"""An answer to other inputs may take so many seconds, or so many times as long as that to the first ones."""
+
 NO_OUTPUT = "it does not give this output"
 
 
@@ -27,11 +33,13 @@ class Repeated:
         first: the results of the first run.
         others: those that are beyond the tolerance of what they have to be, of the later runs.
         message: how these are wrong, or where there are none why it did not run again; empty if nothing is.
+        note: why whether it repeats its first results is not established; empty if it is, or nothing can tell.
     """
 
     first: Outcome
     others: Values
     message: str = ""
+    note: str = ""
 
     @property
     def failure(self) -> str:
@@ -43,7 +51,8 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     """Run a model twice on inputs, and on others.
 
     What is the same on the other inputs is computed on these by a new process, too: a runtime may give its first
-    results whatever it is given.
+    results whatever it is given. A model need not run on the other inputs, so that no failure there is a finding, and
+    no answer is awaited for much longer than the first ones took.
 
     Args:
         run: runs the model.
@@ -54,20 +63,39 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     first = kept(run(feeds))
     if first.message:
         return Repeated(first, {})
+    start = time.monotonic()
     second = run(feeds)
+    limit = max(_LEAST_LIMIT, _SLOWEST * (time.monotonic() - start))
     if second.message or second.values.keys() != first.values.keys():
         return Repeated(first, {}, f"{AGAIN}: {second.message or NO_OUTPUT}")
     if others := _beyond(second.values, first.values, tolerances):
         return Repeated(first, others, OTHER_RESULTS)
-    rolled = {name: _rolled(array) for name, array in feeds.items()}
-    has_others = any(rolled[name].tobytes() != feeds[name].tobytes() for name in feeds)
-    third = kept(run(rolled)) if has_others else Outcome()
-    same = {name: array for name, array in third.values.items() if _is_same(array, first.values.get(name))}
-    if same:
-        host.restart()
-        if others := _beyond(run(rolled).values, same, tolerances):
-            return Repeated(first, others, _SAME_RESULTS)
-    return Repeated(first, {})
+    others = other_inputs(feeds)
+    with host.limited(limit):
+        third = kept(run(others)) if others else Outcome()
+        same = {name: array for name, array in third.values.items() if _is_same(array, first.values.get(name))}
+        if same:
+            host.restart()
+            fourth = run(others)
+            if wrong := _beyond(fourth.values, same, tolerances):
+                return Repeated(first, wrong, _SAME_RESULTS)
+            third = replace(third, message=fourth.message)
+    return Repeated(first, {}, note=_NOT_SHOWN.format(third.message) if third.message else "")
+
+
+def other_inputs(feeds: Values) -> Values:
+    """Inputs of the same types and shapes with other values, on which a model probably runs.
+
+    Numbers that may be sizes, axes or indices keep their values, or change least where nothing else can change.
+
+    Returns:
+        All inputs; none where no input has an element.
+    """
+    for change in (_moved, _least_changed):
+        changed = {name: change(array) for name, array in feeds.items()}
+        if any(changed[name].tobytes() != feeds[name].tobytes() for name in feeds):
+            return changed
+    return {}
 
 
 def kept(outcome: Outcome) -> Outcome:
@@ -75,9 +103,26 @@ def kept(outcome: Outcome) -> Outcome:
     return replace(outcome, values=copied(outcome.values))
 
 
-def _rolled(array: np.ndarray) -> np.ndarray:
-    """An array of the same values elsewhere, as indices stay indices; a short list, which may be of sizes, stays."""
-    return array if array.dtype.kind in "iu" and array.size <= SHORT else np.roll(array, 1)
+def _moved(array: np.ndarray) -> np.ndarray:
+    """Halves of floats elsewhere, and the same integers elsewhere; a short list of these, perhaps of sizes, stays."""
+    if of_numpy(array.dtype).is_integer and array.size <= SHORT:
+        return array
+    moved = np.roll(array, 1)
+    if not is_float(array.dtype):
+        return moved
+    with np.errstate(all="ignore"):
+        halves = np.asarray(moved.astype(np.promote_types(array.dtype, np.float32)) / 2).astype(array.dtype)
+    return halves if halves.tobytes() != array.tobytes() else np.ones_like(array)
+
+
+def _least_changed(array: np.ndarray) -> np.ndarray:
+    """The same integers elsewhere, or others by 1; the other one of each flag."""
+    if array.dtype == np.bool_:
+        return np.asarray(np.logical_not(array))
+    moved = np.roll(array, 1)
+    if is_float(array.dtype) or moved.tobytes() != array.tobytes():
+        return moved
+    return np.where(array > 0, array - 1, array + 1).astype(array.dtype)
 
 
 def _is_same(one: np.ndarray, other: np.ndarray | None) -> bool:

@@ -39,6 +39,7 @@ class Whole:
         tested_apart: the outputs for which the whole tested model gives another result than its segments, on which both
             runtimes agree; none that agrees with the reference where that rounds ties by itself.
         reference_apart: the same of the reference.
+        notes: what is not established of the runs.
     """
 
     outputs: tuple[TracedOutput, ...]
@@ -46,6 +47,7 @@ class Whole:
     reference: Values
     tested_apart: frozenset[str]
     reference_apart: frozenset[str]
+    notes: tuple[str, ...] = ()
 
 
 def compare_whole(
@@ -123,7 +125,15 @@ def compare_whole(
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    return Whole(tuple(outputs), tested, reference, frozenset(tested_apart), frozenset(reference_apart - agreed.keys()))
+    noted = ((runs.tested, actual), (runs.reference, expected))
+    return Whole(
+        tuple(outputs),
+        tested,
+        reference,
+        frozenset(tested_apart),
+        frozenset(reference_apart - agreed.keys()),
+        tuple(f"{runner.name}: {repeated.note}" for runner, repeated in noted if repeated.note),
+    )
 
 
 def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
@@ -233,7 +243,7 @@ def _run_reference(
         names = list(dict.fromkeys(partners.values()))
         result = _run_repeatedly(runs, runs.reference, runs.reference_feeds, names)
         first = replace(result.first, values=by_tested(result.first.values))
-        return Repeated(first, by_tested(result.others), result.message)
+        return replace(result, first=first, others=by_tested(result.others))
     compared = {number for number, result in nodes.items() if result.out is not None}
     ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
     values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
