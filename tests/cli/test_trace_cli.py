@@ -33,6 +33,7 @@ def test_the_node_is_named_written_and_reproduced(cli: Cli, model: Path) -> None
     code, out, err = cli("trace", model, *options, *files)
     assert code == 1
     assert [line.split()[0] for line in err.splitlines()] == ["written", "written", "run:"]
+    assert "--reproduce" not in out  # It is done already.
     assert "first: Sub 'minus_mean': alone, on equal inputs, it differs by" in out
     assert "openvino: results saturate at the limits of uint8; onnxruntime has the exact result" in out
     fields = json.loads((folder / "out.json").read_text())
@@ -97,7 +98,8 @@ def test_an_archive_holds_inputs_by_their_names(cli: Cli, tmp_path: Path) -> Non
         (["{model}", "--runtime", "onnxruntime", "--against", "exact", "--tolerance", "1e-3"], "not a tolerance"),
         (["none.onnx", "--runtime", "onnxruntime", "--against", "exact"], "none.onnx"),
         (["{model}", "{text}", "--runtime", "onnxruntime", "--against", "exact"], "text.onnx"),
-        (["{model}", "--runtime", "onnxruntime"], "Missing option"),
+        (["{model}", "--runtime", "onnxruntime"], "Missing option '--against' (the reference: a runtime such as"),
+        (["{model}", "--against", "onnxruntime"], "Missing option '--runtime' (the runtime that is tested, such as"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, model: Path, arguments: list[str], sentence: str) -> None:

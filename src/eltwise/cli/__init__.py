@@ -103,7 +103,7 @@ def _main() -> NoReturn:
     except click.exceptions.NoArgsIsHelpError as error:
         _leave(error.format_message(), ExitCode.BAD_INPUT)
     except click.UsageError as error:
-        sentence = error.format_message().rstrip(".")
+        sentence = f"{error.format_message().rstrip('.')}{_explained(error)}"
         command = " ".join(filter(None, ("eltwise", _command(sys.argv[1:]))))
         _refuse(EltwiseError(sentence, hint="" if sentence.endswith(("?", "?)")) else f"see `{command} --help`"))
     except (EltwiseError, MemoryError, KeyboardInterrupt) as error:
@@ -114,6 +114,12 @@ def _main() -> NoReturn:
         if error.filename is not None:
             _refuse(FileFormatError(f"cannot be used ({reason_of(error)})", where=str(error.filename)))
         _leave(f"eltwise: cannot write the output ({error.strerror or error})", ExitCode.BAD_INPUT)
+
+
+def _explained(error: click.UsageError) -> str:
+    """What the parameter is that is missing, in parentheses; empty for other errors."""
+    text = getattr(error.param, "help", None) if isinstance(error, click.MissingParameter) else None
+    return f" ({text[0].lower()}{text[1:].rstrip('.')})" if text else ""
 
 
 def _interrupt(error: BaseException | None) -> KeyboardInterrupt | None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.argument(
     "other", type=options.PATH, required=False, help="Another model that is to mean the same, for the reference."
 )
-@options.runtime("The runtime that is tested.")
-@options.runtime("The reference, exact or float64.", name="--against")
+@options.runtime("The runtime that is tested, such as openvino, a function FILE.py:NAME or a recorded run.")
+@options.runtime("The reference: a runtime such as onnxruntime, a recorded run, exact or float64.", name="--against")
 @options.inputs
 @options.tolerance
 @options.seed
@@ -109,7 +109,8 @@ def trace(
     if not printing.write_outputs(
         *reports, *printing.ci_outputs(report, model, command, sarif, markdown), added=markdown
     ):
-        printing.lines(on_one_line(report.summary) if summary else report.to_text(all_nodes=all_nodes))
+        text = report.to_text(all_nodes=all_nodes, has_hint=reproduce is None)
+        printing.lines(on_one_line(report.summary) if summary else text)
     if reproduce is not None and report.is_reproducible:
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")

@@ -219,11 +219,12 @@ class TraceReport(Written[TracedNode]):
     def __str__(self) -> str:
         return self.to_text()
 
-    def to_text(self, *, all_nodes: bool = False) -> str:
+    def to_text(self, *, all_nodes: bool = False, has_hint: bool = True) -> str:
         """The report in words: the outputs, what to do, causes, and the nodes, of which at most 30 lines are shown.
 
         Args:
             all_nodes: whether every node has a line.
+            has_hint: whether it says how a case is written, which the caller may do anyway.
         """
         has_table = all_nodes or not all(node.is_within for node in self.nodes)
         blocks = [
@@ -231,7 +232,8 @@ class TraceReport(Written[TracedNode]):
             noisiest(self.nodes) if self.is_pair else [],
         ]
         tables = [line for block in blocks if block for line in ["", *block]]
-        return as_lines([*self.comparison(), *self._to_do(), *self._findings(), *self.notes, self._counted(), *tables])
+        lines = [*self.comparison(), *self._to_do(has_hint=has_hint), *self._findings(), *self.notes, self._counted()]
+        return as_lines([*lines, *tables])
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
@@ -275,12 +277,12 @@ class TraceReport(Written[TracedNode]):
                 reasons.setdefault(output.message, []).append(output.name)
         return [*lines, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
 
-    def _to_do(self) -> list[str]:
+    def _to_do(self, *, has_hint: bool = True) -> list[str]:
         """What makes the model right, as far as that was tried, and how to report what is wrong."""
         lines = (
             [f"{self.runtime.partition(' ')[0]}: {self.switches}"] if self.switches and self.switches.sentences else []
         )
-        if self.is_reproducible:
+        if has_hint and self.is_reproducible:
             lines.append(f"to report it: --reproduce FOLDER writes {self.first_node} as a case")
         return lines
 
