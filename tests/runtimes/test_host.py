@@ -75,6 +75,18 @@ def test_a_hang_is_an_answer() -> None:
         assert host.run(CALL, OPERANDS).kind == "result"
 
 
+def test_after_many_hangs_nothing_more_is_run() -> None:
+    three = np.zeros((3, 3), np.int32)
+    with Host(planted("hanging"), limit=0.5, most_hung=2) as host:
+        for inputs, kind in [([three, three], "hung"), (OPERANDS, "result"), *[([three, three], "hung")] * 2]:
+            answer = host.run(CALL, inputs)
+            assert (answer.kind, "not run" in answer.message) == (kind, False)
+        answer = host.run(CALL, OPERANDS)
+        assert (answer.kind, answer.message) == ("hung", "not run: 2 answers in a row did not come within 0.5 seconds")
+        host.hung = 0
+        assert host.run(CALL, OPERANDS).kind == "result"
+
+
 def test_a_refusal_and_what_is_not_an_array_are_told() -> None:
     with Host(planted("raising")) as host:
         answer = host.run(CALL, OPERANDS)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -71,6 +71,11 @@ class LocalHost(ExitStack):
             self._last = None
             self._last = program, load(program.data, program.weights)
         return self._last[1]
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        with self._host.limited(seconds) if self._host else nullcontext():
+            yield
 
     def _overwrite(self) -> None:
         for array in self._shared:

@@ -99,3 +99,52 @@ def test_the_command_writes_what_it_verified(tmp_path: Path, cli: Cli) -> None:
     assert (code, json.loads(printed)["is_verified"]) == (0, True), said
     assert {one.data_type for one in onnx.load(out).graph.initializer} == {onnx.TensorProto.FLOAT16}
     assert cli("repair", source, out, "--target", "onnxruntime", "--tolerance", "atol=1")[0] == 2
+
+
+SLOW = """
+import os, time
+import onnx, onnxruntime
+
+def of_halves(action):
+    def load(data):
+        session = onnxruntime.InferenceSession(data)
+        names = [value.name for value in session.get_outputs()]
+        has_casts = any(node.op_type == "Cast" for node in onnx.load_from_string(data).graph.node)
+        return lambda inputs: action() if has_casts else dict(zip(names, session.run(names, inputs)))
+    return load
+
+halves_hang, halves_crash = of_halves(lambda: time.sleep(600)), of_halves(lambda: os._exit(3))
+
+def hang(data):
+    return lambda inputs: time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        ("hang", "does not run in float32 already: {name}: hung: no answer within 0.5 seconds"),
+        ("halves_hang", "no node can be float16 on {name}: hung: no answer within 0.5 seconds"),
+        ("halves_crash", "no node can be float16 on {name}: crashed: the process ended with exit code 3"),
+    ],
+)
+def test_a_target_without_an_answer_is_named_so(function: str, reason: str, tmp_path: Path, cli: Cli) -> None:
+    """It was said that the outputs leave the tolerance, each after 120 s."""
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed("g (float[3] x) => (float[3] z) { y = Neg(x) z = Exp(y) }"), source)
+    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
+    name = f"{tmp_path / 'slow.py'}:{function}"
+    options = ("--target", name, "--precision", "float16", "--tolerance", TOLERANCE, "--limit", "0.5")
+    code, _printed, said = cli("repair", source, out, *options)
+    assert (code, out.exists()) == (1, False), said
+    assert reason.format(name=name) in said
+
+
+@pytest.mark.parametrize("option", [["--no-run"], ["--allow", "saturation"], ["--severity", "precision"]])
+def test_an_option_without_effect_is_refused(option: list[str], tmp_path: Path, cli: Cli) -> None:
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(named(parsed(NORM)), source)
+    options = ("--target", "onnxruntime", "--precision", "float16", "--tolerance", TOLERANCE, *option)
+    code, printed, said = cli("repair", source, out, *options)
+    assert (code, printed, out.exists(), said.count("\n")) == (2, "", False, 1), said
+    assert option[0].replace("no-", "") in said

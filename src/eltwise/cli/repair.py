@@ -42,6 +42,9 @@ from eltwise.core.exit_codes import ExitCode
 @options.input_sets
 @options.tolerance
 @options.seed
+@click.option(
+    "--limit", type=options.Number(0.1), default=120.0, metavar="SECONDS", help="Of one answer, with --precision."
+)
 @options.in_place
 @options.json
 def repair(
@@ -56,6 +59,7 @@ def repair(
     inputs: Sequence[str],
     tolerance: Sequence[str],
     seed: int,
+    limit: float,
     in_place: bool,
     json: bool,
 ) -> ExitCode:
@@ -72,7 +76,10 @@ def repair(
 
     if precision is None:
         problem = "this is of a rewrite for another precision"
-        options.refuse_on_command_line(("inputs", "tolerance", "seed"), problem, "add --precision float16")
+        options.refuse_on_command_line(("inputs", "tolerance", "seed", "limit"), problem, "add --precision float16")
+    else:
+        problem = "a rewrite for another precision repairs no faults"
+        options.refuse_on_command_line(("severity",), problem, "leave it out, or --precision")
     graph = read(source, reads_weights=False).graph if inputs else None
     sets = {} if graph is None else input_sets(graph, read_input_sets(graph, inputs))
     is_run = run if run is not None else not allow
@@ -87,6 +94,7 @@ def repair(
             in_place=in_place,
             precision=precision,  # type: ignore[arg-type]
             inputs=Inputs(sets, tolerance or None, seed),
+            limit=limit,
             progress=progress,
         )
     printing.report(report, as_json=json)

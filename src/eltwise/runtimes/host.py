@@ -74,11 +74,17 @@ class Host:
         limit: how many seconds one answer may take.
         memory: what it shares with the process, if anything. Then arrays of any size pass without a copy, and those of
             an answer are there until the next run.
+        most_hung: after so many answers in a row that did not come in time, nothing more is run; 0 for no such number.
+        hung: how many these are.
     """
 
-    def __init__(self, runtime: Runtime, limit: float = LIMIT, *, shares_memory: bool = False) -> None:
+    def __init__(
+        self, runtime: Runtime, limit: float = LIMIT, *, shares_memory: bool = False, most_hung: int = 0
+    ) -> None:
         self.runtime = runtime
         self.limit = limit
+        self.most_hung = most_hung
+        self.hung = 0
         self.memory = SharedMemory() if shares_memory else None
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -135,7 +141,12 @@ class Host:
             StoppedError: after ``stop``.
         """
         with self._one_at_a_time:
-            return self._run(program, tuple(inputs), only_load, results)
+            if self.most_hung and self.hung >= self.most_hung:
+                message = f"not run: {self.hung} answers in a row did not come within {self.limit:g} seconds"
+                return Answer("hung", message=message)
+            answer = self._run(program, tuple(inputs), only_load, results)
+            self.hung = self.hung + 1 if answer.kind == "hung" else 0
+            return answer
 
     def _run(
         self,

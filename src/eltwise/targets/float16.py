@@ -12,6 +12,7 @@ import numpy as np
 from eltwise import runtimes
 from eltwise.comparison.tolerance import Tolerances, parse_tolerances
 from eltwise.conversion import model_of
+from eltwise.core.border import check_range
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, VerificationError, counted, named
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.progress import Progress, no_progress
@@ -33,7 +34,9 @@ from eltwise.tracing.trace import LIMIT, trace
 _MOST_NAMED = 12
 
 
-def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = no_progress) -> tuple[Model, PassReport]:
+def in_float16(
+    model: Model, target: str, inputs: Inputs, progress: Progress = no_progress, *, limit: float = LIMIT
+) -> tuple[Model, PassReport]:
     """Rewrite a float32 model for float16; inputs and outputs of the model keep their types.
 
     A set of nodes stays in float32 of which none can be left out: with it the outputs that the target gives are those
@@ -44,13 +47,15 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
         target: the specification of the runtime that runs it.
         inputs: what it is run on, and the tolerance, which must be given.
         progress: receives how many nodes the set has that is tried.
+        limit: how many seconds the target may take for an answer; a set with which it takes longer is none.
 
     Raises:
-        AttributeValueError: without a tolerance.
+        AttributeValueError: for a limit out of range, and without a tolerance.
         UnsupportedError: where the outputs in float64 could not be established.
         VerificationError: where the model is beyond the tolerance in float32 already, or with every node in float16
             that may be.
     """
+    check_range("limit", limit, 0.01, 1e6)
     if inputs.tolerance is None:
         hint = 'such as --tolerance "rtol=1e-2, atol=1e-3"'
         raise AttributeValueError("float16 needs a tolerance of the outputs", operand="tolerance", hint=hint)
@@ -59,18 +64,19 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
         kinds = named(list(dict.fromkeys(node.op_type for node in narrowing.model.graph.node)), _MOST_NAMED)
         message = "no node of this model computes float32 that it could compute in float16"
         raise UnsupportedError(message, got=kinds or "no nodes", hint="there is nothing to rewrite")
-    traces = [_reference(model, target, arrays, inputs) for arrays in (inputs.sets or {"": {}}).values()]
+    traces = [_reference(model, target, arrays, inputs, limit) for arrays in (inputs.sets or {"": {}}).values()]
     runtime = runtimes.find(target, only_models=True, domain=model.graph.origin.domain)
     with ExitStack() as stack:
-        host = stack.enter_context(Host(runtime, LIMIT, shares_memory=True))
+        host = stack.enter_context(Host(runtime, limit, shares_memory=True))
         search = _Search(narrowing, host, traces, parse_tolerances(inputs.tolerance), progress)
         candidates = list(narrowing.ports)
         retained = [] if search.is_right([]) else smallest(candidates, search.is_right)
         if len(retained) == len(candidates) or not search.is_right(retained):
-            raise VerificationError(f"no node can be float16 on {target}: the outputs leave the tolerance then")
+            reason = search.failure or "the outputs leave the tolerance then"
+            raise VerificationError(f"no node can be float16 on {target}: {reason}")
     graph = narrowing.graph_with(retained)
     # What is given back runs in a process that has run nothing else.
-    with Host(runtime, LIMIT, shares_memory=True) as host:
+    with Host(runtime, limit, shares_memory=True) as host:
         if not _Search(narrowing, host, traces, search.tolerances, progress).is_right(retained):
             raise VerificationError(f"{target} gives other outputs when the model is run again")
     elements = sum(array.size for one in traces for array in one.right_outputs.values())
@@ -79,12 +85,17 @@ def in_float16(model: Model, target: str, inputs: Inputs, progress: Progress = n
     return model_of(graph), _report(narrowing, retained, str(model.graph.origin), comparison)
 
 
-def _reference(model: Model, target: str, arrays: Mapping[str, np.ndarray], inputs: Inputs) -> TraceReport:
+def _reference(
+    model: Model, target: str, arrays: Mapping[str, np.ndarray], inputs: Inputs, limit: float
+) -> TraceReport:
     """The trace of the model as it is against float64, whose outputs are the right ones."""
     report = trace(
         model, runtime=target, against=FLOAT64, inputs=arrays, tolerance=inputs.tolerance, seed=inputs.seed,
-        switches=False,
+        switches=False, limit=limit,
     )  # fmt: skip
+    if report.is_refused:
+        failed = next((output.message for output in report.outputs if output.message), report.summary)
+        raise VerificationError(f"the model does not run in float32 already: {failed}")
     if report.verdict == "disagree":
         command = f"eltwise trace MODEL --runtime {target} --against {FLOAT64}"
         hint = f"give a larger tolerance, or see what is wrong: {command}"
@@ -106,6 +117,8 @@ class _Search:
         traces: the inputs and the right outputs of each set of inputs.
         tolerances: what does not count as a difference.
         progress: receives the size of a set.
+        results: whether the outputs are right, by the nodes in float32.
+        failure: why the target gave no outputs for the last set; empty if it did.
     """
 
     narrowing: Narrowing
@@ -114,6 +127,7 @@ class _Search:
     tolerances: Tolerances
     progress: Progress
     results: dict[frozenset[int], bool] = field(default_factory=dict)
+    failure: str = ""
 
     def is_right(self, retained: Collection[int]) -> bool:
         """Whether the outputs are right with these nodes in float32."""
@@ -130,9 +144,11 @@ class _Search:
             replaced, key = with_replaced(graph, one.feeds), frozenset(one.feeds)
             try:
                 program = programs[key] if key in programs else programs.setdefault(key, program_of(replaced))
-            except EltwiseError:
+            except EltwiseError as error:
+                self.failure = str(error)
                 return False
             answer = self.host.run(program, [one.feeds[port.value] for port in replaced.inputs])
+            self.failure = f"{answer.kind}: {answer.message}" if answer.kind != "result" else ""
             arrays = dict(zip(names, answer.arrays, strict=False)) if answer.kind == "result" else {}
             for name, right in one.right_outputs.items():
                 array = arrays.get(name)

@@ -55,6 +55,7 @@ from eltwise.targets.rules import (
     severity_named,
     shipped_rules,
 )
+from eltwise.tracing.trace import LIMIT
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
@@ -77,6 +78,7 @@ def repair(
     severity: Severity = DEFAULT_SEVERITY,
     precision: Precision | None = None,
     inputs: Inputs | None = None,
+    limit: float = LIMIT,
     progress: Progress = no_progress,
 ) -> tuple[Model, PassReport]:
     """Make a model right for a runtime, by what was measured of it.
@@ -94,6 +96,7 @@ def repair(
         precision: ``float16`` rewrites a float32 model for it instead, and leaves the fewest nodes in float32 with
             which the outputs on the target, any run specification, are those of float64 within the tolerance.
         inputs: what that is tried on, with the tolerance.
+        limit: how many seconds the target may take for an answer there.
         progress: receives the steps of that.
 
     Returns:
@@ -112,7 +115,10 @@ def repair(
     if precision is not None:
         if not isinstance(precision, str) or precision not in get_args(Precision):
             raise unknown_name("precision", shown(precision), get_args(Precision))
-        return in_float16(read_model(source, weights), target, inputs or Inputs(), progress)
+        if allow:
+            problem, hint = "a rewrite for another precision accepts no faults", "leave it out, or the precision"
+            raise AttributeValueError(problem, operand="allow", got=shown(allow), hint=hint)
+        return in_float16(read_model(source, weights), target, inputs or Inputs(), progress, limit=limit)
     runtimes_of, model = runtimes_on(target), read_model(source, weights)
     try:
         name = runtimes_of.get(model.graph.origin.domain)
@@ -151,6 +157,7 @@ def repair_file(
     in_place: bool = False,
     precision: Precision | None = None,
     inputs: Inputs | None = None,
+    limit: float = LIMIT,
     progress: Progress = no_progress,
 ) -> PassReport:
     """Write a model file that is right for a runtime.
@@ -166,6 +173,7 @@ def repair_file(
         in_place: whether ``out`` may be the source.
         precision: as of ``repair``.
         inputs: as of ``repair``.
+        limit: as of ``repair``.
         progress: receives how many bytes of external data have been copied.
 
     Returns:
@@ -177,6 +185,9 @@ def repair_file(
     """
     if precision is None:
         runtimes_on(target)
+    elif run is False:
+        problem = "the nodes that stay in float32 are found by running the model, which cannot be left out"
+        raise AttributeValueError(problem, operand="run", got="False", hint="leave it out, or the precision")
     check_places(source, out, in_place)
     if source.suffix.lower() != out.suffix.lower():
         hint = "eltwise convert writes another format"
@@ -187,7 +198,7 @@ def repair_file(
     before = read_model(source, None)
     model, report = repair(
         before, target, allow=allow, verify=bool(run), severity=severity, precision=precision, inputs=inputs,
-        progress=progress,
+        limit=limit, progress=progress,
     )  # fmt: skip
     is_by_default = run is None and precision is None and not allow
     if is_by_default and (report.unchanged or _is_installed(target, model)):  # Only a run shows that nothing is wrong.

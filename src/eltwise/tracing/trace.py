@@ -47,6 +47,9 @@ SEGMENT = 1 << 26
 LIMIT = 120.0
 """How many seconds a runtime may take for a segment, by default."""
 
+MOST_HUNG = 12
+"""A node that hangs is found among more than a thousand after so many answers; then the runtime hangs on all."""
+
 
 @public
 def trace(
@@ -134,7 +137,8 @@ def trace(
     names += [(SLOW, graph)] if against == FLOAT64 else []
     adapters = _adapters(names, progress)
     with ExitStack() as stack:
-        hosts = [stack.enter_context(Host(adapter, float(limit), shares_memory=True)) for adapter in adapters]
+        started = [Host(adapter, float(limit), shares_memory=True, most_hung=MOST_HUNG) for adapter in adapters]
+        hosts = [stack.enter_context(host) for host in started]
         feeds, source, _sizes = fitting_feeds(hosts, request, None if against == FLOAT64 else second)
         feeds = feeds if runtime != FLOAT64 else reference_feeds(graph, feeds, request.graph)
         starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)

@@ -265,6 +265,7 @@ def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[s
 
     if not runner.needs_inputs or runner.model.producer.keys().isdisjoint(names):
         return Repeated(kept(run(feeds)), {})
+    runner.host.hung = 0  # The verdict is about this run, whatever came of the segments.
     return run_repeatedly(run, feeds, runner.host, runs.tolerances)
 
 
