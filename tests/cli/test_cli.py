@@ -270,7 +270,8 @@ def test_an_option_that_would_have_no_effect_is_refused(
         if option.name in effective or condition in option.opts:
             continue
         for name in (option.opts[0], *option.secondary_opts):
-            values = [] if option.is_flag else ["1" if isinstance(option.type, click.IntRange | click.FloatRange) else "x"]
+            value = "1" if isinstance(option.type, click.IntRange | click.FloatRange) else "x"
+            values = [] if option.is_flag else [value]
             code, out, err = cli(command, *arguments, name, *values)
             assert (code, out, err.count("\n")) == (2, "", 1), name
             assert name in err
