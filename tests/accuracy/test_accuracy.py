@@ -15,7 +15,7 @@ from eltwise.accuracy.inputs import blocks
 from eltwise.accuracy.measure import measure, select
 from eltwise.accuracy.programs import ORACLE_NAMES, program_of
 from eltwise.accuracy.report import AccuracyReport
-from eltwise.accuracy.results import FunctionAccuracy
+from eltwise.accuracy.results import Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.oracle.real_functions import FUNCTIONS, correctly_rounded
@@ -142,6 +142,19 @@ def test_a_runtime_that_fails_is_not_good(
     for text in (str(report), document(report), report.to_html()):
         assert ("failed" in text) == is_failed
     assert ("the reason" in str(report)) == is_failed
+
+
+def test_a_document_shows_the_names_of_runtimes_as_they_are() -> None:
+    """A name may hold what Markdown reads as the end of a cell, as emphasis or as HTML."""
+    name = "my|own_<b>.py:run"
+    example = Example(0.1, 0.2, 0.3)
+    each = FunctionAccuracy("Tanh", "float32", name, 10, 1, largest_error=3.0, worst=example)
+    text = document(AccuracyReport((each,), {name: "2 | beta"}, "", 10, 0, bound=1))
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    for line in tables:
+        assert line.count("|") in (3, 8), line
+    assert text.count(r"my&#124;own\_\<b\>.py:run") == 3
+    assert name not in text
 
 
 @pytest.mark.parametrize("count", [10, 1000, 10**6, 10**9])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from eltwise.accuracy.report import AccuracyReport
 from eltwise.accuracy.results import FunctionAccuracy
 from eltwise.core.errors import counted
-from eltwise.report.markdown import markdown_table
+from eltwise.report.markdown import literal, markdown_table
 
 _HEAD = """# Accuracy of functions
 
@@ -23,19 +23,18 @@ decided ([semantics.md](semantics.md)).
 
 def document(report: AccuracyReport) -> str:
     """The document of a report."""
-    return "\n".join(
-        [_HEAD, *(f"- {name}: {fact}" for name, fact in report.facts), "", *_tables(report), *_worst(report)]
-    )
+    facts = (f"- {literal(name)}: {literal(fact)}" for name, fact in report.facts)
+    return "\n".join([_HEAD, *facts, "", *_tables(report), *_worst(report)])
 
 
 def _tables(report: AccuracyReport) -> Iterator[str]:
     cells = {(each.dtype, each.function, each.runtime): each for each in report.shown}
     for dtype in dict.fromkeys(each.dtype for each in report.shown):
         runtimes = [name for name in report.versions if any(_is_of(each, dtype, name) for each in report.shown)]
-        yield f"## {dtype}\n"
+        yield f"## {literal(dtype)}\n"
         functions = dict.fromkeys(each.function for each in report.shown if each.dtype == dtype)
         rows = ((name, *(_cell(cells.get((dtype, name, runtime))) for runtime in runtimes)) for name in functions)
-        yield from markdown_table(("function", *runtimes), rows)
+        yield from markdown_table(("function", *map(literal, runtimes)), ((literal(one), *rest) for one, *rest in rows))
         yield ""
 
 
@@ -62,6 +61,6 @@ def _worst(report: AccuracyReport) -> Iterator[str]:
         for example, error in ((each.worst, f"{each.largest_error:.4g}"), (each.first_special, "special")):
             if example is not None and (error == "special" or each.largest_error > report.bound):
                 values = map(repr, (example.x, example.actual, example.expected))
-                rows.append((each.function, each.dtype, each.runtime, error, *values))
+                rows.append(tuple(map(literal, (each.function, each.dtype, each.runtime, error, *values))))
     yield from markdown_table(("function", "type", "runtime", "ULP", "argument", "result", "nearest float"), rows)
     yield ""

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from eltwise.core.errors import EltwiseError, counted
 from eltwise.core.escaping import escape_lines, on_one_line, to_json
 from eltwise.faults.families import FAMILIES
-from eltwise.report.markdown import markdown_table
+from eltwise.report.markdown import literal, markdown_table
 from eltwise.version import VERSION
 
 Level = Literal["error", "warning", "note"]
@@ -35,7 +35,6 @@ _RULES = {
 
 _MOST_ROWS = 50
 _MOST_CHARACTERS, _LONGEST_CELL = 100_000, 500
-_SPECIAL = {ord(character): f"&#{ord(character)};" for character in "\\`*_[]|~#@"}
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,5 @@ def markdown(report: Annotated, model: Path, command: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text on one line that Markdown and HTML show as it is, if it is not too long for a page."""
-    line = on_one_line(text)
-    line = line if len(line) <= _LONGEST_CELL else f"{line[:_LONGEST_CELL]}..."
-    return html.escape(line, quote=False).translate(_SPECIAL)
+    """A text that Markdown shows as it is, if it is not too long for a page."""
+    return literal(text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}...")

@@ -10,7 +10,7 @@ from eltwise.conformance.results import OUTCOMES, Results
 from eltwise.core.errors import named
 from eltwise.report import legend
 from eltwise.report.findings import RuntimeFinding, findings
-from eltwise.report.markdown import markdown_table
+from eltwise.report.markdown import literal, markdown_table
 
 _HEAD = """# Conformance
 
@@ -39,7 +39,7 @@ def document(results: Results, source: str = "results.json") -> str:
     """Make the document of some results; ``source`` names the results file in the commands that it shows."""
     all_findings = findings(results)
     parts = [
-        _HEAD.format(summary=_text(legend.summary(results))),
+        _HEAD.format(summary=literal(legend.summary(results))),
         "\n".join(line for name, text in legend.facts(results) for line in _bullet(f"{name}: {text}")),
         "## Index",
         _INDEX,
@@ -64,10 +64,11 @@ def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str
         for number, finding in enumerate(all_findings, 1):
             if finding.example.runtime == runtime:
                 ops = legend.operators_of(finding.tests)
-                effect, tests = _text(finding.title.removeprefix(f"{runtime}: ")), finding.share.removesuffix(" tests")
+                effect = literal(finding.title.removeprefix(f"{runtime}: "))
+                tests = finding.share.removesuffix(" tests")
                 link = f"[{number}](#finding-{number})"
                 rows.append((link, finding.outcome, effect, named(ops, 2), tests))
-        yield f"### {_text(legend.first_line(f'{runtime} {version}', _WIDTH))}"
+        yield f"### {literal(legend.first_line(f'{runtime} {version}', _WIDTH))}"
         yield "\n".join(markdown_table(_COLUMNS, rows)) if rows else "No findings."
 
 
@@ -79,7 +80,7 @@ def _counts(results: Results, all_findings: list[RuntimeFinding]) -> list[str]:
         numbers = [number for number, finding in enumerate(all_findings, 1) if finding.example.runtime == runtime]
         counts = [f"{outcomes.count(outcome):,}" for outcome in OUTCOMES]
         where = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else "".join(map(str, numbers))
-        rows.append((_text(runtime), *counts, where))
+        rows.append((literal(runtime), *counts, where))
     return markdown_table(("runtime", *OUTCOMES, "findings"), rows)
 
 
@@ -94,8 +95,8 @@ def _matrix(results: Results) -> Iterator[str]:
         types = legend.types_of(test for test in results.tests if test.op == op)
         rows = []
         for runtime, by_type in by_runtime.items():
-            marks = [_text(legend.mark(by_type[name])) if name in by_type else "" for name in types]
-            rows.append((_text(runtime), *marks))
+            marks = [literal(legend.mark(by_type[name])) if name in by_type else "" for name in types]
+            rows.append((literal(runtime), *marks))
         yield "\n".join([f"### {op}", "", *markdown_table(("runtime", *types), rows)])
 
 
@@ -112,28 +113,22 @@ def _finding(number: int, finding: RuntimeFinding, source: str) -> str:
     ]
     lines = markdown_table(("", ""), (row for name, text in rows for row in _rows(name, text)))
     command = f"eltwise reproduce {shlex.quote(source)} \\\n    {shlex.quote(test.key)} --output case/"
-    heading = f'<a id="finding-{number}"></a>\n\n### {number}. {_text(finding.title)}'
+    heading = f'<a id="finding-{number}"></a>\n\n### {number}. {literal(finding.title)}'
     return "\n\n".join((heading, "\n".join(lines), f"```sh\n{command}\n```"))
 
 
 def _rows(name: str, text: str) -> Iterator[tuple[str, str]]:
     """A row of a table, which goes on in further rows where its text is long."""
     for number, line in enumerate(_wrapped(text)):
-        yield "" if number else name, _text(line)
+        yield "" if number else name, literal(line)
 
 
 def _bullet(text: str) -> Iterator[str]:
     for number, line in enumerate(_wrapped(text)):
-        yield f"{'  ' if number else '- '}{_text(line)}"
+        yield f"{'  ' if number else '- '}{literal(line)}"
 
 
 def _wrapped(text: str) -> list[str]:
     """Lines that are short also with every special character escaped."""
     lines = textwrap.wrap(" ".join(text.split()), _WIDTH)
-    return lines if all(len(_text(line)) <= _WIDTH + 20 for line in lines) else textwrap.wrap(text, _WIDTH // 2)
-
-
-def _text(text: str) -> str:
-    """A text in which Markdown reads no markup: a runtime's words are shown as they are, on one line."""
-    line = " ".join(text.split())
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|#&" else sign for sign in line)
+    return lines if all(len(literal(line)) <= _WIDTH + 20 for line in lines) else textwrap.wrap(text, _WIDTH // 2)

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eltwise.core.escaping import on_one_line
+
+_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\`*_[]<>#&~@"} | {ord("|"): "&#124;"}
+"""Not every reader of tables takes a bar behind a backslash for a part of its cell."""
+
+
+def literal(text: str) -> str:
+    r"""A text on one line that Markdown, also in a table, shows as it is.
+
+    >>> literal("a|b\n<c>")
+    'a&#124;b \\<c\\>'
+    """
+    return on_one_line(" ".join(text.split())).translate(_SPECIAL)
+
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a table; cells are written as they are.
