@@ -17,7 +17,7 @@ import eltwise
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.model import read
 from eltwise.runtimes.registry import RUNTIMES
-from eltwise.tracing.record import LEFT_OUT, record
+from eltwise.tracing.record import LEFT_OUT, record, record_whole
 from eltwise.tracing.recording import Recording, digest_of, read_recording
 from support.traced_models import CHAIN, PRODUCT, mixed, parsed
 
@@ -80,6 +80,56 @@ def test_the_blame_is_that_of_the_live_run(planted_name: str, text: str, tmp_pat
             assert report.first_name is None  # It cannot be told which node it is, and none is blamed.
         else:
             assert report.first_name == live.first_name
+
+
+RANDOM = "g (float[4] x) => (float[4] z, float[4] r) { z = Neg(x) q = RandomNormalLike(x) r = Add(q, x) w = Exp(q) }"
+
+
+def with_sequence() -> onnx.ModelProto:
+    model = parsed("g (float[4] x) => (float[4] z) { z = Neg(x) s = SequenceConstruct(x) }")
+    model.graph.output.append(onnx.helper.make_tensor_sequence_value_info("r", onnx.TensorProto.FLOAT, [4]))
+    model.graph.node[1].output[0] = "r"
+    return model
+
+
+@pytest.mark.parametrize("values", ["outputs", "all"])
+@pytest.mark.parametrize("model", [parsed(RANDOM), with_sequence()], ids=["random", "sequence"])
+def test_outputs_that_cannot_be_recorded_are_named_and_establish_nothing(
+    model: onnx.ModelProto, values: Literal["outputs", "all"], tmp_path: Path, cli: Cli
+) -> None:
+    onnx.save(model, tmp_path / "model.onnx")
+    run = tmp_path / "run.safetensors"
+    code, out, err = cli("record", tmp_path / "model.onnx", "--runtime", "onnxruntime", "--values", values, "-o", run)
+    assert (code, "1 value" in out) == (0, True)
+    assert err.endswith("are left out: r\n")
+    assert list(read_recording(run).values) == ["z"]
+    for pair in (("onnxruntime", str(run)), (str(run), "onnxruntime")):
+        report = eltwise.trace(model, runtime=pair[0], against=pair[1])
+        assert report.verdict == "not_established", str(report)
+        assert {output.name: output.status for output in report.outputs} == {"z": "equal", "r": "not_compared"}
+    with pytest.raises(UnsupportedError, match="not every output can be compared"):
+        record_whole(read(model), "onnxruntime", {}, 0)
+
+
+def test_what_a_runtime_gives_by_chance_is_not_recorded_beside_random_nodes(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BY_CHANCE, encoding="utf-8")
+    with pytest.raises(UnsupportedError, match="is not reproducible"):
+        record(parsed(RANDOM), runtime=f"{tmp_path / 'own.py'}:by_chance")
+
+
+BY_CHANCE = """
+import numpy, onnxruntime
+
+def by_chance(data):
+    session, generator = onnxruntime.InferenceSession(data), numpy.random.default_rng()
+    names = [output.name for output in session.get_outputs()]
+
+    def run(feeds):
+        results = dict(zip(names, session.run(names, feeds)))
+        return {name: array + generator.random(4, "f4") for name, array in results.items()}
+
+    return run
+"""
 
 
 def test_a_file_of_another_program_is_taken(cli: Cli, files: tuple[Path, Path]) -> None:

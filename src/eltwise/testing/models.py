@@ -15,7 +15,7 @@ from eltwise.ops.schema import Domain
 from eltwise.runtimes import find
 from eltwise.testing.sides import check_sides
 from eltwise.tracing.inputs import check_inputs, with_replaced
-from eltwise.tracing.record import record
+from eltwise.tracing.record import record_whole
 from eltwise.tracing.recording import Recording
 from eltwise.tracing.runner import Values
 from eltwise.verification import runs_of
@@ -131,7 +131,7 @@ def _runs_there(
     drawn = _narrower(actual, expected)
 
     def recorded(model: Model, feeds: Mapping[str, object] | None) -> Recording:
-        return record(model, runtime=runtime or RUNTIMES[model.graph.origin.domain], inputs=feeds, seed=seed)
+        return record_whole(model, runtime or RUNTIMES[model.graph.origin.domain], feeds, seed)
 
     for one, other in [(actual, expected)] if inputs is not None else _pairs(actual, expected):
         drawn = _narrower(one, other)

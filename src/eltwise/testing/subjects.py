@@ -20,7 +20,7 @@ from eltwise.testing.meaning import metadata_of
 from eltwise.testing.models import runtime_of
 from eltwise.testing.modules import ModuleRun, is_module
 from eltwise.tracing.inputs import check_inputs
-from eltwise.tracing.record import record
+from eltwise.tracing.record import record_whole
 from eltwise.tracing.recording import Recording
 
 
@@ -54,7 +54,7 @@ class ModelRun:
         known = {port.name for port in (*self.model.inputs, *self.model.optional_inputs)}
         feeds = {name: array for name, array in recorded.items() if name in known}
         feeds |= check_inputs(self.model.graph, self.inputs)
-        recording = record(self.model, runtime=self.runtime, inputs=feeds, seed=self.seed)
+        recording = record_whole(self.model, self.runtime, feeds, self.seed)
         metadata = {name: text for name, text in recording.metadata.items() if name != "model"}
         return Recording(recording.inputs, recording.values, metadata)
 
