@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,8 @@ def test_arrays_of_every_kind_are_compared_in_memory_as_in_files(kind: str, tmp_
         np.array(["a"], object),
         np.longdouble([1]),
         np.zeros(2, "V3"),
-        np.ma.array(["a", "b"], mask=[True, False]),
-        np.ma.array([1.0, 2.0], mask=[True, False]),
+        np.ma.array(np.zeros(2, [("a", "f4")]), mask=[True, False]),
+        np.ma.array(["a", 1], object, mask=[True, False]),
         np.array([(1, None)], [("n", "f4"), ("o", object)]),
     ],
     ids=lambda array: str(array.dtype),
@@ -180,3 +181,58 @@ def test_coordinates_of_xarray_count(coordinates: dict[str, Any]) -> None:
             assert not eltwise.compare(*map(wrap, sides)).is_good
         assert not is_same(wrap(labelled), wrap(changed))
     assert is_same(labelled.v, labelled.v.to_numpy())
+
+
+@dataclass
+class Result:
+    """What a function gives."""
+
+    scores: Any
+    steps: Any = 1
+
+
+def of_masks(*mask: int, hidden: float = 2) -> Any:
+    return np.ma.masked_array(np.float32([1, hidden, 3]), mask)
+
+
+HOLDERS: dict[str, tuple[Any, Any, Any]] = {
+    "dataclass": (Result(np.ones(2)), Result(np.ones(2)), Result(np.zeros(2))),
+    "nested": (Result({"a": Result(1.0)}), Result({"a": Result(1.0)}), Result({"a": Result(2.0)})),
+    "field": (Result([1.0], 1), Result([1.0], 1), Result([1.0], 2)),
+    "mapping": (Result(1.0), {"scores": 1.0, "steps": 1}, {"scores": 1.0}),
+    "masks": (of_masks(0, 1, 0), of_masks(0, 1, 0, hidden=np.nan), of_masks(0, 0, 0)),
+    "masked": ([of_masks(0, 1, 0)], [of_masks(0, 1, 0)], [of_masks(0, 1, 1)]),
+    "elements": (of_masks(1, 0, 0), of_masks(1, 0, 0), of_masks(1, 0, 0, hidden=5)),
+    "texts": (*[np.ma.array([text, "b"], mask=[1, 0]) for text in "ac"], np.ma.array(["a", "c"], mask=[1, 0])),
+    "no mask": (of_masks(0, 0, 0), of_masks(0, 0, 0), np.float32([1, 2, 3])),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_dataclasses_and_masked_arrays_are_what_they_hold(kind: str) -> None:
+    one, same, other = HOLDERS[kind]
+    for expected, is_equal in ((one, True), (same, True), (other, False)):
+        for a, b in ((one, expected), (expected, one)):
+            assert is_same(a, b) is is_equal
+            assert eltwise.compare(a, b).is_good is is_equal
+
+
+def test_what_is_in_itself_is_one_sentence() -> None:
+    endless = Result(1.0)
+    endless.scores = endless
+    for call in (assert_same, eltwise.compare):
+        with pytest.raises(EltwiseError, match="nested too deeply"):
+            call(endless, endless)
+
+
+def test_labels_in_dataclasses_count() -> None:
+    xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    pairs = [
+        [xarray.DataArray(np.float32(1), name=name) for name in "ab"],
+        [xarray.DataArray([1.0], {"x": [place]}, ["x"]) for place in (1, 2)],
+        [pandas.Series([1.0], [place]) for place in (1, 2)],
+    ]
+    for one, other in pairs:
+        for wrap in (Result, lambda each: each):
+            assert is_same(wrap(one), wrap(one))
+            assert not is_same(wrap(one), wrap(other))

@@ -12,7 +12,7 @@ from functools import cache
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
-from eltwise.comparison.intake import attributes_of, in_memory
+from eltwise.comparison.intake import attributes_of, in_memory, parts_of
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
@@ -20,7 +20,7 @@ from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, check_patterns, parse_tolerances, tolerance_of
 from eltwise.core.border import public, stripped
-from eltwise.core.containers import dotted, leaves
+from eltwise.core.containers import dotted, items_of, leaves
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
 from eltwise.core.progress import Meter, Progress, no_progress
@@ -111,10 +111,11 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if hasattr(source, "state_dict"):
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
-    tensors = replace(attributes_of(source, side), is_one=not isinstance(source, Mapping | list | tuple))
+    tensors = replace(attributes_of(source, side), is_one=items_of(source) is None)
     for keys, value in leaves(source, side):
         name = dotted(keys) or side
-        tensors.add(name, in_memory, name, value, side, f"tensor {name!r}")
+        for part, content in parts_of(name, value).items():
+            tensors.add(part, in_memory, part, content, side, f"tensor {part!r}")
     if tensors.unreadable and not (tensors.tensors or tensors.others):
         raise next(iter(tensors.unreadable.values()))
     return tensors

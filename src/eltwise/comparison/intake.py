@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.containers import CONTAINERS, Keys, dotted, form_of, leaves
+from eltwise.core.containers import CONTAINERS, Keys, dotted, form_of, items_of, leaves
 from eltwise.core.dtypes import native
 from eltwise.core.errors import ElementTypeError
 from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import as_array
-from eltwise.engine.intake import check_operand, kind_of, readable_array
+from eltwise.engine.intake import check_operand, is_masked, kind_of, readable_array
 from eltwise.formats.attributes import add_attributes
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Tensor, of_array
@@ -50,7 +50,8 @@ def _of_array(name: str, array: Any) -> Iterator[tuple[str, str]]:
 
 def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str]]:
     """The coordinates that no variable of their Dataset has."""
-    if not isinstance(value, Mapping | list | tuple):
+    items = items_of(value)
+    if items is None:
         return
     if kind_of(value) == "xarray":
         dataset: Any = value
@@ -59,7 +60,7 @@ def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str]]:
             if coordinate not in of_variables:
                 name = f"{dotted(keys)}@coordinate {coordinate}".removeprefix("@")
                 yield name, _text_of(dataset.coords[coordinate])
-    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+    for key, item in items:
         yield from _of_datasets(item, (*keys, key))
 
 
@@ -81,6 +82,16 @@ def _text_of(coordinate: Any) -> str:
     content = shown.encode(errors="backslashreplace") if is_text or is_object else values.tobytes()
     text = shown if len(shown) <= _LONGEST_TEXT else blake2b(content, digest_size=8).hexdigest()
     return f"{'texts' if is_text else values.dtype.name}{list(map(int, values.shape))} {text}"
+
+
+def parts_of(name: str, leaf: object) -> dict[str, object]:
+    """A leaf by its name; of a masked array of numbers the elements, 0 where they are masked, and the mask."""
+    array: Any = leaf
+    if not is_masked(leaf) or array.dtype.names or array.dtype.hasobject:
+        return {name: leaf}
+    mask = np.ma.getmaskarray(array)
+    elements = np.where(mask, np.zeros((), array.dtype), np.ma.getdata(array))
+    return {name: elements, f"{name}.mask".lstrip("."): mask}
 
 
 def in_memory(name: str, value: object, where: str, operand: str) -> Tensor | Values:

@@ -1,9 +1,9 @@
-"""Nested dictionaries, lists and tuples as their leaves. Pure."""
+"""Nested dictionaries, lists, tuples and dataclasses as their leaves. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 
 from eltwise.core.errors import AttributeValueError
 
@@ -13,6 +13,23 @@ CONTAINERS = "containers"
 """What the form of containers is called among what decides on the meaning of tensors."""
 
 _DEEPEST = 64
+_OF_ARRAYS = ("__array__", "__dlpack__")
+"""What a dataclass has that is an array itself."""
+
+
+def items_of(value: object) -> Iterable[tuple[object, object]] | None:
+    """What is in a container, with its keys, those of a dataclass the names of its fields; None for what is none.
+
+    >>> items_of([4]), items_of(4)
+    ([(0, 4)], None)
+    """
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list | tuple):
+        return list(enumerate(value))
+    if is_dataclass(value) and not isinstance(value, type) and not any(hasattr(value, name) for name in _OF_ARRAYS):
+        return [(field.name, getattr(value, field.name)) for field in fields(value)]
+    return None
 
 
 def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:
@@ -26,11 +43,10 @@ def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, o
     """
     if len(keys) > _DEEPEST:
         raise AttributeValueError("containers are nested too deeply", operand=where, allowed=f"{_DEEPEST} levels")
-    is_container = isinstance(value, Mapping | list | tuple)
-    if not is_container or (keys and not value):
+    items = items_of(value)
+    if items is None or (keys and not items):
         yield keys, value
         return
-    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value)  # type: ignore[arg-type]
     for key, item in items:
         yield from leaves(item, where, (*keys, key))
 
@@ -38,7 +54,8 @@ def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, o
 def form_of(value: object) -> str:
     """What the dotted names of leaves do not tell of containers; empty for what is none.
 
-    That is which are lists or tuples, which are no different, and which keys of mappings are no texts, or have dots.
+    That is which are lists or tuples, which are no different, nor are mappings and dataclasses, and which keys of
+    mappings are no texts, or have dots.
 
     >>> form_of({"a": 1}), form_of({"a": [1], "b": {1: 2}})
     ('a mapping', "a mapping; 'a' is a list; 'b' is a mapping with the keys 1")
@@ -49,14 +66,14 @@ def form_of(value: object) -> str:
 
 def _forms(value: object, name: str) -> Iterator[str]:
     """The form of a container and of those in it; that of a mapping in another one only if its keys need it."""
-    if not isinstance(value, Mapping | list | tuple):
+    items = items_of(value)
+    if items is None:
         return
-    is_mapping = isinstance(value, Mapping)
-    keys = sorted(text_of(key) for key in value if not isinstance(key, str) or "." in key) if is_mapping else []
+    is_mapping = not isinstance(value, list | tuple)
+    keys = sorted(text_of(key) for key, _item in items if not isinstance(key, str) or "." in key) if is_mapping else []
     kind = "a mapping" if is_mapping else "a list"
     if keys or not (name and is_mapping):
         yield f"{f'{name!r} is ' if name else ''}{kind}{' with the keys ' if keys else ''}{', '.join(keys)}"
-    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, item in items:
         yield from _forms(item, dotted((name, key) if name else (key,)))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.containers import text_of
+from eltwise.core.containers import items_of, text_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ShapeError
 from eltwise.core.foreign import reason_of
@@ -147,7 +147,8 @@ def facts_of(value: object) -> Mapping[str, str]:
     if isinstance(value, Labels):
         return value.facts
     labels, kind, facts = labels_of(value), kind_of(value), dict[str, str]()
-    if labels.axes and (kind == "xarray" or len(labels.axes) == 1):  # A DataFrame may have a column "name".
+    is_array = kind == "xarray" and hasattr(value, "to_index")
+    if is_array or len(labels.axes) == 1:  # A DataFrame may have a column "name".
         facts["name"] = _text_of_name(getattr(value, "name", None))
     for number, axis in enumerate(labels.axes):
         if axis is not None:
@@ -185,12 +186,9 @@ def check_labels(a: object, b: object, *, with_facts: bool = False) -> None:
     Raises:
         ShapeError: with what aligns them.
     """
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for name in a.keys() & b.keys():
-            check_labels(a[name], b[name], with_facts=with_facts)
-    elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        for one, other in zip(a, b, strict=False):
-            check_labels(one, other, with_facts=with_facts)
+    of_one, of_other = (dict(items_of(each) or ()) for each in (a, b))
+    for name in of_one.keys() & of_other.keys():
+        check_labels(of_one[name], of_other[name], with_facts=with_facts)
     one_side, other_side = labels_of(a), labels_of(b)
     for number, names in enumerate(zip(one_side.dimensions, other_side.dimensions, strict=False)):
         if names[0] != names[1]:

@@ -22,8 +22,9 @@ def assert_same(
     """Fail unless two sides have the same names, element types, shapes and bits.
 
     Args:
-        actual: an array of any library, a number, a nested dictionary or list of these, the path of a file of tensors,
-            or a model, of which constants and nodes are compared. Of a file counts what counts for ``compare``.
+        actual: an array of any library, a number, a nested dictionary, list or dataclass of these, the path of a file
+            of tensors, or a model, of which constants and nodes are compared. Of a file counts what counts for
+            ``compare``.
         expected: what it should be.
         equal_nan: whether a NaN equals a NaN, whatever its bits.
         check_dtype: whether element types must be equal too; otherwise values are compared.

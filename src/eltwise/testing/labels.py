@@ -25,7 +25,7 @@ def labels_text(objects: Mapping[str, object]) -> str:
         ElementTypeError: for labels that could not be read from the text as they are.
     """
     by_name = {name: replace(labels_of(value), facts=facts_of(value)) for name, value in objects.items()}
-    texts = {name: _text(name, labels) for name, labels in by_name.items() if labels.axes}
+    texts = {name: _text(name, labels) for name, labels in by_name.items() if labels.axes or labels.facts}
     return f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in texts.items())}}}" if texts else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eltwise.comparison import intake
+from eltwise.comparison.intake import parts_of
 from eltwise.core.containers import dotted, leaves, text_of
 from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
 from eltwise.engine.arrays import exact_scalar
@@ -39,7 +40,8 @@ def leaves_of(value: object, side: str) -> Leaves:
         name = dotted(keys)
         if name in by_name:
             raise AttributeValueError("two values have one name", operand=f"{side} {name!r}")
-        by_name[name] = _leaf(leaf, f"{side} {name!r}" if name else side)
+        for part, content in parts_of(name, leaf).items():
+            by_name[part] = _leaf(content, f"{side} {name!r}" if name else side)
     return by_name
 
 
