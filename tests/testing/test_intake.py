@@ -195,6 +195,10 @@ def of_masks(*mask: int, hidden: float = 2) -> Any:
     return np.ma.masked_array(np.float32([1, hidden, 3]), mask)
 
 
+def of_texts(*texts: str) -> Any:
+    return np.ma.masked_array(texts, [1, 0])
+
+
 HOLDERS: dict[str, tuple[Any, Any, Any]] = {
     "dataclass": (Result(np.ones(2)), Result(np.ones(2)), Result(np.zeros(2))),
     "nested": (Result({"a": Result(1.0)}), Result({"a": Result(1.0)}), Result({"a": Result(2.0)})),
@@ -203,7 +207,7 @@ HOLDERS: dict[str, tuple[Any, Any, Any]] = {
     "masks": (of_masks(0, 1, 0), of_masks(0, 1, 0, hidden=np.nan), of_masks(0, 0, 0)),
     "masked": ([of_masks(0, 1, 0)], [of_masks(0, 1, 0)], [of_masks(0, 1, 1)]),
     "elements": (of_masks(1, 0, 0), of_masks(1, 0, 0), of_masks(1, 0, 0, hidden=5)),
-    "texts": (*[np.ma.array([text, "b"], mask=[1, 0]) for text in "ac"], np.ma.array(["a", "c"], mask=[1, 0])),
+    "masked texts": (of_texts("a", "b"), of_texts("c", "b"), of_texts("a", "c")),
     "no mask": (of_masks(0, 0, 0), of_masks(0, 0, 0), np.float32([1, 2, 3])),
 }
 

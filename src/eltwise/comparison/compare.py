@@ -111,10 +111,11 @@ def tensors_of(source: object, side: str, raw_type: ElementType | None = None) -
     if hasattr(source, "state_dict"):
         hint = "compare its tensors: state_dict()"
         raise ElementTypeError("a module is no set of tensors", operand=side, got=type(source).__name__, hint=hint)
+    if items_of(source) is None and len(parts_of("", source)) > 1:
+        source = {"array": source}  # Both sides call its parts so.
     tensors = replace(attributes_of(source, side), is_one=items_of(source) is None)
     for keys, value in leaves(source, side):
-        name = dotted(keys) or side
-        for part, content in parts_of(name, value).items():
+        for part, content in parts_of(dotted(keys) or side, value).items():
             tensors.add(part, in_memory, part, content, side, f"tensor {part!r}")
     if tensors.unreadable and not (tensors.tensors or tensors.others):
         raise next(iter(tensors.unreadable.values()))
