@@ -139,6 +139,35 @@ def test_records_of_netcdf_are_read_where_they_lie(tmp_path: Path) -> None:
         assert np.array_equal(opened[name].box(box), array[box]), name
 
 
+@pytest.mark.parametrize("unlimited", [True, False])
+@pytest.mark.parametrize("change", ["exchanged", "one name", "as written"])
+def test_variables_of_netcdf_that_scipy_reads_otherwise_are_refused(
+    change: str, unlimited: bool, tmp_path: Path
+) -> None:
+    """scipy takes the variables of records to lie in the order of the header, and keeps one variable of a name."""
+    scipy_io: Any = pytest.importorskip("scipy.io")
+    path, arrays = tmp_path / "a.nc", {"aa": [1, 2, 3], "bb": [4, 5, 6], "cc": [7, 8, 9]}
+    with scipy_io.netcdf_file(path, "w") as file:
+        file.createDimension("t", None if unlimited else 3)
+        for name, numbers in arrays.items():
+            file.createVariable(name, "i4", ("t",))[:] = numbers
+    data = path.read_bytes()
+    step = 4 if unlimited else 12  # Records hold an element of each variable.
+    one, other = (number.to_bytes(4, "big") for number in (len(data) - 36 + step, len(data) - 36 + 2 * step))
+    assert (data.count(one), data.count(other)) == (1, 1)
+    if change == "exchanged":
+        data = data.replace(one, b"mark").replace(other, one).replace(b"mark", other)
+        arrays |= {"bb": arrays["cc"], "cc": arrays["bb"]}
+    elif change == "one name":
+        data = data.replace(b"cc\0\0", b"aa\0\0")
+    path.write_bytes(data)
+    if change == "as written" or (change == "exchanged" and not unlimited):
+        assert {name: each.array.tolist() for name, each in open_tensors(path).items()} == arrays
+        return
+    with pytest.raises(FileFormatError, match="another order" if change == "exchanged" else "have one name"):
+        open_tensors(path)
+
+
 def test_bytes_of_gguf_whose_order_is_not_known_are_not_read(tmp_path: Path) -> None:
     """Quantized tensors and bfloat16 are bytes for its library, which swaps only the numbers of NumPy."""
     gguf: Any = pytest.importorskip("gguf")

@@ -24,7 +24,7 @@ from eltwise.formats.file_tensors import FileRange, OpenFile
 from eltwise.formats.files import unreadable
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Packing, Source, Tensor
-from eltwise.ir.values import Values, of_python
+from eltwise.ir.values import Values, is_element_type, of_python, type_of_values
 
 _SAFE_TORCH = (2, 6)
 """Before this version ``weights_only=True`` did not keep a hostile file from running code (CVE-2025-32434)."""
@@ -81,6 +81,14 @@ class Rows(Source):
         elements = np.empty_like(gathered)
         elements[order] = gathered
         return elements
+
+
+def of_source(name: str, source: Source, dtype: np.dtype[Any], where: str) -> Tensor | Values:
+    """Elements of a NumPy type as a tensor or as values."""
+    values = "" if is_element_type(dtype) else type_of_values(dtype)
+    if values:
+        return Values(source, name, where, values, 0 if dtype.hasobject else dtype.itemsize)
+    return Tensor(source, of_numpy(dtype), name, where)
 
 
 def source_of_map(mapped: np.ndarray, file: OpenFile) -> Source:

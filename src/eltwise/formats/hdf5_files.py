@@ -1,4 +1,4 @@
-"""Arrays in HDF5 and NetCDF, which h5py, or scipy and xarray read; nothing here parses these formats."""
+"""Arrays in HDF5 and NetCDF 4, which h5py reads; nothing here parses these formats."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.blobs import check_chunk
-from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.files import unreadable
-from eltwise.formats.foreign_tensors import Rows, source_of_map
+from eltwise.formats.foreign_tensors import Rows, of_source
+from eltwise.formats.netcdf_files import open_netcdf
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Source, Tensor
-from eltwise.ir.values import Values, is_element_type, type_of_values
+from eltwise.ir.values import Values
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
@@ -48,7 +47,7 @@ def open_hdf5(path: Path) -> TensorSet:
     with path.open("rb") as stream:
         is_hdf5 = stream.read(len(_HDF5)) == _HDF5
     if path.suffix.lower() == ".nc" and not is_hdf5:
-        return _open_netcdf(path)
+        return open_netcdf(path)
     h5py = library("h5py", "an HDF5 file", where)
     tensors = TensorSet(where, format="hdf5")
     try:
@@ -247,33 +246,4 @@ def _sliced(name: str, stored: Any, where: str, paths: tuple[str, ...] = ()) -> 
         rank = len(stored.shape)
         shape = (*map(int, stored.shape), *inner)
         source = Rows(shape, lambda box: stored[box[:rank]][(..., *box[rank:])] if inner else stored[box], where, paths)
-    return _named(name, source, dtype, where)
-
-
-def _named(name: str, source: Source, dtype: np.dtype[Any], where: str) -> Tensor | Values:
-    """Elements of a NumPy type as a tensor or as values."""
-    values = "" if is_element_type(dtype) else type_of_values(dtype)
-    if values:
-        return Values(source, name, where, values, 0 if dtype.hasobject else dtype.itemsize)
-    return Tensor(source, of_numpy(dtype), name, where)
-
-
-def _open_netcdf(path: Path) -> TensorSet:
-    where = str(path)
-    library("scipy", "a NetCDF file of version 3", where)
-    xarray = library("xarray", "a NetCDF file of version 3", where)
-    file = OpenFile(path)
-    tensors = TensorSet(where, format="netcdf")
-    try:
-        # xarray.open_dataset(path, decode_cf=False) makes truth values of the integers that an attribute says are some.
-        store = xarray.backends.ScipyDataStore(str(path), mmap=True)
-        variables, attributes = store.load()
-        sources = {name: source_of_map(variable.data, file) for name, variable in store.ds.variables.items()}
-        store.close()
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        raise unreadable(where, error) from None
-    add_attributes(tensors, "", attributes, is_array=False)
-    for name, variable in variables.items():
-        add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
-        tensors.add(str(name), _named, str(name), sources[name], variable.dtype, where)
-    return tensors
+    return of_source(name, source, dtype, where)
