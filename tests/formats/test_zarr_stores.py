@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import zarr
 
+import eltwise
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.zarr_stores import open_store
 from support.buckets import BUCKET, Buckets
@@ -85,3 +86,23 @@ def test_a_store_of_one_format_is_read(tmp_path: Path, zarr_format: Literal[2, 3
     group.create_group("b").create_array("inner", data=X)
     tensors = open_store(tmp_path / "a.zarr")
     assert (list(tensors), tensors.unreadable) == (["b/inner"], {})
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("inner", ["inner", "0", "deep/inner", "group/inner"])
+def test_an_array_in_the_folder_of_another_one_is_compared(version: int, inner: str, tmp_path: Path) -> None:
+    """zarr opens it by its path."""
+    paths = [tmp_path / f"{number}.zarr" for number in range(2)]
+    for number, path in enumerate(paths):
+        group: Any = zarr.open_group(path, mode="w", zarr_format=version)  # type: ignore[arg-type]
+        group.create_array("a", shape=(4, 4), chunks=(2, 2), dtype="f4")[:] = 1
+        if inner.startswith("group"):
+            zarr.open_group(path / "a" / "group", mode="w", zarr_format=version)  # type: ignore[arg-type]
+        stored: Any = zarr.open_array(path / "a" / inner, mode="w", shape=(3,), dtype="f4", zarr_format=version)  # type: ignore[arg-type]
+        stored[:] = number
+    report = eltwise.compare(*paths)
+    assert {each.name: each.status for each in report} == {"a": "equal", f"a/{inner}": "differs"}
+    assert eltwise.compare(paths[0], paths[0]).is_good
+    report = eltwise.compare(*(path / "a" for path in paths))  # Of one array there is no name for another one.
+    assert report.unreadable
+    assert not report.is_good

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import struct
 import warnings
 from base64 import b64decode
@@ -40,6 +41,9 @@ _DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 """The attributes in which xarray writes the names of dimensions, and the number that stands for missing elements."""
 
 _COPIES = "consolidated metadata"
+
+_CHUNKS = re.compile(r"c|[0-9]+(\.[0-9]+)*")
+"""The names of folders in which an array has its chunks."""
 
 _ONE_AT_A_TIME = Lock()
 """Held while warnings are ignored, which is so for all threads."""
@@ -82,6 +86,9 @@ def open_store(path: Path | str) -> TensorSet:
         _add_metadata(tensors, root, "", tensors.is_one)
         if tensors.is_one:
             tensors.add(Path(path).stem, _opened, Path(path).stem, root, path)
+            for name in _inside(path, ""):
+                problem, hint = "an array or a group lies inside of the array", "move it out"
+                tensors.unreadable[name] = FileFormatError(problem, where=str(path), operand=name, hint=hint)
         else:
             described = _add_members(tensors, root, path, "")
             for name in {**copies, **described} if copies else ():
@@ -133,15 +140,24 @@ def _description(metadata: Any) -> str:
     return str({**described, "attributes": decoding})
 
 
-def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) -> dict[str, str]:
+def _add_members(
+    tensors: TensorSet, group: Any, path: Path | str, prefix: str, names: Sequence[str] | None = None
+) -> dict[str, str]:
     """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind.
+
+    Args:
+        tensors: takes them.
+        group: the group, or a folder as one.
+        path: the store.
+        prefix: of the names of its members.
+        names: the members; by default all.
 
     Returns:
         The description of each array that zarr opens.
     """
     zarr, described = library(str(path)), dict[str, str]()
     try:
-        names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path)))
+        names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path))) if names is None else names
     except Exception as error:  # noqa: BLE001  # File systems raise what they like.
         raise unreadable(path, error, "zarr store") from None
     folder = None if is_url(str(path)) else Path(path, prefix)
@@ -170,7 +186,24 @@ def _add_members(tensors: TensorSet, group: Any, path: Path | str, prefix: str) 
         else:
             described[prefix + name] = _description(member.metadata)
             tensors.add(prefix + name, _opened, prefix + name, member, path)
+            if inside := _inside(path, prefix + name):
+                around = _group_at(member.store_path, member.metadata.zarr_format)
+                described |= _add_members(tensors, around, path, f"{prefix}{name}/", inside)
     return described
+
+
+def _inside(path: Path | str, name: str) -> list[str]:
+    """The folders in that of a local array that hold no chunks of it, which zarr opens by their paths."""
+    if is_url(str(path)):
+        return []
+    with suppress(OSError), os.scandir(Path(path, name)) as entries:
+        folders = [entry for entry in entries if entry.is_dir()]
+        return sorted(each.name for each in folders if not _CHUNKS.fullmatch(each.name) or _is_described(each.path))
+    return []
+
+
+def _is_described(folder: str) -> bool:
+    return any(Path(folder, name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def _is_around(path: Path, folder: Path) -> bool:
