@@ -106,7 +106,11 @@ class Array:
         mantissa, exponent = np.frexp(self.values)
         is_small = mantissa < 0.5**0.5
         power = exponent - is_small
-        result = np.where(is_small, mantissa + mantissa, mantissa), power.astype(np.float64), np.ldexp(1.0, -power)
+        result = (
+            np.where(is_small, mantissa + mantissa, mantissa),
+            power.astype(np.float64),
+            np.where(power < DOUBLE.bias, np.ldexp(1.0, -power), 0.0),
+        )
         return Array(result[0]), Array(result[1]), Array(result[2])
 
     def row(self, factor: float, table: Table, count: int) -> list[Array]:

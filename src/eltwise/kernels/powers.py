@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from math import inf, nan
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +54,19 @@ _LARGEST_FRACTION = 2.0**52
 """From here on float64 are whole numbers."""
 
 
-def _logarithm(size: F) -> F:
+class _Logarithm(NamedTuple, Generic[F]):
+    """The logarithm of a magnitude as a sum of two float64, and as one."""
+
+    pair: Pair[F]
+    rough: F
+
+
+def _logarithm(size: F) -> _Logarithm[F]:
     """The logarithm of a magnitude, also of one that is not normal."""
+    zero = size.constant(0.0)
     scaled, shift = _normal(size)
-    return estimates.log(scaled) - shift * math.log(2)
+    pair, power = estimates.log(Pair(scaled, zero)), Pair(shift, zero)
+    return _Logarithm(pair - power * power.real(*coefficients.LOG2), pair.high - shift * coefficients.LOG2[0])
 
 
 def _normal(size: F) -> tuple[F, F]:
@@ -65,10 +74,10 @@ def _normal(size: F) -> tuple[F, F]:
     return size.where("olt", _LEAST_NORMAL, size * 2.0**64, size), size.where("olt", _LEAST_NORMAL, 64.0, 0.0)
 
 
-def _simple(x: F, y: F) -> tuple[F, Any]:
+def _simple(x: F, y: F, logarithm: _Logarithm[F]) -> tuple[F, Any]:
     """Magnitudes of special powers and of those that are rounded once, and flags of those that are estimated."""
     size = abs(x)
-    rough = y * _logarithm(size)
+    rough = y * logarithm.rough
     is_estimated = abs(rough).flags("olt", _FARTHEST) & size.flags("une", 1.0)
     magnitude = rough.where("ogt", 0.0, inf, rough.where("olt", 0.0, 0.0, rough))
     powers = ((0.0, y.constant(1.0)), (2.0, size * size), (1.0, size), (0.5, size.sqrt()), (-1.0, 1.0 / size))
@@ -78,13 +87,10 @@ def _simple(x: F, y: F) -> tuple[F, Any]:
     return size.where("oeq", 1.0, 1.0, magnitude), is_estimated
 
 
-def _estimate(x: F, y: F, magnitude: F, is_estimated: Any) -> tuple[F, F, F]:
+def _estimate(y: F, logarithm: _Logarithm[F], magnitude: F, is_estimated: Any) -> tuple[F, F, F]:
     """Magnitudes, those that are estimated as sums of two float64, and what these may lack."""
-    size, zero = abs(x), y.constant(0.0)
-    scaled, shift = _normal(size)
-    logarithm = estimates.log(Pair(scaled, zero)) - Pair(shift, zero) * Pair(shift, zero).real(*coefficients.LOG2)
-    pair = estimates.exp(Pair(y, zero) * logarithm)
-    error = pair.high * (abs(y * _logarithm(size)) + 1.0) * _ERROR
+    pair = estimates.exp(Pair(y, y.constant(0.0)) * logarithm.pair)
+    error = pair.high * (abs(y * logarithm.rough) + 1.0) * _ERROR
     high, low = ordered_sum(pair.high, pair.low)
     high = high.where("uge", inf, inf, high)  # Products that are not fused give NaN where they overflow.
     return high.chosen(is_estimated, magnitude), low, error
@@ -127,8 +133,9 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
         bases, exponents = Array(wide), Array(y)
-        magnitude, is_estimated = _simple(bases, exponents)
-        size, low, error = _estimate(bases, exponents, magnitude, is_estimated)
+        logarithm = _logarithm(abs(bases))
+        magnitude, is_estimated = _simple(bases, exponents, logarithm)
+        size, low, error = _estimate(exponents, logarithm, magnitude, is_estimated)
         undecided = differ((size + (low - error)).values, (size + (low + error)).values, element_type)
         is_real = ~np.isnan(_sign(bases, exponents).values)
         undecided = is_estimated & is_real & (undecided | is_unsure(size, low, error))
@@ -240,11 +247,12 @@ def _product(element_type: ElementType, base: Vector, exponent: Vector) -> tuple
 
 def _any_power(code: Instructions, element_type: ElementType, base: Vector, exponent: Vector) -> str:
     lanes = base.lanes
-    magnitude, is_estimated = _simple(base, exponent)
+    logarithm = _logarithm(abs(base))
+    magnitude, is_estimated = _simple(base, exponent, logarithm)
     numbers = [(base.type, each.name) for each in (magnitude, base.constant(0.0), base.constant(0.0))]
 
     def by_pairs(_mask: str) -> list[str]:
-        return [each.name for each in _estimate(base, exponent, magnitude, is_estimated)]
+        return [each.name for each in _estimate(exponent, logarithm, magnitude, is_estimated)]
 
     size, low, error = (Vector(code, lanes, name) for name in where_any(is_estimated, numbers, by_pairs))
     result, sign = _signed(base, exponent, size), _sign(base, exponent)

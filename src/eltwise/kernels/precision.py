@@ -39,6 +39,11 @@ class Precision(NamedTuple):
         """The exponent field of 1."""
         return 1023 if self.digits == 52 else 127
 
+    @property
+    def least_normal(self) -> float:
+        """The least normal number."""
+        return 2.0 ** (1 - self.bias)
+
     def bits(self, value: float) -> int:
         """The bits of a number."""
         return int.from_bytes(pack(">d" if self.digits == 52 else ">f", value), "big")

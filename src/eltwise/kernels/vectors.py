@@ -158,17 +158,21 @@ class Vector:
         return shifted - offset, self.of_bits(moved)
 
     def fraction(self) -> tuple[Vector, Vector, Vector]:
-        """``m`` from sqrt(1/2) to sqrt(2), the integer ``e`` and ``2**-e`` of positive normal numbers ``m * 2**e``."""
+        """``m`` from sqrt(1/2) to sqrt(2), the integer ``e`` and ``2**-e`` of positive normal numbers ``m * 2**e``.
+
+        The power is 0 where it may be no normal number.
+        """
         precision, kind = self.precision, self._bits
         digits = self._integers(precision.digits)
         bits = self.in_bits()
         moved = self.code.let(f"sub {kind} {bits}, {self._integers(precision.bits(0.5**0.5))}")
-        power = self.code.let(f"ashr {kind} {moved}, {digits}")
-        scaled = self.code.let(f"shl {kind} {power}, {digits}")
+        count = self.code.let(f"ashr {kind} {moved}, {digits}")
+        scaled = self.code.let(f"shl {kind} {count}, {digits}")
         mantissa = self.code.let(f"sub {kind} {bits}, {scaled}")
         scale = self.code.let(f"sub {kind} {self._integers(precision.bits(1.0))}, {scaled}")
-        shifted = self.code.let(f"add {kind} {power}, {self._integers(precision.bits(precision.shift))}")
-        return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift, self.of_bits(scale)
+        shifted = self.code.let(f"add {kind} {count}, {self._integers(precision.bits(precision.shift))}")
+        power = self.where("olt", 1 / precision.least_normal, self.of_bits(scale), 0.0)
+        return self.of_bits(mantissa), self.of_bits(shifted) - precision.shift, power
 
     def row(self, factor: float, table: Table, count: int) -> list[Vector]:
         """The integers next to float64 ``self * factor``, and the first columns of a table's rows there.
