@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT8
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8
 from eltwise.kernels import emit, entry, image, linking
 from eltwise.kernels.linking import UnlinkableError
 from eltwise.kernels.structure import Structure, Target
@@ -29,7 +29,10 @@ def compiled(text: str, triple: str, processor: str) -> bytes:
 
 def kernel_texts(target: Target) -> list[str]:
     expressions = [registry.find(name).bind({}).expression() for name in ("SquaredDifference-1", "Less-13")]
-    return [
+    erf = registry.find("Erf-13").bind({}).expression()
+    walks_of_one = ("vector", "vector")
+    with_table = Structure(erf, FLOAT64, walks_of_one, 1, (False, False), False, False, target)
+    return [emit.kernel_text(with_table)] + [
         emit.kernel_text(Structure(expression, element_type, walks, 1, (False, swapped, False), False, False, target))
         for expression in expressions
         for element_type in (FLOAT32, FLOAT16, BFLOAT16, INT8)
