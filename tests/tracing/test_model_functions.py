@@ -151,6 +151,13 @@ def test_what_is_wrong_at_one_node_is_found_there(function: str, file: Path, tmp
         report.reproduce(tmp_path / "case")
 
 
+def test_the_line_of_a_runtime_that_does_not_run_has_the_reason(file: Path) -> None:
+    report = eltwise.trace(
+        parsed("g (float[2] x) => (float[2] c) { c = Relu(x) }"), runtime=f"{file}:raising", against="exact"
+    )
+    assert "RuntimeError: no kernel" in report.summary
+
+
 @pytest.mark.parametrize("reference", ["exact", "float64", "onnxruntime"])
 def test_what_follows_a_refused_node_is_run_in_the_types_of_the_model(reference: str, file: Path) -> None:
     """It reads the values of the reference, which float64 has in another type."""

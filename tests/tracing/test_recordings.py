@@ -111,6 +111,13 @@ def test_outputs_that_cannot_be_recorded_are_named_and_establish_nothing(
         record_whole(read(model), "onnxruntime", {}, 0)
 
 
+@pytest.mark.parametrize(
+    "text", ["g (float[2] x) => (float[2] x) { }", "g () => (float[2] z) { z = Constant<value_floats = [1.0, 2.0]>() }"]
+)
+def test_a_model_without_values_between_leaves_none_out(text: str) -> None:
+    assert "note" not in record(parsed(text), runtime="onnxruntime", values="all").metadata
+
+
 def test_what_a_runtime_gives_by_chance_is_not_recorded_beside_random_nodes(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(BY_CHANCE, encoding="utf-8")
     with pytest.raises(UnsupportedError, match="is not reproducible"):

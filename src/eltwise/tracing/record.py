@@ -84,11 +84,11 @@ def record(
         runner = Runner(runtime, host, read_model(graph, feeds))
         result = _run_of_outputs(runner, graph, feeds)
         outputs = {name: array for name, array in result.first.values.items() if name not in result.others}
-        between = _values_between(runner, feeds, outputs, progress) if values == "all" else {}
+        between = _values_between(runner, feeds, outputs, progress) if values == "all" else Values()
     ports = {port.value: port.name for port in graph.inputs}
     metadata = {"model": digest_of(graph), "run": runtime, "version": version, "machine": machine_name()}
     missing = [port.name for port in graph.outputs if port.value not in outputs]
-    notes = [LEFT_OUT] if values == "all" and not between else []
+    notes = [LEFT_OUT] if between is None else []
     if missing:
         notes.append(f"outputs that are random or no tensors of numbers are left out: {named(missing)}")
         metadata[MISSING] = json.dumps(missing)
@@ -96,7 +96,7 @@ def record(
         notes.append(f"{runtime}: {result.note}")
     if notes:
         metadata["note"] = "; ".join(notes)
-    return Recording({ports[name]: array for name, array in feeds.items()}, between | outputs, metadata)
+    return Recording({ports[name]: array for name, array in feeds.items()}, (between or {}) | outputs, metadata)
 
 
 def record_whole(model: Model, runtime: str, inputs: Mapping[str, object] | None, seed: int) -> Recording:
@@ -148,8 +148,8 @@ def _random_values(runner: Runner) -> set[str]:
     return values
 
 
-def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Progress) -> Values:
-    """The values of all nodes but random ones, segment by segment; none where these lead to other outputs."""
+def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Progress) -> Values | None:
+    """The values of all nodes but random ones, segment by segment; None where these lead to other outputs."""
     model, values = runner.model, Values()
     for outcome, _needed in run_in_segments(runner.run, model, feeds, segments(model, SEGMENT, progress)):
         if outcome.message:
@@ -157,6 +157,6 @@ def _values_between(runner: Runner, feeds: Values, outputs: Values, progress: Pr
         values |= outcome.values
     worst = worst_value(outputs, feeds | values, outputs, ())
     if worst is not None and worst[0].is_beyond:
-        return {}
+        return None
     random = _random_values(runner)
     return {name: array for name, array in values.items() if name not in random}

@@ -214,6 +214,8 @@ class TraceReport(Written[TracedNode]):
         worst = next((output for output in self._worst_first() if output.status == "differs"), None)
         lines = [self._headline(), *([] if worst is None else [str(worst)])]
         lines += [str(cause) for cause in self.causes[:1]] or self._findings()[:1]
+        if len(lines) == 1:
+            lines += self._not_established()[:1]
         return on_one_line("; ".join(lines))
 
     def __str__(self) -> str:
@@ -271,11 +273,15 @@ class TraceReport(Written[TracedNode]):
         if len(compared) > _MOST_OUTPUTS:
             rest = compared[_MOST_OUTPUTS:]
             lines.append(f"and {len(rest)} outputs more{_listed(_counts(rest))}")
+        return [*lines, *self._not_established()]
+
+    def _not_established(self) -> list[str]:
+        """A line for each reason for which outputs were not compared."""
         reasons: dict[str, list[str]] = {}
         for output in self.outputs:
             if output.status in ("failed", "not_compared"):
                 reasons.setdefault(output.message, []).append(output.name)
-        return [*lines, *(f"not established: output {named(names)}: {reason}" for reason, names in reasons.items())]
+        return [f"not established: output {named(names)}: {reason}" for reason, names in reasons.items()]
 
     def _to_do(self, *, has_hint: bool = True) -> list[str]:
         """What makes the model right, as far as that was tried, and how to report what is wrong."""
