@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import eltwise
+from eltwise.tracing.records import TracedOutput
 from support.traced_models import parsed
 
 pytestmark = pytest.mark.usefixtures("local_hosts")
@@ -40,6 +41,22 @@ def test_outputs_of_nothing_but_nan_establish_nothing(against: str) -> None:
     report = eltwise.trace(parsed(NAN), runtime="onnxruntime", against=against)
     assert report.verdict == "not_established"
     assert "every element is NaN in both" in str(report)
+
+
+@pytest.mark.parametrize("against", ["float64", "exact", "onnx-reference"])
+def test_outputs_without_elements_establish_nothing_by_themselves(against: str) -> None:
+    model = parsed("g (float[0, 3] x, float[2] y) => (float[0, 3] z) { z = Neg(x) w = Neg(y) }")
+    report = eltwise.trace(model, runtime="onnxruntime", against=against)
+    assert report.verdict == "not_established", str(report)
+    assert "no output has an element" in str(report)
+    model = parsed("g (float[0, 3] x, float[2] y) => (float[0, 3] z, float[2] w) { z = Neg(x) w = Neg(y) }")
+    assert eltwise.trace(model, runtime="onnxruntime", against=against).verdict == "agree"
+
+
+def test_a_sentence_has_the_number_of_its_subject() -> None:
+    one, two = (TracedOutput("y", "within_tolerance", 1e-7, 1e-7, "", count, 0, 2) for count in (1, 2))
+    assert "1 of 2 elements differs," in str(one)
+    assert "2 of 2 elements differ," in str(two)
 
 
 @pytest.mark.parametrize("against", ["float64", "onnxruntime"])

@@ -115,7 +115,7 @@ class InputRequest:
         for name, array in arrays.items():
             symbols |= zip((one.symbol for one in ports[name].type.shape.dimensions or ()), array.shape, strict=False)
         arrays |= drawn([(port, port.value_type.element_type) for port in missing], self.seed, symbols, sizes)
-        source = self.source if arrays else "none"
+        source = self.source if arrays else "no inputs"
         if missing:
             shapes = ", ".join(f"{port.name} ({of_sizes(arrays[port.name].shape)})" for port in missing[:_MOST_NAMED])
             source = f"{counted(len(missing), 'input')} drawn at random with the seed {self.seed}: {shapes}"

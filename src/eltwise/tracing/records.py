@@ -253,7 +253,7 @@ class TracedOutput:
         count = ""
         if self.total is not None and self.differing is not None:
             is_beyond = self.status == "differs" and self.beyond is not None
-            what = " beyond the tolerance" if is_beyond else " differ"
+            what = " beyond the tolerance" if is_beyond else " differs" if self.differing == 1 else " differ"
             count = f"{(self.beyond if is_beyond else self.differing):,} of {counted(self.total, 'element')}{what}"
         error = "" if self.error is None else f"by {number(self.error)} at most"
         relative = "" if self.relative is None else f"{self.relative:.2g} of the largest value"

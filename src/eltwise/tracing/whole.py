@@ -25,6 +25,7 @@ from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.switches import Judge, Trial
 
 _DECIDES = "it decides on a branch or a round"
+_ALL_EMPTY = "no output has an element, which shows nothing"
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
 
 
@@ -125,6 +126,8 @@ def compare_whole(
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
+    if outputs and all(output.status in WITHIN and output.total == 0 for output in outputs):
+        outputs = [replace(output, status="not_compared", message=_ALL_EMPTY) for output in outputs]
     noted = ((runs.tested, actual), (runs.reference, expected))
     return Whole(
         tuple(outputs),
