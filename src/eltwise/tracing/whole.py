@@ -126,17 +126,22 @@ def compare_whole(
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    if outputs and all(output.status in WITHIN and output.total == 0 for output in outputs):
-        outputs = [replace(output, status="not_compared", message=_ALL_EMPTY) for output in outputs]
     noted = ((runs.tested, actual), (runs.reference, expected))
     return Whole(
-        tuple(outputs),
+        _with_elements(outputs),
         tested,
         reference,
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
         tuple(f"{runner.name}: {repeated.note}" for runner, repeated in noted if repeated.note),
     )
+
+
+def _with_elements(outputs: Sequence[TracedOutput]) -> tuple[TracedOutput, ...]:
+    """The outputs, of which none was compared where none has an element."""
+    if outputs and all(output.status in WITHIN and output.total == 0 for output in outputs):
+        return tuple(replace(output, status="not_compared", message=_ALL_EMPTY) for output in outputs)
+    return tuple(outputs)
 
 
 def _decided(runs: Runs, segments: tuple[Values, Values]) -> list[TracedOutput]:
