@@ -18,6 +18,7 @@ from eltwise.core.errors import (
     ShapeError,
     ValueRangeError,
 )
+from eltwise.engine import program
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
 from eltwise.ir.infer_graph import infer_graph
@@ -203,6 +204,17 @@ def test_ports_that_convert_at_the_border() -> None:
     assert np.isnan(result[0])  # 1e6 is an infinity inside.
     assert result[1] == 0
     assert of_numpy(result.dtype) is FLOAT32
+
+
+def test_a_shape_that_is_known_before_the_run_is_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"r": (operation("Reshape", 14), "x flat"), "z": (SUB, "r r")}
+    monkeypatch.setattr(program, "run_node", lambda *_given: pytest.fail("inferred again"))
+    x = np.ones((2, 3), np.float32)
+    assert run(made, (X,), "z r", {"x": x})["r"].shape == (6,)
+    monkeypatch.undo()
+    made["r"] = operation("Reshape", 14), "x target"
+    feeds = {"x": x, "target": np.array([3, -1])}
+    assert run(made, (X, port("target", "int64 2")), "r z", feeds)["r"].shape == (3, 2)
 
 
 def test_a_value_is_let_go_after_its_last_reader() -> None:

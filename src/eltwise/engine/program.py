@@ -142,7 +142,7 @@ def make_program(
         if isinstance(source, Group):
             compute = _group_run(source, swapped, records_of(source) if is_one else None)
         else:
-            compute = partial(run_node, source)
+            compute = _move(types, source) or partial(run_node, source)
         steps.append(Step(compute, reads, tuple(numbers[value] for value in last_reads), source))
     return Program(tuple(constants.values()), tuple(steps), tuple(results), symbols)
 
@@ -170,6 +170,15 @@ def _is_ready(port: Port, group: Group, symbols: Symbols) -> bool:
     except ShapeError:  # The run says so, when it has the result.
         return False
     return True
+
+
+def _move(types: Mapping[str, TensorType], node: Node) -> Compute | None:
+    """What gives an array another shape, which is known before the run; None for a node that does something else."""
+    result = types.get(node.outputs[0])
+    if result is None or not result.shape.is_known or node.schema.behaviour not in ("reshape", "squeeze", "unsqueeze"):
+        return None
+    sizes = result.shape.sizes()
+    return lambda operands: operands[0].reshape(sizes)
 
 
 def _group_run(group: Group, swapped: set[str], records: Records | None) -> Compute:
