@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
-from eltwise.kernels.instructions import Instructions, computed_in, constant, of, suffix
+from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.precision import DOUBLE, SINGLE
 from eltwise.kernels.recomputation import recomputed
 from eltwise.kernels.rounding_tests import made_odd, odd
@@ -116,10 +116,11 @@ def _level_of_quotient(x: Vector, scale: Vector) -> Vector:
 
 
 def _level(to: ElementType, levels: Vector) -> str:
-    """Whole floats as an integer type, within its limits."""
+    """Floats truncated to an integer type of at most 32 bits, within its limits, which are floats."""
     levels, code, lanes = _between(levels, *map(float, to.limits)), levels.code, levels.lanes
-    whole = code.let(f"fptosi {levels.type} {levels.name} to {of(lanes, 'i32')}")
-    return code.let(f"trunc {of(lanes, 'i32')} {whole} to {of(lanes, computed_in(to))}")
+    is_signed = to.bits < 32 or to.kind == "signed"
+    whole = code.let(f"{'fptosi' if is_signed else 'fptoui'} {levels.type} {levels.name} to {of(lanes, 'i32')}")
+    return whole if to.bits == 32 else code.let(f"trunc {of(lanes, 'i32')} {whole} to {of(lanes, computed_in(to))}")
 
 
 def _between(value: Vector, low: float, high: float) -> Vector:
@@ -165,7 +166,15 @@ def _cast(code: Instructions, lanes: int, source: ElementType, to: ElementType, 
 
 def _saturated(code: Instructions, lanes: int, source: ElementType, to: ElementType, value: str) -> str:
     """Floats truncated to integers: the limits for what is beyond them, and 0 for NaN."""
-    scalars = computed_in(to), computed_in(source)
-    types = ".".join(suffix(lanes, scalar) for scalar in scalars)
-    name = f"@llvm.fpto{'s' if to.kind == 'signed' else 'u'}i.sat.{types}"
-    return code.let(f"call {of(lanes, scalars[0])} {name}({of(lanes, scalars[1])} {value})")
+    number = Vector(code, lanes, value, DOUBLE if source is FLOAT64 else SINGLE)
+    number = number.where("oeq", number, number, 0.0)
+    if to.bits < 32 or (to.bits == 32 and source is FLOAT64):
+        return _level(to, number)
+    # The largest integer is no float, but the one after it is.
+    (low, high), integers = to.limits, of(lanes, computed_in(to))
+    is_beyond = number.flags("oge", float(high + 1))
+    above = number.where("olt", float(low), float(low), number)
+    inside = above.where("oge", float(high + 1), 0.0, above)
+    convert = "fptosi" if to.kind == "signed" else "fptoui"
+    whole = code.let(f"{convert} {inside.type} {inside.name} to {integers}")
+    return is_beyond.choose(integers, constant(lanes, computed_in(to), high), whole)
