@@ -7,13 +7,14 @@ import pytest
 
 import eltwise
 from eltwise import oracle
-from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, TYPES, ElementType
+from eltwise.core.dtypes import BFLOAT16, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, TYPES, ElementType
 from eltwise.core.errors import ValueRangeError
-from eltwise.kernels import dispatch, jit
+from eltwise.kernels import dispatch, jit, powers
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.powers import evaluate, evaluate_power, write_power
 from eltwise.ops import registry
 from eltwise.ops.expression import expression_of
+from eltwise.oracle import array_of
 from eltwise.oracle.hard_values import hard_values, random_bits
 from support.operands import drawn
 
@@ -142,3 +143,11 @@ def test_powers_without_a_negative_exponent_wrap(element_type: ElementType, is_s
     for operands in (arrays, [each[::-1] for each in arrays]):
         result = np.asarray(eltwise.operator("Power-1")(*operands))
         assert oracle.same_bits(result, expected if operands is arrays else expected[::-1])
+
+
+def test_a_power_of_floats_of_8_bits_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = (array_of(FLOAT8E5M2, bits) for bits in ([1, 70, 190, 70], [3, 66, 68, 66]))
+    expected = oracle.evaluate("power", x, y, rule="none")
+    assert oracle.same_bits(powers.evaluate(x, y), expected)
+    monkeypatch.setattr(powers, "evaluate_power", lambda *_given: pytest.fail("computed again"))
+    assert oracle.same_bits(powers.evaluate(x[::-1], y[::-1]), expected[::-1])

@@ -68,7 +68,7 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
 def differ(low: np.ndarray, high: np.ndarray, element_type: ElementType) -> np.ndarray:
     """Flags where two float64 are rounded to different elements of a type."""
     below, above = (cast(each, FLOAT64, element_type, False).astype(np.float64) for each in (low, high))
-    return np.asarray(below != above)
+    return np.asarray((below != above) & ~(np.isnan(below) & np.isnan(above)))  # Some types have NaN for infinities.
 
 
 def decide(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from math import inf, nan
 from typing import Any, Generic, NamedTuple
 
@@ -138,7 +139,9 @@ def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         size, low, error = _estimate(exponents, logarithm, magnitude, is_estimated)
         undecided = differ((size + (low - error)).values, (size + (low + error)).values, element_type)
         is_real = ~np.isnan(_sign(bases, exponents).values)
-        undecided = is_estimated & is_real & (undecided | is_unsure(size, low, error))
+        if element_type is FLOAT64:  # What is beyond its range is beyond that of any other type.
+            undecided = undecided | is_unsure(size, low, error)
+        undecided = undecided & is_estimated & is_real
         decide(size.values, undecided, element_type, real_power, np.abs(wide), y)
         return cast(_signed(bases, exponents, size).values, FLOAT64, element_type, False)
 
@@ -148,11 +151,31 @@ def evaluate(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         if of_numpy(x.dtype).is_integer:
             return _of_integers(x, y.astype(np.float64))
+        if x.dtype == y.dtype and x.dtype.itemsize == 1:
+            return _of_bytes(x, y)
         result = evaluate_power(x, y.astype(np.float64))
         if y.dtype.kind not in "iu" or y.dtype.itemsize < np.dtype(np.int64).itemsize:
             return result
         is_odd = (y & y.dtype.type(1)) == y.dtype.type(1)
         return np.where(is_odd, np.copysign(result, x), result)
+
+
+@cache
+def _computed(element_type: ElementType) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
+    """The powers of a type of 8 bits that were computed, by the bits of base and exponent, and flags of those."""
+    return np.zeros(1 << 16, element_type.storage), np.zeros(1 << 16, np.bool_)
+
+
+def _of_bytes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Powers of floats of 8 bits, of which there are so few that each is computed once."""
+    powers, is_computed = _computed(of_numpy(x.dtype))
+    pairs = x.view(np.uint8).astype(np.uint16) << 8 | y.view(np.uint8)
+    new = np.unique(pairs[~is_computed[pairs]])
+    if new.size:
+        bases, exponents = ((new >> shift).astype(np.uint8).view(x.dtype) for shift in (8, 0))
+        powers[new] = evaluate_power(bases, exponents.astype(np.float64))
+        is_computed[new] = True  # Last: another thread may look.
+    return np.asarray(powers[pairs])
 
 
 def _of_integers(base: np.ndarray, exponent: npt.NDArray[np.float64]) -> np.ndarray:
