@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         config.pluginmanager.register(_Failures(reporter))
+    if not hasattr(config, "workerinput"):  # The processes of xdist inherit the variable.
+        folder = TemporaryDirectory(prefix="eltwise-test-results-")
+        os.environ["ELTWISE_TEST_RESULTS"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from hashlib import blake2b
 from itertools import islice, product
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +26,9 @@ from support.operands import choices, operand_types, read_of, with_parameters
 
 Attributes = tuple[tuple[str, object], ...]
 Sizes = tuple[int, ...]
+SHARED = "ELTWISE_TEST_RESULTS"
+"""The variable with the folder in which the processes of one run of the tests share results of the oracle."""
+
 Run = Callable[..., np.ndarray]
 """``run(op, *operands, **attributes)`` gives the result, or raises where it refuses."""
 
@@ -88,9 +95,23 @@ class Case:
 
 @lru_cache(maxsize=256)
 def _same_shape(function: str, parameters: Attributes, operands: tuple[tuple[np.dtype[Any], bytes], ...]) -> np.ndarray:
-    """Operands of one shape: the same values are asked of every version that computes the function."""
+    """Operands of one shape: the same values are asked of every version that computes the function.
+
+    And of its kernels, which another process of the same run may test: the processes share the results.
+    """
+    digest = blake2b(repr((function, parameters, [str(dtype) for dtype, _data in operands])).encode(), digest_size=20)
+    for _dtype, data in operands:
+        digest.update(data)
+    file = Path(os.environ[SHARED], digest.hexdigest())
+    if file.exists():
+        shared: np.ndarray = pickle.loads(file.read_bytes())  # noqa: S301 - written below
+        return shared
     arrays = (np.frombuffer(each, dtype) for dtype, each in operands)
-    return oracle.evaluate(function, *arrays, rule="none", parameters=dict(parameters))
+    result = oracle.evaluate(function, *arrays, rule="none", parameters=dict(parameters))
+    whole = file.with_name(f"{file.name}.{os.getpid()}")
+    whole.write_bytes(pickle.dumps(result))
+    whole.replace(file)
+    return result
 
 
 @dataclass(frozen=True)
@@ -239,12 +260,15 @@ def _has_a_fifth(schema: ElementwiseSchema) -> bool:
     return schema not in WHOLE and len(layouts(schema)) > FEW
 
 
-def _numbered_layouts(
-    schema: ElementwiseSchema, *, shared: bool
+def shared_layouts(
+    schema: ElementwiseSchema, element_type: ElementType
 ) -> list[tuple[int, tuple[Attributes, tuple[Sizes, ...]]]]:
-    """The layouts that the types of a version have together."""
-    every = list(enumerate(layouts(schema)))
-    return every[SCHEMAS.index(schema) % 5 :: 5] if shared and _has_a_fifth(schema) else every
+    """The share of the numbered layouts of a version that one of its types has."""
+    every, has_fifth = list(enumerate(layouts(schema))), _has_a_fifth(schema)
+    if has_fifth:
+        every = every[SCHEMAS.index(schema) % 5 :: 5]
+    own, shares = schema.types.index(element_type), shares_of(schema)
+    return every[(own + SCHEMAS.index(schema)) % shares :: shares] if own or has_fifth else every
 
 
 def shape_cases(
@@ -260,11 +284,7 @@ def shape_cases(
     generator = np.random.default_rng(seed)
     pool = values(element_type, seed)
     divides = element_type.is_integer and schema.expression().divides
-    own = schema.types.index(element_type)
-    chosen = _numbered_layouts(schema, shared=shared)
-    if shared and (own or _has_a_fifth(schema)):
-        shares = shares_of(schema)
-        chosen = chosen[(own + SCHEMAS.index(schema)) % shares :: shares]
+    chosen = shared_layouts(schema, element_type) if shared else list(enumerate(layouts(schema)))
     for number, (attributes, shapes) in chosen:
         types = (
             operand_types(schema, element_type, len(shapes)) if not schema.is_variadic else [element_type] * len(shapes)
