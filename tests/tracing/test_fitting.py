@@ -14,7 +14,7 @@ from eltwise import runtimes
 from eltwise.model import read
 from eltwise.runtimes import Answer
 from eltwise.testing import assert_same_model
-from eltwise.tracing.choices import choices
+from eltwise.tracing.choices import BEST, choices, fitness
 from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.record import record
@@ -152,3 +152,13 @@ def test_no_input_is_repeated_to_more_than_memory_holds(count: int) -> None:
     x = np.broadcast_to(np.float32(0), (16385, 16385))
     for chosen in choices(InputRequest(graph, {"x": x}, 0), {"x": x, "s": np.ones(count, np.int64)}):
         assert np.prod(chosen["s"]) <= 4
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_the_sizes_of_an_output_that_inputs_decide_are_chosen_and_fit(rows: int) -> None:
+    graph = read(parsed("g (float[N, 6] x, int64[3] s) => (float[2, N, 3] y) { y = Reshape(x, s) }")).graph
+    feeds: dict[str, np.ndarray] = {"x": np.zeros((rows, 6), np.float32), "s": np.zeros(3, np.int64)}
+    chosen = [values["s"].tolist() for values in choices(InputRequest(graph, {"x": feeds["x"]}, 0), feeds)]
+    assert [2, rows, 3] in chosen
+    right, wrong = (np.zeros((2, size, 3), np.float32) for size in (rows, rows + 1))
+    assert fitness(graph, feeds, [right]) == BEST > fitness(graph, feeds, [wrong])
