@@ -105,13 +105,8 @@ class Array:
         """``m`` from sqrt(1/2) to sqrt(2), the integer ``e`` and ``2**-e`` of positive numbers ``m * 2**e``."""
         mantissa, exponent = np.frexp(self.values)
         is_small = mantissa < 0.5**0.5
-        power = exponent - is_small
-        result = (
-            np.where(is_small, mantissa + mantissa, mantissa),
-            power.astype(np.float64),
-            np.where(power < DOUBLE.bias, np.ldexp(1.0, -power), 0.0),
-        )
-        return Array(result[0]), Array(result[1]), Array(result[2])
+        power, small = exponent - is_small, np.where(is_small, mantissa + mantissa, mantissa)
+        return Array(small), Array(power.astype(np.float64)), Array(np.ldexp(1.0, -power))
 
     def row(self, factor: float, table: Table, count: int) -> list[Array]:
         """The integers next to ``self * factor``, and the first columns of a table's rows there."""

@@ -27,31 +27,33 @@ _LEAST, _MOST = 2.0**-960, 2.0**960
 def estimated_pair(name: str, parameters: Mapping[str, float], x: F) -> tuple[Pair[F], Any]:
     """The sums of two float64 that estimate a function's values, and flags where they do not decide these.
 
-    Where no flag is set the first one plus the second is the value, rounded. Flags are set for all arguments and values
-    that are 0, infinite, NaN, or too small or large for pairs.
+    Where no flag is set the first one plus the second is the value, rounded. Flags are set for all values that are 0,
+    infinite, NaN, or too small or large for pairs, and for arguments that are but for 0.
     """
     pair, size = estimates.FORMULAS[name](Pair(x, x.constant(0.0)), **parameters), abs(x)
-    unsure = size.flags("ult", _LEAST) | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
+    unsure = _is_tiny(x) | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
     return pair, unsure | size.flags("ugt", _FARTHEST[name]) if name in _FARTHEST else unsure
 
 
-def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F]) -> tuple[F, Any]:
-    """The results of a function, and flags where they are not decided.
+def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F], undecided: Any) -> tuple[F, Any]:
+    """The results of a function, and flags where they are not decided, given what ``estimated_pair`` gives.
 
-    What one float64 gives of 0, infinities, poles and NaN is the result; else a pair of them is an estimate.
+    What one float64 gives of 0, infinities, poles and NaN is the result; else the pair is an estimate.
     """
-    near, size, not_zero = estimates.FORMULAS[name](_bounded(name, x), **parameters), abs(x), x.flags("one", 0.0)
-    is_tiny = size.flags("olt", _LEAST) & not_zero
-    unsure = is_tiny | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
-    if name in _FARTHEST:
-        unsure = unsure | size.flags("ogt", _FARTHEST[name])
-    is_left = pair.high.flags("one", 0.0) & not_zero  # Terms that cancel may leave nothing in one float64.
-    is_ordinary = (is_tiny | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf) & size.flags("olt", inf)
+    near, size = estimates.FORMULAS[name](_bounded(name, x), **parameters), abs(x)
+    # Terms that cancel may leave nothing in one float64.
+    is_left = pair.high.flags("one", 0.0) & x.flags("one", 0.0)
+    is_ordinary = (_is_tiny(x) | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf)
+    is_ordinary = is_ordinary & size.flags("olt", inf)
     result = (pair.high + pair.low).chosen(is_ordinary, near)
     for sign in (-1, 1):
         result = x.where("oeq", sign * inf, _limit(name, parameters, sign), result)
     # Which NaN a sum of two gives depends on their order, which compilers change.
-    return (x + x).chosen(x.flags("une", x), result), unsure & is_ordinary
+    return (x + x).chosen(x.flags("une", x), result), undecided & is_ordinary
+
+
+def _is_tiny(x: F) -> Any:
+    return abs(x).flags("olt", _LEAST) & x.flags("one", 0.0)
 
 
 def is_unsure(high: F, low: F, error: F) -> Any:

@@ -50,8 +50,8 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
         wide = array.astype(np.float64)
         exact = partial(real_formulas.FORMULAS[name], **parameters)
         if element_type is FLOAT64:
-            pair, _flags = estimated_pair(name, parameters, Array(wide))
-            result, undecided = estimated(name, parameters, Array(wide), pair)
+            x = Array(wide)
+            result, undecided = estimated(name, parameters, x, *estimated_pair(name, parameters, x))
             decide(result.values, undecided, element_type, exact, wide)
             return result.values
         values = np.asarray(estimates.FORMULAS[name](Array(wide), **parameters).values)

@@ -67,7 +67,7 @@ def _in_pairs(name: str, parameters: Mapping[str, float], x: Vector) -> str:
     pair, undecided = estimated_pair(name, parameters, x)
 
     def again(_mask: str) -> str:
-        return _checked(name, parameters, FLOAT64, x, *estimated(name, parameters, x, pair))
+        return _checked(name, parameters, FLOAT64, x, *estimated(name, parameters, x, pair, undecided))
 
     return recomputed(pair.high + pair.low, undecided, again)
 
