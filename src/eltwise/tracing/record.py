@@ -127,16 +127,12 @@ def _run_of_outputs(runner: Runner, graph: Graph, feeds: Values) -> Repeated:
     if result.first.message:
         raise UnsupportedError(f"{runner.name} does not run the model: {result.first.message}")
     is_random = result.message == OTHER_RESULTS
-    if result.message and not (is_random and result.others.keys() < set(names) and _explains(runner, result.others)):
+    is_partly = is_random and result.others.keys() < set(names)
+    if result.message and not (is_partly and result.others.keys() <= _random_values(runner)):
         problem = f"the run of {runner.name} is not reproducible: {result.message}"
         hint = "give what is random as an input" if is_random else ""
         raise UnsupportedError(problem, got=named(list(result.others)), hint=hint)
     return result
-
-
-def _explains(runner: Runner, others: Values) -> bool:
-    """Whether the model itself is why some outputs differ: each depends on a random node."""
-    return _random_values(runner) >= others.keys()
 
 
 def _random_values(runner: Runner) -> set[str]:
