@@ -97,6 +97,16 @@ def remembering(data):
         return results[0]
     return remembered
 
+def keeping_others(data):
+    # Right until it has run on other inputs, of which it keeps the results.
+    run, seen = right(data), {}
+    def kept(inputs):
+        key = b"".join(array.tobytes() for array in inputs.values())
+        if key not in seen:
+            seen[key] = run(inputs)
+        return next(reversed(seen.values()))
+    return kept
+
 def of_first_inputs(otherwise):
     # It computes the first inputs of a model, and does something else with others.
     firsts = {}
@@ -185,6 +195,7 @@ LATER = {
     "adding_later": "a second run on the same inputs",
     "leaving_later": "a second run on the same inputs: crashed",
     "remembering": "a run on other inputs gives the same results again",
+    "keeping_others": "a run on the same inputs after one on others gives other results",
 }
 
 

@@ -16,6 +16,7 @@ from eltwise.tracing.difference import measure
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
 
 AGAIN = "a second run on the same inputs"
+_AFTER_OTHERS = "a run on the same inputs after one on others"
 OTHER_RESULTS = f"{AGAIN} gives other results"
 _SAME_RESULTS = "a run on other inputs gives the same results again"
 _NOT_SHOWN = "on other inputs it gives no results ({}), so that whether it repeats its first ones is not established"
@@ -48,7 +49,7 @@ class Repeated:
 
 
 def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, tolerances: Tolerances) -> Repeated:
-    """Run a model twice on inputs, and on others.
+    """Run a model twice on inputs, on others, and once more on the first.
 
     What is the same on the other inputs is computed on these by a new process, too: a runtime may give its first
     results whatever it is given. A model need not run on the other inputs, so that no failure there is a finding, and
@@ -64,15 +65,13 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     if first.message:
         return Repeated(first, {})
     start = time.monotonic()
-    second = run(feeds)
-    limit = max(_LEAST_LIMIT, _SLOWEST * (time.monotonic() - start))
-    if second.message or second.values.keys() != first.values.keys():
-        return Repeated(first, {}, f"{AGAIN}: {second.message or NO_OUTPUT}")
-    if others := _beyond(second.values, first.values, tolerances):
-        return Repeated(first, others, OTHER_RESULTS)
+    if problem := _run_again(run, feeds, first, tolerances, AGAIN):
+        return problem
     others = other_inputs(feeds)
-    with host.limited(limit):
-        third = kept(run(others)) if others else Outcome()
+    if not others:
+        return Repeated(first, {})
+    with host.limited(max(_LEAST_LIMIT, _SLOWEST * (time.monotonic() - start))):
+        third = kept(run(others))
         same = {name: array for name, array in third.values.items() if _is_same(array, first.values.get(name))}
         if same:
             host.restart()
@@ -80,7 +79,20 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
             if wrong := _beyond(fourth.values, same, tolerances):
                 return Repeated(first, wrong, _SAME_RESULTS)
             third = replace(third, message=fourth.message)
-    return Repeated(first, {}, note=_NOT_SHOWN.format(third.message) if third.message else "")
+    if third.message:
+        return Repeated(first, {}, note=_NOT_SHOWN.format(third.message))
+    return _run_again(run, feeds, first, tolerances, _AFTER_OTHERS) or Repeated(first, {})
+
+
+def _run_again(
+    run: Callable[[Values], Outcome], feeds: Values, first: Outcome, tolerances: Tolerances, name: str
+) -> Repeated | None:
+    """How a later run, with a name, differs from the first one; None if it does not."""
+    again = run(feeds)
+    if again.message or again.values.keys() != first.values.keys():
+        return Repeated(first, {}, f"{name}: {again.message or NO_OUTPUT}")
+    others = _beyond(again.values, first.values, tolerances)
+    return Repeated(first, others, f"{name} gives other results") if others else None
 
 
 def other_inputs(feeds: Values) -> Values:
