@@ -55,11 +55,12 @@ TARGETS = {
         _of_square(lambda s: 2 * mp.atanh(s), 2), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * SLACK, (3, 6)
     ),
     "LOG1P": Target(_of_square(lambda s: 2 * mp.atanh(s), 2), 0, SLACK / 9, (5, 9)),
-    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 4) ** 2 * SLACK, (4, 6)),
+    "SINE": Target(_of_square(mp.sin, 1), 0, (mp.pi / 2) ** 2 * SLACK, (5, 7)),
     "COSINE": Target(lambda z: mp.cos(mp.sqrt(z)), 0, (mp.pi / 4) ** 2 * SLACK, (4, 7)),
     "ARCTANGENT": Target(_of_square(mp.atan, 1), 0, SLACK, (8, 16)),
     "ARCSINE": Target(_of_square(mp.asin, 1), 0, SLACK / 4, (5, 10)),
     "ERF": Target(_of_square(mp.erf, 2 / mp.sqrt(mp.pi)), 0, SLACK, (6,)),
+    "ERF_FAR": Target(lambda u: mp.erf(u + mpf(5) / 2), mpf(-3) / 2, mpf(3) / 2, (13,)),
     "ERFC": Target(_scaled_erfc, -SLACK, mpf(1), (11,)),
 }
 
@@ -175,11 +176,13 @@ def main() -> None:
         "SINGLE_LOG2": log2_parts(15),
         "DOUBLE_LOG2": log2_parts(),
         "PAIR_LOG2": log2_parts(34, 68),
+        "SINGLE_HALF_PI": [float(np.float32(part)) for part in half_pi(24, 48)],
         "DOUBLE_HALF_PI": half_pi(33, 66),
         "PAIR_HALF_PI": half_pi(33, 66, 99),
         "LOG2": pair(mp.ln2),
         "PI": pair(mp.pi),
         "HALF_PI": pair(mp.pi / 2),
+        "SIXTH": pair(mpf(1) / 6),
         "ROOT_HALF": float(mp.sqrt(mpf(1) / 2)),
         "GELU_FACTOR": pair(-mp.sqrt(8 / mp.pi)),
         "GELU_CUBE": pair(-mp.sqrt(8 / mp.pi) * 44715 / 1000000),

@@ -33,16 +33,17 @@ def _is_odd(whole: Any) -> Any:
 
 def _circular(x: F, quarters: float) -> F:
     """The sine of ``x`` and so many quarters of a turn."""
-    rest, whole = _reduced(x)
-    whole = whole + quarters
-    odd = _is_odd(whole)
-    sign = _is_odd((whole - abs(odd)) * 0.5)
-    if isinstance(rest, Pair):
+    if isinstance(x, Pair):
+        rest, whole = _reduced(x)
+        whole = whole + quarters
+        odd = _is_odd(whole)
+        sign = _is_odd((whole - abs(odd)) * 0.5)
         pair = table_estimates.Turn(rest).either(odd)
         return (-pair).chosen(sign.flags("one", 0.0), pair)
-    square = rest * rest
-    value = odd.where("oeq", 0.0, _sine(rest, square), polynomial(square, "COSINE"))
-    result: F = sign.where("oeq", 0.0, value, -value)
+    halves = x.fused(1 / pi, quarters / 2).split(1.0)[0]
+    rest = less(x, halves + halves - quarters, x.precision.half_pi)
+    value = _sine(rest, rest * rest)
+    result: F = _is_odd(halves).where("oeq", 0.0, value, -value)
     return result
 
 
@@ -80,10 +81,11 @@ def atan(x: F) -> F:
     return size.where("ogt", 1.0, x.real(*coefficients.HALF_PI) - value, value).signed_as(x)
 
 
-def _half_arc(size: F) -> F:
-    """``asin(sqrt((1 - size) / 2))`` for numbers of at least 0.5."""
-    square = (1.0 - size) * 0.5
-    return square.sqrt() * polynomial(square, "ARCSINE")
+def _arcsine(size: F) -> F:
+    """``asin(size)`` for numbers up to 0.5, and ``asin(sqrt((1 - size) / 2))`` for those above."""
+    half = (1.0 - size) * 0.5
+    square = size.where("ogt", 0.5, half, size * size)
+    return size.where("ogt", 0.5, half.sqrt(), size) * polynomial(square, "ARCSINE")
 
 
 def _cosine_of(size: Pair[Any]) -> Pair[Any]:
@@ -96,8 +98,8 @@ def asin(x: F) -> F:
     size = abs(x)
     if isinstance(size, Pair):
         return table_estimates.arctangent(size, _cosine_of(size)).signed_as(x)
-    near = size * polynomial(size * size, "ARCSINE")
-    return size.where("ogt", 0.5, x.real(*coefficients.HALF_PI) - _half_arc(size) * 2.0, near).signed_as(x)
+    value = _arcsine(size)
+    return size.where("ogt", 0.5, x.real(*coefficients.HALF_PI) - (value + value), value).signed_as(x)
 
 
 def acos(x: F) -> F:
@@ -106,6 +108,7 @@ def acos(x: F) -> F:
     if isinstance(size, Pair):
         value = table_estimates.arctangent(_cosine_of(size), size)
         return x.where("olt", 0.0, x.real(*coefficients.PI) - value, value)
-    far = _half_arc(size) * 2.0
-    near = x.real(*coefficients.HALF_PI) - x * polynomial(x * x, "ARCSINE")
+    value = _arcsine(size)
+    far = value + value
+    near = x.real(*coefficients.HALF_PI) - value.signed_as(x)
     return size.where("ogt", 0.5, x.where("olt", 0.0, x.real(*coefficients.PI) - far, far), near)

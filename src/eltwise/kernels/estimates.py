@@ -188,9 +188,9 @@ def erf(x: F) -> F:
         return table_estimates.error_function_in_pairs(abs(x.high)).signed_as(x)
     if x.precision is DOUBLE:
         return table_estimates.error_function(abs(x)).signed_as(x)
-    size, square = _at_most(abs(x), _FAR), x * x
-    far = 1.0 - exp(-square) * _scaled_erfc(size)
-    return size.where("olt", 1.0, size * polynomial(square, "ERF"), far).signed_as(x)
+    size = _at_most(abs(x), 4.0)  # From here on it is 1.
+    near, far = size * polynomial(size * size, "ERF"), polynomial(size - 2.5, "ERF_FAR")
+    return size.where("olt", 1.0, near, far).signed_as(x)
 
 
 def _tail(x: F) -> F:
@@ -223,12 +223,12 @@ def hard_sigmoid(x: F, alpha: float, beta: float) -> F:
 
 def hard_swish(x: F) -> F:
     """``x`` times ``x / 6 + 0.5`` between 0 and 1."""
-    return x.where("ole", -3.0, -0.0, x.where("olt", 3.0, x * (x + 3.0) / 6.0, x))
+    return x.where("ole", -3.0, -0.0, x.where("olt", 3.0, x * (x + 3.0) * x.real(*coefficients.SIXTH), x))
 
 
 def hsigmoid(x: F) -> F:
     """``x / 6 + 0.5`` between 0 and 1."""
-    return _at_most(_at_least(x + 3.0, 0.0), 6.0) / 6.0
+    return _at_most(_at_least(x + 3.0, 0.0), 6.0) * x.real(*coefficients.SIXTH)
 
 
 def leaky_relu(x: F, alpha: float) -> F:
@@ -252,16 +252,17 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _inexact_hard_sigmoid(x: F, alpha: float, beta: float) -> F:
+EXACT_IN_SINGLE = ("hard_swish", "hsigmoid", "softsign")
+EXACT_IN_DOUBLE = ("hard_swish", "hsigmoid", "leaky_relu")
+TINY = 2.0**-23
+"""Functions that need no more digits, in float32 for arguments of 16 bits and in float64 for those of float32.
+
+Rounded to odd, and once more to the type, an estimate is the result, but for arguments below ``TINY`` other than 0.
+"""
+
+
+def inexact_hard_sigmoid(x: F, alpha: float, beta: float) -> F:
+    """Not 0 where ``alpha * x + beta`` may be no float64, which has so many digits that it may be rounded again."""
     product = x * alpha
     total = product + beta
     return abs(total - beta - product) + abs(total - product - beta)
-
-
-INEXACT: dict[str, Callable[..., Any]] = {
-    "hard_sigmoid": _inexact_hard_sigmoid,
-    "hard_swish": lambda x: abs(x).where("olt", 2.0**-28, x, x * 0.0),
-    "hsigmoid": lambda x: x * 0.0,
-    "leaky_relu": lambda x, alpha: x * 0.0,
-}
-"""Of functions that float64 gives with so many digits of float32 that it may be rounded again: what is 0 there."""

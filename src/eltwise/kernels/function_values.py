@@ -56,8 +56,10 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
             return result.values
         values = np.asarray(estimates.FORMULAS[name](Array(wide), **parameters).values)
         undecided = differ(values * (1 - estimates.ERROR), values * (1 + estimates.ERROR), element_type)
-        if name in estimates.INEXACT:
-            undecided &= estimates.INEXACT[name](Array(wide), **parameters).values != 0
+        if name in estimates.EXACT_IN_DOUBLE:
+            undecided &= (np.abs(wide) < estimates.TINY) & (wide != 0)
+        if name == "hard_sigmoid":
+            undecided &= estimates.inexact_hard_sigmoid(Array(wide), **parameters).values != 0
         undecided &= np.isfinite(values) & np.isfinite(wide)
         if name in CIRCULAR:
             undecided |= (np.abs(wide) > FARTHEST_ANGLE) & np.isfinite(wide)

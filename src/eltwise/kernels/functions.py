@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from eltwise.core.dtypes import FLOAT16, FLOAT32, FLOAT64, ElementType
+from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, real_formulas
+from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
 from eltwise.kernels.flags import Flags
 from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair
 from eltwise.kernels.instructions import Instructions
@@ -21,6 +22,7 @@ from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import (
     for_rounding,
     is_far,
+    is_tiny,
     is_unclear,
     undecided_of,
     undecided_single,
@@ -31,9 +33,9 @@ from eltwise.kernels.vectors import Vector, narrowed, widened
 
 def is_estimated_in_single(name: str, parameters: Mapping[str, float], *, has_fused: bool) -> bool:
     """Whether an estimate in float32 keeps within ``single_error``, for types of 16 bits."""
-    if name in (*CIRCULAR, "celu", "gelu_tanh") or (name == "swish" and parameters["alpha"] != 1):
+    if name in ("celu", "gelu_tanh") or (name == "swish" and parameters["alpha"] != 1):
         return False
-    return name != "hard_sigmoid" or has_fused  # Where its terms cancel, the product must not be rounded.
+    return has_fused or name not in ("hard_sigmoid", *CIRCULAR)  # Where terms cancel, the product must not be rounded.
 
 
 def write_function(
@@ -58,7 +60,10 @@ def write_function(
     if element_type is FLOAT32 or not is_estimated_in_single(name, parameters, has_fused=code.has_fused):
         return _by_double(name, parameters, element_type, single)
     estimate = estimates.FORMULAS[name](single, **parameters)
-    undecided = undecided_single(element_type, name, single, estimate)
+    if name in estimates.EXACT_IN_SINGLE:
+        undecided = is_tiny(single)
+    else:
+        undecided = undecided_single(element_type, name, single, estimate)
     return recomputed(estimate, undecided, lambda _mask: _by_double(name, parameters, element_type, single))
 
 
@@ -76,20 +81,31 @@ def _by_double(name: str, parameters: Mapping[str, float], element_type: Element
     """A function of narrower types than float64, estimated in that one."""
     argument = widened(x)
     estimate = estimates.FORMULAS[name](argument, **parameters)
+    is_exact = name in estimates.EXACT_IN_DOUBLE
 
-    def checked() -> str:
+    def checked(_mask: str) -> str:
         result, undecided = undecided_of(element_type, estimate)
-        if name in estimates.INEXACT:
+        if is_exact or name == "hard_sigmoid":
             result = for_rounding(element_type, estimate)
-            undecided = undecided & estimates.INEXACT[name](argument, **parameters).flags("one", 0.0)
-        if name in CIRCULAR and element_type is not FLOAT16:
+        if is_exact:
+            undecided = undecided & is_tiny(argument)
+        elif name == "hard_sigmoid":
+            undecided = undecided & estimates.inexact_hard_sigmoid(argument, **parameters).flags("one", 0.0)
+        elif name in CIRCULAR:
             undecided = undecided | is_far(argument)
         return _checked(name, parameters, element_type, argument, result, undecided)
 
-    if element_type is not FLOAT32 or name in (*CIRCULAR, *estimates.INEXACT):
-        return checked()
+    if is_exact:
+        return recomputed(for_rounding(element_type, estimate), is_tiny(x), checked)
+    if element_type is not FLOAT32:
+        return checked("")
     near = narrowed(estimate)
-    return recomputed(near, is_unclear(estimate), lambda _mask: checked())
+    unclear = is_unclear(estimate, near)
+    if name in CIRCULAR:
+        unclear = unclear | abs(x).flags("ogt", FARTHEST_ANGLE)
+    elif name == "hard_sigmoid":  # It has many zeros, which are exact.
+        unclear = unclear & estimate.flags("one", 0.0)
+    return recomputed(near, unclear, checked)
 
 
 def _checked(

@@ -27,7 +27,7 @@ class Precision(NamedTuple):
     largest: float
     polynomials: dict[str, tuple[float, ...]]
     log2: tuple[float, ...]
-    half_pi: tuple[float, ...] = ()
+    half_pi: tuple[float, ...]
 
     @property
     def shift(self) -> float:
@@ -49,7 +49,9 @@ class Precision(NamedTuple):
         return int.from_bytes(pack(">d" if self.digits == 52 else ">f", value), "big")
 
 
-SINGLE = Precision("float", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2)
+SINGLE = Precision(
+    *("float", "i32", 23, 87.0, coefficients.SINGLE, coefficients.SINGLE_LOG2, coefficients.SINGLE_HALF_PI)
+)
 DOUBLE = Precision(
     *("double", "i64", 52, 708.0, coefficients.DOUBLE, coefficients.DOUBLE_LOG2, coefficients.DOUBLE_HALF_PI)
 )

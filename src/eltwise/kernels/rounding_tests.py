@@ -8,6 +8,7 @@ from eltwise.core.dtypes import FLOAT16, FLOAT32, ElementType
 from eltwise.kernels import estimates
 from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
 from eltwise.kernels.flags import Flags
+from eltwise.kernels.float64_estimates import CIRCULAR
 from eltwise.kernels.instructions import constant, of
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.vectors import Vector, narrowed, widened
@@ -56,6 +57,11 @@ def is_far(x: Vector) -> Flags:
     return size.flags("ogt", FARTHEST_ANGLE) & size.flags("olt", inf)
 
 
+def is_tiny(x: Vector) -> Flags:
+    """Where estimates of numbers other than 0 are not exact."""
+    return abs(x).flags("olt", estimates.TINY) & x.flags("one", 0.0)
+
+
 def undecided_of(element_type: ElementType, estimate: Vector) -> tuple[Vector, Flags]:
     """Float64 estimates as float32, and flags where real values that near might be rounded otherwise."""
     if element_type is FLOAT32:
@@ -78,19 +84,28 @@ def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: 
     below = code.let(f"add {kind} {size}, {constant(x.lanes, 'i32', -1)}")  # 0 becomes the largest.
     limit = constant(x.lanes, "i32", 2 * SINGLE.bits(SAFE_RESULT))
     is_small = Flags(code, x.lanes, code.let(f"icmp ult {kind} {below}, {limit}"))
-    is_beyond = abs(x).flags("olt", SINGLE_LEAST) if name == "log" else abs(x).flags("ogt", SAFE_ARGUMENT)
+    if name == "log":
+        is_beyond = abs(x).flags("olt", SINGLE_LEAST)
+    else:
+        is_beyond = abs(x).flags("ogt", FARTHEST_ANGLE if name in CIRCULAR else SAFE_ARGUMENT)
     return is_small | is_beyond | _is_near_tie(estimate, int(single_error(name) * 2**24))
 
 
-def is_unclear(estimate: Vector) -> Flags:
-    """Where float64 may be within their error of the middle of two float32, or are less than the least normal one."""
-    code, lanes, kind = estimate.code, estimate.lanes, of(estimate.lanes, "i64")
-    units = int(estimates.ERROR * 2**53)
-    bits = estimate.in_bits()
-    moved = code.let(f"add {kind} {bits}, {constant(lanes, 'i64', (1 << 28) + units)}")
-    upper = code.let(f"and {kind} {moved}, {constant(lanes, 'i64', (1 << 29) - 2 * units)}")
-    is_near_tie = Flags(code, lanes, code.let(f"icmp eq {kind} {upper}, {constant(lanes, 'i64', 0)}"))
-    return is_near_tie | abs(estimate).flags("olt", SINGLE_LEAST)
+def is_unclear(estimate: Vector, near: Vector) -> Flags:
+    """Where float64 may be within their error of the middle of two float32, or these are less than normal ones.
+
+    Args:
+        estimate: float64.
+        near: the nearest float32.
+    """
+    code, lanes, kind = near.code, near.lanes, of(near.lanes, "i32")
+    units = int(estimates.ERROR * 2**53) << 3
+    lower = code.let(f"trunc {of(lanes, 'i64')} {estimate.in_bits()} to {kind}")
+    lost = code.let(f"shl {kind} {lower}, {constant(lanes, 'i32', 3)}")  # The 29 bits that a float32 does not have.
+    moved = code.let(f"add {kind} {lost}, {constant(lanes, 'i32', units)}")
+    limit = constant(lanes, "i32", 2 * units - (1 << 31))
+    is_near_tie = Flags(code, lanes, code.let(f"icmp slt {kind} {moved}, {limit}"))
+    return is_near_tie | abs(near).flags("olt", SINGLE_LEAST)
 
 
 def _differs_in_half(value: Vector, error: float) -> Flags:
