@@ -106,8 +106,14 @@ class Structure(NamedTuple):
 
     @property
     def lanes(self) -> int:
-        """How many elements a vector of operands holds; few where they are gathered or divided one by one."""
+        """How many elements are computed at a time; few where they are gathered or divided one by one.
+
+        Two vectors of floats at a time let the processor compute one where a real function of the other waits for its
+        last result; types of 16 bits are several vectors of float32 anyway.
+        """
         lanes = self.target.vector_bytes // self.width
+        if self.expression.is_real and self.width >= FLOAT32.storage.itemsize:
+            lanes *= 2
         is_single = "strided" in self.walks or any(each.is_integer and each.bits == 64 for each in self.types)
         return min(lanes, 16) if is_single else lanes
 
