@@ -35,6 +35,12 @@ def values(element_type: ElementType, seed: int) -> np.ndarray:
     return result
 
 
+def beside_powers() -> np.ndarray:
+    """Float64 of both signs next to powers of two, from where on they have fractions to where they are no integers."""
+    sizes = np.add.outer(2.0 ** np.arange(65), [-1, -0.75, -0.5, 0, 0.25, 0.5, 1]).reshape(-1)
+    return np.concatenate([sizes, -sizes, np.nextafter(sizes, 0)])
+
+
 def computed(expression: Expression, element_type: ElementType, *operands: np.ndarray) -> np.ndarray:
     """What a kernel gives; the test fails where there is none."""
     assert not dispatch.why_no_kernel(expression, element_type)
@@ -44,7 +50,12 @@ def computed(expression: Expression, element_type: ElementType, *operands: np.nd
 
 @pytest.mark.parametrize("source", [*FLOATS, FLOAT64, *INTEGERS, BOOL], ids=str)
 def test_casts(source: ElementType, seed: int) -> None:
+    """Also of vectors of numbers of one size, as one large number may have a whole vector computed otherwise."""
     x = values(source, seed)
+    if source.kind == "float":
+        with np.errstate(over="ignore", invalid="ignore"):  # Signalling NaNs.
+            x = np.concatenate([x, beside_powers().astype(source.storage)])
+            x = np.concatenate([x, x[np.argsort(np.abs(x.astype(np.float64)))]])
     for to in (*FLOATS, FLOAT64, *INTEGERS, BOOL):
         parameters = (("to", to), ("saturate", True))
         expression = expression_of("cast", None, parameters)

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from eltwise.core.dtypes import BOOL, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.instructions import Instructions, computed_in, constant, of
 from eltwise.kernels.precision import DOUBLE, SINGLE
-from eltwise.kernels.recomputation import recomputed
+from eltwise.kernels.recomputation import recomputed, where_any
 from eltwise.kernels.rounding_tests import made_odd, odd
-from eltwise.kernels.vectors import Vector, as_double, narrowed
+from eltwise.kernels.vectors import Vector, as_double, narrowed, widened
 from eltwise.ops.expression import Step
 
 _MOST_LEVELS = 2.0**20
 """Larger quotients give a limit of every type of at most 16 bits, whatever the zero point is."""
 
+_MOST_SHIFTED = 2.0**51
+"""Whole numbers below it are the last bits of a sum with ``DOUBLE.shift``."""
 
 _RECIPROCAL_ERROR = 2.0**-21
 """The relative error that a product with the reciprocal of a float32 does not reach, also where that is not normal."""
@@ -167,14 +169,28 @@ def _cast(code: Instructions, lanes: int, source: ElementType, to: ElementType, 
 def _saturated(code: Instructions, lanes: int, source: ElementType, to: ElementType, value: str) -> str:
     """Floats truncated to integers: the limits for what is beyond them, and 0 for NaN."""
     number = Vector(code, lanes, value, DOUBLE if source is FLOAT64 else SINGLE)
-    number = number.where("oeq", number, number, 0.0)
     if to.bits < 32 or (to.bits == 32 and source is FLOAT64):
-        return _level(to, number)
+        return _level(to, number.where("oeq", number, number, 0.0))
+    if to.bits == 32 or not code.has_fused:  # Without, there may be no instruction that truncates, either.
+        return _within_limits(to, number)
+    number = number if source is FLOAT64 else widened(number)
+    if to.kind == "unsigned":
+        number = number.where("olt", 0.0, 0.0, number)
+    # Few processors have vectors of such conversions; the last bits of a sum with a large number are an integer, too.
+    bits, kind = (number.truncated() + DOUBLE.shift).in_bits(), of(lanes, "i64")
+    near = code.let(f"sub {kind} {bits}, {constant(lanes, 'i64', DOUBLE.bits(DOUBLE.shift))}")
+    is_far = abs(number).flags("uge", _MOST_SHIFTED)
+    return where_any(is_far, [(kind, near)], lambda _mask: [_within_limits(to, number)])[0]
+
+
+def _within_limits(to: ElementType, number: Vector) -> str:
+    """The same by the processor's conversion, of which only what is within the limits is stated."""
     # The largest integer is no float, but the one after it is.
-    (low, high), integers = to.limits, of(lanes, computed_in(to))
+    code, (low, high), integers = number.code, to.limits, of(number.lanes, computed_in(to))
+    number = number.where("oeq", number, number, 0.0)
     is_beyond = number.flags("oge", float(high + 1))
     above = number.where("olt", float(low), float(low), number)
     inside = above.where("oge", float(high + 1), 0.0, above)
     convert = "fptosi" if to.kind == "signed" else "fptoui"
     whole = code.let(f"{convert} {inside.type} {inside.name} to {integers}")
-    return is_beyond.choose(integers, constant(lanes, computed_in(to), high), whole)
+    return is_beyond.choose(integers, constant(number.lanes, computed_in(to), high), whole)

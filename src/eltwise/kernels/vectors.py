@@ -126,6 +126,10 @@ class Vector:
         """The nearest integers, ties to even."""
         return self._intrinsic("roundeven", self)
 
+    def truncated(self) -> Vector:
+        """The next integers towards 0."""
+        return self._intrinsic("trunc", self)
+
     def where(self, comparison: str, limit: Number, one: Number, other: Number) -> Vector:
         """``one`` where a comparison with a limit holds, else ``other``; comparisons have LLVM's names."""
         return self._named(self._lifted(one)).chosen(self.flags(comparison, limit), other)
