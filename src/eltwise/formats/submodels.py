@@ -17,6 +17,22 @@ _INSIDE = "/inside"
 _STATEFUL = ("ReadValue", *STATE_WRITERS)
 
 
+def of_file(graph: Graph) -> Graph:
+    """A model as its file has it: an IR that was changed since it was read is written and read again.
+
+    Parts of an IR are layers of its file, which has none of what a pass made, and others of what it replaced.
+    """
+    if graph.origin.domain == "ai.onnx":
+        return graph
+    from eltwise.formats.openvino.reader import IrFile, read_openvino
+    from eltwise.formats.openvino.writer import write_openvino
+
+    file = graph.message
+    if isinstance(file, IrFile) and all(node.untouched for node in graph.nodes):
+        return graph
+    return read_openvino(*write_openvino(graph)).graph
+
+
 def value_types(graph: Graph) -> dict[str, TensorType]:
     """The types of a model's values as far as inference, or the file, knows them.
 

@@ -10,6 +10,7 @@ from eltwise.core.border import check_range, public
 from eltwise.core.errors import UnsupportedError, named, unknown_name
 from eltwise.core.machine import machine_name
 from eltwise.core.progress import Progress, no_progress
+from eltwise.formats.submodels import of_file
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
 from eltwise.runtimes import Host, find
@@ -73,7 +74,8 @@ def record(
     check_range("limit", limit, 0.01, 1e6)
     if values not in CHOICES:
         raise unknown_name("choice of values", values, CHOICES)
-    request = InputRequest.of(read(model, reads_weights=False).graph, {} if inputs is None else inputs, seed)
+    graph = of_file(read(model, reads_weights=False).graph)
+    request = InputRequest.of(graph, {} if inputs is None else inputs, seed)
     graph = request.graph
     adapter = find(runtime, only_models=True, domain=graph.origin.domain)
     interpreter(adapter, progress)

@@ -12,6 +12,7 @@ from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import GraphError, UnsupportedError, named
 from eltwise.formats import registry
 from eltwise.formats.onnx.float_types import in_float_type
+from eltwise.formats.submodels import of_file
 from eltwise.ir.graph import Graph
 from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
@@ -71,7 +72,7 @@ def second_model(
     if against != FLOAT64:
         if other is None:
             return graph
-        second = with_replaced(read(other, reads_weights=False).graph, names)
+        second = with_replaced(of_file(read(other, reads_weights=False).graph), names)
         if lost := [name for name in names if name not in {port.name for port in second.inputs}]:
             raise GraphError("the other model has no such input", operand=f"input {named(lost)}", hint="leave it out")
         return second

@@ -14,6 +14,7 @@ from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.onnx.float_types import in_float_type
+from eltwise.formats.submodels import of_file
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
 from eltwise.runtimes import Host, Runtime
@@ -121,8 +122,8 @@ def trace(
     if is_swapped:
         model, runtime, against = model if other is None else other, against, runtime
     tested_model, inputs = read(model, reads_weights=False), {} if inputs is None else inputs
-    is_one = other is None and side is None
-    part, left_out = part_of_numbers(tested_model.graph) if is_one else (tested_model.graph, ())
+    whole, is_one = of_file(tested_model.graph), other is None and side is None
+    part, left_out = part_of_numbers(whole) if is_one else (whole, ())
     request = (InputRequest.of if side is None else side.request)(part, inputs, seed)
     graph = second = request.graph
     if side is None:

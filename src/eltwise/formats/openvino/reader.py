@@ -338,7 +338,10 @@ class _Assembly:
             not_held=self.net.not_held,
             message=file,
         )
-        return stored(with_version_10_types(graph) if self.net.version == 10 else graph)
+        graph = with_version_10_types(graph) if self.net.version == 10 else graph
+        for node in graph.nodes:
+            stored(node)
+        return stored(graph)
 
 
 def _names(layer: Layer) -> tuple[str, ...]:
