@@ -106,20 +106,20 @@ def function_of(operation: Operation) -> Callable[..., Any]:
         def builtin(present: tuple[bool, ...]) -> Callable[..., Any]:
             computation, _operands = operation.computation_of([each or None for each in present])
             some = calls_of(computation)
-            run = function if all(present) else lambda *operands: apply(some, operands)
-            return some.records.builtin(run, schema.versioned_name)
+            # Only an operation says which operands cannot be left out.
+            return some.records.builtin(function if all(present) else _function(some), schema.versioned_name)
 
         def of_any_number(*operands: object, out: object = None) -> Any:
-            # A builtin would take one operand more than its records have as the array for the result.
-            if out is not None or not operands:
-                return function(*operands, out=out)
-            return builtin((True,) * len(operands))(*operands)
+            # A builtin of fewer operands would take one more for the array for the result.
+            compute = builtin((True,) * len(operands)) if operands else function
+            return compute(*operands) if out is None else compute(*operands, out=out)
 
         def of_some(*operands: object, out: object = None) -> Any:
             present = tuple([operand is not None for operand in operands])
-            if out is not None or present == (True,) * len(schema.operands):
+            if present == (True,) * len(schema.operands):
                 return function(*operands, out=out)
-            return builtin(present)(*[operand for operand in operands if operand is not None])
+            some = [operand for operand in operands if operand is not None]
+            return builtin(present)(*some) if out is None else builtin(present)(*some, out=out)
 
         if schema.is_variadic:
             calls.function = of_any_number
@@ -127,6 +127,13 @@ def function_of(operation: Operation) -> Callable[..., Any]:
             is_fixed = schema.required_operands == len(schema.operands)
             calls.function = calls.records.builtin(function if is_fixed else of_some, schema.versioned_name)
     return calls.function
+
+
+def _function(calls: Calls) -> Callable[..., Any]:
+    def function(*operands: object, out: object = None) -> Any:
+        return apply(calls, operands, out)
+
+    return function
 
 
 def _function_like(operation: Operation, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,14 +146,15 @@ def _function_like(operation: Operation, function: Callable[..., Any]) -> Callab
             [dtype] * len(operation.schema.operands), lambda _: element_type
         )
         calls = calls_of(computation)
-        return calls.records.builtin(lambda *operands: apply(calls, operands), operation.schema.versioned_name)
+        return calls.records.builtin(_function(calls), operation.schema.versioned_name)
 
     def of_type(*operands: object, out: object = None) -> Any:
-        is_usual = out is None and len(operands) == len(operation.schema.operands) and operands[0] is not None
+        is_usual = len(operands) == len(operation.schema.operands) and operands[0] is not None
         # A builtin would take an operand too many for the array for the result.
         if not is_usual or type(operands[-1]) is not np.ndarray:
             return function(*operands, out=out)
-        return builtin(operands[-1].dtype)(*operands[:-1])
+        compute = builtin(operands[-1].dtype)
+        return compute(*operands[:-1]) if out is None else compute(*operands[:-1], out=out)
 
     return of_type
 
