@@ -20,6 +20,10 @@ _FIRST_WHOLE = {"float": 2.0**23, "double": 2.0**52}
 """From these on every number is an integer."""
 
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
+
+_ROUNDINGS = {"floor": "floor", "ceil": "ceil", "round": "roundeven"}
+"""The steps that are one instruction of processors that have fused products, which all round to integers, too."""
+
 _QUOTIENTS = {"divide": False, "floor_divide": True, "fmod": False, "modulo": True}
 """What is computed of a quotient of integers, and whether that is rounded down."""
 
@@ -177,6 +181,8 @@ class Builder(Instructions):
             "t": suffix(lanes, scalar),
             "B": of(lanes, "i1"),
         }
+        if self.has_fused and definition.name in _ROUNDINGS:
+            return self.let(f"call {kind} @llvm.{_ROUNDINGS[definition.name]}.{names['t']}({kind} {operands[0]})")
         results: list[str] = []
         for template in definition.instructions(element_type):
             instruction = template.format(*results, **names, **_constants(lanes, scalar, element_type, step))
