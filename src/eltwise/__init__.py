@@ -33,7 +33,7 @@ _NAMES = {
     "conversion": "convert",
     "targets.check": "check",
     "comparison.compare": "compare",
-    "report.conform": "conform",
+    "conformance.conform": "conform",
     "tracing.record": "record",
     "targets.repair": "repair",
     "scale.deltas": "delta restore",

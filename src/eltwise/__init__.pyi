@@ -12,6 +12,7 @@ from eltwise import backend as backend
 from eltwise import errors as errors
 from eltwise import testing as testing
 from eltwise.comparison.compare import compare as compare
+from eltwise.conformance.conform import conform as conform
 from eltwise.conversion import convert as convert
 from eltwise.core.errors import EltwiseError as EltwiseError
 from eltwise.engine.api import Operator as Operator
@@ -27,7 +28,6 @@ from eltwise.kernels.threads import set_num_threads as set_num_threads
 from eltwise.model import Model as Model
 from eltwise.model import load as load
 from eltwise.model import save as save
-from eltwise.report.conform import conform as conform
 from eltwise.scale.deltas import delta as delta
 from eltwise.scale.deltas import restore as restore
 from eltwise.targets.check import check as check

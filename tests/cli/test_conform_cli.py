@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from eltwise.conformance.results import read_results, results_of
+from eltwise.conformance.report import read_results, results_of
 from eltwise.ops import registry
 from support.waiting import wait_for
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eltwise.conformance.expected_failures import Surprise, expected_text, read_expected, surprises
-from eltwise.conformance.results import Results
+from eltwise.conformance.report import ConformanceReport
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.files import write_text
 from support import conformance_results
@@ -50,11 +50,11 @@ link = "https://example.org/5"
 
 
 @pytest.fixture
-def results() -> Results:
+def results() -> ConformanceReport:
     return conformance_results.results()
 
 
-def check(results: Results, path: Path) -> list[Surprise]:
+def check(results: ConformanceReport, path: Path) -> list[Surprise]:
     return surprises(results.tests, read_expected(path))
 
 
@@ -64,11 +64,11 @@ def written(tmp_path: Path, text: str) -> Path:
     return place
 
 
-def test_a_file_that_says_everything_leaves_nothing_to_report(results: Results, tmp_path: Path) -> None:
+def test_a_file_that_says_everything_leaves_nothing_to_report(results: ConformanceReport, tmp_path: Path) -> None:
     assert check(results, written(tmp_path, SATURATING + OTHERS)) == []
 
 
-def test_every_cell_that_no_entry_names_is_new(results: Results, tmp_path: Path) -> None:
+def test_every_cell_that_no_entry_names_is_new(results: ConformanceReport, tmp_path: Path) -> None:
     found = check(results, written(tmp_path, OTHERS))
     assert {surprise.test.runtime for surprise in found} == {"saturating"}
     assert {surprise.kind for surprise in found} == {"new"}
@@ -77,7 +77,7 @@ def test_every_cell_that_no_entry_names_is_new(results: Results, tmp_path: Path)
     assert len(everything) == sum(test.outcome != "ok" for test in results.tests)
 
 
-def test_an_entry_that_no_longer_differs_is_stale(results: Results, tmp_path: Path) -> None:
+def test_an_entry_that_no_longer_differs_is_stale(results: ConformanceReport, tmp_path: Path) -> None:
     mended = tuple(
         replace(test, outcome="ok", reasons=()) if test.key == "saturating/Sub-14/int8/numpy/static" else test
         for test in results.tests
@@ -92,7 +92,7 @@ def test_an_entry_that_no_longer_differs_is_stale(results: Results, tmp_path: Pa
 
 @pytest.mark.parametrize("change", [{"outcome": "crashed"}, {"reasons": (("unexplained",),)}])
 def test_a_cell_that_goes_wrong_in_another_way_is_reported(
-    change: dict[str, Any], results: Results, tmp_path: Path
+    change: dict[str, Any], results: ConformanceReport, tmp_path: Path
 ) -> None:
     changed = tuple(
         replace(test, **change) if test.key == "saturating/Sub-14/int8/numpy/static" else test for test in results.tests
@@ -101,7 +101,7 @@ def test_a_cell_that_goes_wrong_in_another_way_is_reported(
     assert (surprise.kind, surprise.test.key) == ("stale", "saturating/Sub-14/int8/numpy/static")
 
 
-def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Results, tmp_path: Path) -> None:
+def test_entries_about_cells_that_were_not_asked_are_passed_over(results: ConformanceReport, tmp_path: Path) -> None:
     exact = tuple(test for test in results.tests if test.runtime == "exact")
     assert check(replace(results, tests=exact), written(tmp_path, SATURATING + OTHERS)) == []
 
@@ -123,18 +123,20 @@ def test_entries_about_cells_that_were_not_asked_are_passed_over(results: Result
         (SATURATING.replace('"differs"', "1979-05-27"), "expected[0].outcome: this value cannot be read, got date"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused(text: str, sentence: str, results: Results, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused(
+    text: str, sentence: str, results: ConformanceReport, tmp_path: Path
+) -> None:
     with pytest.raises(EltwiseError, match=r"expected\.toml") as caught:
         check(results, written(tmp_path, text))
     assert sentence in str(caught.value)
 
 
-def test_a_missing_file_is_refused(results: Results, tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(results: ConformanceReport, tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="there is no such file"):
         check(results, tmp_path / "none.toml")
 
 
-def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Results, tmp_path: Path) -> None:
+def test_the_first_file_names_what_is_not_right_and_nothing_else(results: ConformanceReport, tmp_path: Path) -> None:
     path = tmp_path / "expected.toml"
     write_text(path, expected_text(results))
     assert check(results, path) == []
@@ -148,28 +150,30 @@ def test_the_first_file_names_what_is_not_right_and_nothing_else(results: Result
         reasons = (("otherwise",),) if right else ()
         changed = replace(tests[number], outcome="differs" if right else "ok", reasons=reasons)
         tests[number] = changed
-        assert {(one.kind, one.test) for one in check(Results(tuple(tests)), path)} == {
+        assert {(one.kind, one.test) for one in check(ConformanceReport(tuple(tests)), path)} == {
             ("new" if right else "stale", changed)
         }
 
 
 @pytest.mark.parametrize("field", ["op", "dtype", "broadcast", "source"])
-def test_the_first_file_of_a_part_says_nothing_of_the_rest(field: str, results: Results, tmp_path: Path) -> None:
+def test_the_first_file_of_a_part_says_nothing_of_the_rest(
+    field: str, results: ConformanceReport, tmp_path: Path
+) -> None:
     refused = [replace(test, outcome="refused", reasons=()) for test in results.tests if test.runtime == "exact"]
     part = [test for test in refused if getattr(test, field) == getattr(refused[0], field)]
     path = tmp_path / "expected.toml"
-    write_text(path, expected_text(Results(tuple(part))))
-    new = [one.test for one in check(Results(tuple(refused)), path)]
+    write_text(path, expected_text(ConformanceReport(tuple(part))))
+    new = [one.test for one in check(ConformanceReport(tuple(refused)), path)]
     assert new == [test for test in refused if test not in part]
 
 
-def test_the_first_file_takes_any_name_and_any_words(results: Results, tmp_path: Path) -> None:
+def test_the_first_file_takes_any_name_and_any_words(results: ConformanceReport, tmp_path: Path) -> None:
     strange = './m[1]*?"\\.py:run'
     said = "\x00\x1f\x7f\u2028'''\"\"\"\\ \N{GRINNING FACE} \ud800"
     tests = tuple(
         replace(test, runtime=strange, message=said, outcome="refused", reasons=()) for test in results.tests[:3]
     )
     path = tmp_path / "expected.toml"
-    write_text(path, expected_text(Results(tests)))
-    assert check(Results(tests), path) == []
-    assert len(check(Results((replace(tests[0], runtime="./m1x.py:run"),)), path)) == 1
+    write_text(path, expected_text(ConformanceReport(tests)))
+    assert check(ConformanceReport(tests), path) == []
+    assert len(check(ConformanceReport((replace(tests[0], runtime="./m1x.py:run"),)), path)) == 1

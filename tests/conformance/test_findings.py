@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from eltwise import runtimes
+from eltwise.conformance.findings import findings
 from eltwise.conformance.results import Extent
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import Job, Selection
@@ -23,7 +24,6 @@ from eltwise.faults.record import AS_SPECIFIED, Operation
 from eltwise.faults.values import patterns_of, values_of
 from eltwise.ops import registry
 from eltwise.oracle import array_of
-from eltwise.report.findings import findings
 
 FINDINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "findings.json").read_text(encoding="utf-8"))
 """Measured with onnxruntime 1.31.1, onnx 1.23.2 and OpenVINO 2026.4.1 on a processor with bfloat16 instructions.
@@ -126,6 +126,6 @@ def test_no_sentence_tells_a_result_from_itself() -> None:
         assert (
             test.example is None or test.example.get("got") is None or test.example["got"] != test.example["expected"]
         )
-    for finding in findings(results):
+    for finding in findings(results.tests):
         match = re.search(r"returns (.+) instead of (.+?)[;.]", finding.smallest)
         assert match is None or match[1] != match[2], finding.smallest

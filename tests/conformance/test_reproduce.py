@@ -13,8 +13,9 @@ import pytest
 
 import eltwise
 from eltwise.conformance.cases import Attributes, Case
+from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
-from eltwise.conformance.results import Failing, Results, TestResult, results_text, shown
+from eltwise.conformance.results import Failing, TestResult, shown
 from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import NameUnknownError, UnsupportedError
 from eltwise.ops import registry
@@ -42,7 +43,7 @@ def cell_of(
 
 def run(test: TestResult, folder: Path) -> subprocess.CompletedProcess[str]:
     """Write a test and run its script from somewhere else, with the package in reach only where the runtime is it."""
-    reproduce(Results((test,)), test.key, folder)
+    reproduce(ConformanceReport((test,)), test.key, folder)
     own = str(Path(eltwise.__file__).parents[1]) if test.runtime.startswith("eltwise") else ""
     return subprocess.run(  # noqa: S603
         [sys.executable, "-W", "error::SyntaxWarning", str(folder / SCRIPT)],
@@ -139,7 +140,7 @@ def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     test = cell_of("numpy", "Sub-14", "uint8", "call")
-    (tmp_path / "results.json").write_text(results_text(Results((test,))), encoding="utf-8")
+    (tmp_path / "results.json").write_text(ConformanceReport((test,)).to_json(), encoding="utf-8")
     command = [sys.executable, "-m", "eltwise", "reproduce", "results.json", test.key, "--output"]
     environment = {"PYTHONPATH": str(Path(eltwise.__file__).parents[1]), "HOME": str(tmp_path)}
 

@@ -1,4 +1,4 @@
-"""Results as a file: what is written is read again, and nothing that is broken is taken for results."""
+"""ConformanceReport as a file: what is written is read again, and nothing that is broken is taken for results."""
 
 from __future__ import annotations
 
@@ -16,16 +16,9 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References, compare
 from eltwise.conformance.models import build
 from eltwise.conformance.operators import TESTED
-from eltwise.conformance.results import (
-    Failing,
-    Results,
-    Shown,
-    TestResult,
-    read_results,
-    results_of,
-    results_text,
-    shown,
-)
+from eltwise.conformance.report import ConformanceReport, read_results, results_of
+from eltwise.conformance.reproduce import reproduce
+from eltwise.conformance.results import Failing, Shown, TestResult, shown
 from eltwise.conformance.suite import cases_of, layout_cases
 from eltwise.conformance.summary import smaller_cases
 from eltwise.conformance.variants import variants
@@ -41,20 +34,18 @@ KEY = "saturating/Sub-14/uint8/numpy/static"
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results() -> ConformanceReport:
     return conformance_results.results()
 
 
-def test_what_is_written_is_read_again(results: Results, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(results: ConformanceReport, tmp_path: Path) -> None:
     place = tmp_path / "results.json"
-    place.write_text(results_text(results), encoding="utf-8")
-    assert results_text(read_results(place)) == results_text(results)
+    place.write_text(results.to_json(), encoding="utf-8")
+    assert read_results(place).to_json() == results.to_json()
 
 
-def test_the_file_has_the_fields_that_are_documented(results: Results) -> None:
-    test = next(
-        item for item in json.loads(results_text(results))["tests"] if item["op"] == "Sub-14" and "example" in item
-    )
+def test_the_file_has_the_fields_that_are_documented(results: ConformanceReport) -> None:
+    test = next(item for item in json.loads(results.to_json())["tests"] if item["op"] == "Sub-14" and "example" in item)
     case = test.pop("failing")["case"]
     assert test == {
         "runtime": "saturating",
@@ -86,7 +77,7 @@ def test_every_case_of_the_matrix_is_stored_exactly(seed: int) -> None:
         cases = every[number % min(28, len(every)) :: 28]
         where = (str(variant.schema), "int8", "none", "call", "refused")
         tests = tuple(TestResult(f"r{count}", "1", *where, failing=Failing(case)) for count, case in enumerate(cases))
-        read = results_of(results_text(Results(tests)).encode()).tests
+        read = results_of(ConformanceReport(tests).to_json().encode()).tests
         for case, test in zip(cases, read, strict=True):
             assert test.failing is not None
             again = test.failing.case
@@ -109,8 +100,8 @@ def test_any_words_of_a_runtime_survive(text: str, wrong: int) -> None:
     example = {"a": Shown(text, "0x1"), "b": Shown("1", "0x1"), "expected": None, "got": Shown("2", text)}
     where = ("Sub-14", "uint8", "numpy", "call")
     test = TestResult(text, text, *where, "accepted", ((text,),), wrong, wrong, example, text, failing, text)
-    written = results_text(Results((test,), text, text))
-    assert results_text(results_of(written.encode())) == written
+    written = ConformanceReport((test,), text, text).to_json()
+    assert results_of(written.encode()).to_json() == written
 
 
 def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
@@ -153,8 +144,8 @@ def _broken() -> dict[str, Callable[[dict[str, Any]], object]]:
 
 
 @pytest.mark.parametrize("sentence", _broken())
-def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results, tmp_path: Path) -> None:
-    file = json.loads(results_text(Results(tuple(test for test in results.tests if test.example)[:2])))
+def test_a_broken_file_is_refused_with_the_place(sentence: str, results: ConformanceReport, tmp_path: Path) -> None:
+    file = json.loads(ConformanceReport(tuple(test for test in results.tests if test.example)[:2]).to_json())
     _broken()[sentence](file)
     place = tmp_path / "results.json"
     place.write_text(json.dumps(file), encoding="utf-8")
@@ -164,10 +155,12 @@ def test_a_broken_file_is_refused_with_the_place(sentence: str, results: Results
     assert str(place) in str(caught.value)
 
 
-def test_a_cell_is_found_by_its_key_and_a_wrong_key_gets_the_nearest(results: Results) -> None:
-    assert results.find(KEY).outcome == "differs"
+def test_a_cell_is_found_by_its_key_and_a_wrong_key_gets_the_nearest(
+    results: ConformanceReport, tmp_path: Path
+) -> None:
+    assert results[KEY].outcome == "differs"
     with pytest.raises(NameUnknownError, match=f"did you mean '{KEY}'") as caught:
-        results.find(KEY.replace("static", "statik"))
+        reproduce(results, KEY.replace("static", "statik"), tmp_path)
     assert len(str(caught.value)) < 400
 
 

@@ -14,7 +14,8 @@ from eltwise import runtimes
 from eltwise.conformance.cases import SOURCE_NAMES, Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.operators import newer_version
-from eltwise.conformance.results import Extent, Results, TestResult, read_results, results_of, results_text
+from eltwise.conformance.report import ConformanceReport, read_results, results_of
+from eltwise.conformance.results import Extent, TestResult
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import Job, Selection
 from eltwise.conformance.suite import cases_of
@@ -23,7 +24,6 @@ from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.exit_codes import ExitCode
 from eltwise.ops.registry import ELEMENTWISE
 from eltwise.ops.schema import is_arithmetic
-from eltwise.report.legend import summary
 
 PLANTED = str(Path(__file__).parents[1] / "support" / "planted.py")
 CHANGING_ITSELF = """
@@ -132,7 +132,7 @@ def test_what_a_runtime_refuses_and_takes_is_told_in_its_words(
     assert (test.failing is None) == (test.wrong == 0) == (outcome == "ok")
     wholly = ("raising", "raising_foreign_words", "taking_any_shape")
     assert (test.wrong == test.total) == (function in wholly)
-    results_text(Results((test,))).encode()
+    ConformanceReport((test,)).to_json().encode()
 
 
 def test_who_writes_to_its_operands_is_wrong_whatever_it_gives() -> None:
@@ -141,8 +141,8 @@ def test_who_writes_to_its_operands_is_wrong_whatever_it_gives() -> None:
     assert "it wrote to its input 1" in test.message
     assert test.failing is not None
     assert 0 < test.wrong <= test.total
-    assert Results((test,)).exit_code is ExitCode.FINDINGS
-    assert results_of(results_text(Results((test,))).encode()).tests == (test,)
+    assert ConformanceReport((test,)).exit_code is ExitCode.FINDINGS
+    assert results_of(ConformanceReport((test,)).to_json().encode()).tests == (test,)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_run_goes_on_from_what_is_known(tmp_path: Path) -> None:
     settings = RunSettings("quick", 3, processes=1)
     file = tmp_path / "results.json"
     first = run_tests(Selection((runtime,), ("Sub-7",), ("int32",)), settings, quiet)
-    file.write_text(results_text(first), encoding="utf-8")
+    file.write_text(first.to_json(), encoding="utf-8")
     seen: list[str] = []
     known = read_results(file)
     more = Selection((runtime,), ("Sub-7",), ("int32", "int64"))
@@ -303,7 +303,7 @@ def test_an_internal_error_costs_the_test_of_its_case_alone(
     assert results.exit_code is ExitCode.NOT_ESTABLISHED
     assert text in str(results)
     file = tmp_path / "results.json"
-    file.write_text(results_text(results), encoding="utf-8")
+    file.write_text(results.to_json(), encoding="utf-8")
     known = read_results(file)
     assert known.internal_errors == results.internal_errors
     assert known.exit_code is ExitCode.NOT_ESTABLISHED
@@ -319,16 +319,16 @@ def test_results_are_kept_while_they_come_and_say_what_did_not_start(tmp_path: P
     broken = tmp_path / "broken.py"
     broken.write_text("raise OSError('a planted error')")
     selection = Selection((exact, runtimes.find(f"{broken}:run")), ("Sub-7", "Add-7"), ("int32", "int64"))
-    file, kept = tmp_path / "results.json", list[Results]()
+    file, kept = tmp_path / "results.json", list[ConformanceReport]()
     results = run_tests(selection, RunSettings("quick", keep_every=0, processes=1), quiet, keep=kept.append)
     assert [each.interrupted for each in (*kept, results)] == [True] * len(kept) + [False]
     assert {len(each.tests) for each in kept} > {1, 2}
-    file.write_text(results_text(results), encoding="utf-8")
+    file.write_text(results.to_json(), encoding="utf-8")
     known = read_results(file)
     assert list(known.not_started) == list(results.not_started) == [f"{broken}:run"]
     assert "a planted error" in str(known)
-    assert "Did not start: " in summary(known)
-    file.write_text(results_text(kept[0]), encoding="utf-8")
+    assert "not started: " in known.summary
+    file.write_text(kept[0].to_json(), encoding="utf-8")
     again = run_tests(
         Selection((exact,), selection.ops, selection.types), RunSettings("quick"), quiet, read_results(file)
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import Failing, Outcome, Results, TestResult, shown
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import Failing, Outcome, TestResult, shown
 from eltwise.core.dtypes import ElementType
 from eltwise.ops.schema import ElementwiseSchema
 from support.cases import versions_and_types
@@ -20,7 +21,7 @@ RULES = {"legacy": ("none", "legacy"), "numpy": ("numpy",), "auto_broadcast": ("
 SATURATES = "saturation"
 
 
-def results() -> Results:
+def results() -> ConformanceReport:
     """A whole matrix: one runtime that is right, one that saturates 8 bits, one that refuses, one that breaks down."""
     tests = [
         test
@@ -31,7 +32,7 @@ def results() -> Results:
         for path in PATHS
         for test in _tests(runtime, schema, element_type, rule, path)
     ]
-    return Results(tuple(tests), "an invented processor", "2026-11-21", 7, "quick", versions=VERSIONS)
+    return ConformanceReport(tuple(tests), "an invented processor", "2026-11-21", 7, "quick", versions=VERSIONS)
 
 
 def _tests(

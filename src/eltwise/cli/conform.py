@@ -15,11 +15,8 @@ from eltwise.core.errors import AttributeValueError
 from eltwise.core.exit_codes import ExitCode, exit_code
 
 if TYPE_CHECKING:
-    from eltwise.conformance.results import Extent, Results, TestResult
+    from eltwise.conformance.results import Extent
     from eltwise.conformance.selection import Selection
-
-_LONGEST = 120
-"""So many characters of a message are printed."""
 
 
 @click.command(cls=options.Command)
@@ -78,7 +75,7 @@ def conform(
     if quick and thorough:
         raise AttributeValueError("--quick and --thorough exclude each other", allowed="one of them, or none")
     from eltwise.conformance.selection import select
-    from eltwise.formats.files import check_outputs, write_text
+    from eltwise.formats.files import check_outputs
 
     extent: Extent = "quick" if quick else "thorough" if thorough else "usual"
     printing.check_outputs([] if strict is None else [strict], json, html, texts=[document, write_expected])
@@ -89,17 +86,27 @@ def conform(
     if export is not None:
         _export(export, selection, extent, seed)
         return ExitCode.GOOD
-    from eltwise.conformance.expected_failures import read_expected, surprises
-    from eltwise.conformance.results import read_results, results_text
+    from eltwise.conformance.document import document as document_of
+    from eltwise.conformance.expected_failures import expected_text, read_expected, surprises
+    from eltwise.conformance.report import read_results
     from eltwise.conformance.run import RunSettings, run_tests
+    from eltwise.report.base import document as page_of
 
     known = None if resume is None else read_results(resume)
     expected = None if strict is None else read_expected(strict)  # An unreadable file is reported before a long run.
-    keep = None if json in (None, printing.STDOUT) else lambda results: write_text(json, results_text(results))
+    has_file = json not in (None, printing.STDOUT)
+    source = str(json) if has_file else "results.json"
     with progress_of_many() as progress:
+        keep = (lambda results: results.to_json(json)) if has_file else None
         results = run_tests(selection, RunSettings(extent, seed, limit), progress, known, keep)
-    if not _write(results, json, html, document, write_expected):
-        _show(results)
+    reports = (
+        (json, results.to_json),
+        (html, lambda: page_of(*results.page_content(source))),
+        (document, partial(document_of, results, source=source)),
+        (write_expected, partial(expected_text, results)),
+    )
+    if not printing.write_outputs(*reports):
+        printing.lines(str(results))
     left_out = selection.left_out(extent)
     if left_out:
         printing.note(left_out)
@@ -130,48 +137,3 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     with progress_of_many() as progress:
         count = test_vectors.export(folder, list(variants), sources, extent, seed, progress)
     printing.line(f"{folder}: {count} cases")
-
-
-def _write(results: Results, json: Path | None, html: Path | None, document: Path | None, known: Path | None) -> bool:
-    """Write the results to files; whether they were printed instead, since a file is ``-``."""
-    from eltwise.conformance.expected_failures import expected_text
-    from eltwise.conformance.results import results_text
-    from eltwise.report.document import document as document_of
-    from eltwise.report.page import page
-
-    source = "results.json" if json in (None, printing.STDOUT) else str(json)
-    return printing.write_outputs(
-        (json, partial(results_text, results)),
-        (html, partial(page, results, source=source)),
-        (document, partial(document_of, results, source=source)),
-        (known, partial(expected_text, results)),
-    )
-
-
-def _show(results: Results) -> None:
-    """Print a line for each runtime and operator version: how many tests have which outcome, the faults and messages.
-
-    What is refused beside what is right is no news; where nothing is right, the reason may be the setup.
-    """
-    from eltwise.conformance.results import OUTCOMES
-    from eltwise.report.legend import first_line
-
-    groups: dict[tuple[str, str], list[TestResult]] = {}
-    for test in results.tests:
-        groups.setdefault((test.runtime, test.op), []).append(test)
-    rows = []
-    for (runtime, op), tests in groups.items():
-        counts = [sum(test.outcome == outcome for test in tests) for outcome in OUTCOMES]
-        is_right = any(test.outcome == "ok" for test in tests)
-        types: dict[str, dict[str, None]] = {}
-        for test in tests:
-            has_ended = test.outcome in ("crashed", "hung") or (test.outcome == "refused" and not is_right)
-            for name in test.faults or ([first_line(test.description, _LONGEST)] if has_ended else ()):
-                types.setdefault(name, {})[test.dtype] = None
-        text = "; ".join(
-            f"{name} ({', '.join(of) if len(of) <= 3 else f'{len(of)} types'})" for name, of in types.items()
-        )
-        named = [f"{count} {outcome}" for count, outcome in zip(counts, OUTCOMES, strict=True) if count]
-        rows.append((runtime, op, named, text))
-    printing.table(("runtime", "operator", "tests", "what differs"), rows, folding="what differs")
-    printing.line(results.summary)

@@ -24,9 +24,9 @@ from eltwise.cli import options, printing
 @options.json
 def reproduce(results: Path, test: str, output: Path, json: bool) -> None:
     """Write the smallest failing case of a test: model, inputs, expected and actual result, and a script."""
+    from eltwise.conformance.report import read_results
     from eltwise.conformance.reproduce import SCRIPT
     from eltwise.conformance.reproduce import reproduce as write_files
-    from eltwise.conformance.results import read_results
     from eltwise.formats.files import check_new_folder
 
     check_new_folder(output)

@@ -22,7 +22,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
 from eltwise.core.fields import Check, from_toml, one_of, toml_text
 from eltwise.formats import files
 
@@ -111,7 +112,7 @@ def read_expected(path: Path) -> list[ExpectedFailure]:
     return list(from_toml(_File, files.read_bytes(path, _LARGEST_FILE), str(path)).expected)
 
 
-def expected_text(results: Results) -> str:
+def expected_text(results: ConformanceReport) -> str:
     """Write entries for everything that fails as TOML, one for each way; people fill in the reason and the link."""
     groups: dict[tuple[str, str, str], list[TestResult]] = {}
     for test in results.tests:
@@ -121,7 +122,7 @@ def expected_text(results: Results) -> str:
     return text.encode(errors="replace").decode()  # TOML has no escape for half a surrogate.
 
 
-def _entry_text(tests: Sequence[TestResult], results: Results) -> str:
+def _entry_text(tests: Sequence[TestResult], results: ConformanceReport) -> str:
     first = tests[0]
     run = [_parts(test) for test in results.tests if test.runtime == first.runtime]
     runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)

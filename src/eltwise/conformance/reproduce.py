@@ -14,10 +14,11 @@ from eltwise import runtimes
 from eltwise.conformance.cases import CALL, LETTERS, SOURCES, Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
-from eltwise.conformance.results import Results, TestResult
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import TestResult
 from eltwise.conformance.runner import steps_of
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import NameUnknownError, UnsupportedError
 from eltwise.core.escaping import on_one_line
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
@@ -29,7 +30,7 @@ from eltwise.runtimes.specification import arguments
 SCRIPT = "reproduce.py"
 
 
-def reproduce(results: Results, key: str, folder: Path) -> tuple[str, ...]:
+def reproduce(results: ConformanceReport, key: str, folder: Path) -> tuple[str, ...]:
     """Write what shows the smallest failing case of a test with its runtime alone; returns the names of the files.
 
     The key of a test is for example ``onnxruntime/Sub-14/uint8/numpy/static``.
@@ -39,7 +40,12 @@ def reproduce(results: Results, key: str, folder: Path) -> tuple[str, ...]:
         UnsupportedError: if the test passed, or its case is not in the results.
         FileFormatError: if the folder is not empty or cannot be written.
     """
-    return write_case(files_of(results.find(key)), folder)
+    try:
+        test = results[key]
+    except NameUnknownError as error:
+        error.allowed = f"the {len(results)} tests of the results, each RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE"
+        raise
+    return write_case(files_of(test), folder)
 
 
 def files_of(test: TestResult) -> dict[str, bytes]:

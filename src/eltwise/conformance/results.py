@@ -1,28 +1,18 @@
-"""The results of a run, and how they are written and read: JSON, a line a test.
-
-A test is one operator version with an element type, a broadcast rule and an operand source on one runtime. A
-file may be somebody else's: every field is checked when it is read.
-"""
+"""What a runtime does in a test: an operator version with an element type, a broadcast rule, an operand source."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from eltwise.conformance.cases import LETTERS, SOURCE_NAMES, Case
 from eltwise.core.dtypes import TYPES, of_numpy
-from eltwise.core.errors import FileFormatError, counted, unknown_name
-from eltwise.core.escaping import as_lines, to_json
-from eltwise.core.exit_codes import ExitCode, exit_code
-from eltwise.core.fields import Check, Form, Natural, from_json, one_of, plain
-from eltwise.formats import files
-from eltwise.formats.reports import JSON_VERSION, BaseReport
+from eltwise.core.errors import FileFormatError
+from eltwise.core.fields import Check, Form, Natural, one_of, plain
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle import array_of, bits_of
@@ -173,82 +163,6 @@ class TestResult:
         return "; ".join(" + ".join(names) for names in self.reasons)
 
 
-@dataclass(frozen=True, repr=False)
-class Results(BaseReport[TestResult]):
-    """What was found, and where."""
-
-    json_kind = "results"
-    records_field = "tests"
-    record_names = ("key",)
-
-    tests: tuple[TestResult, ...]  # The test results, in the order in which they are shown.
-    machine: str = ""  # The processor, in its own words.
-    date: str = ""  # When, as ``YYYY-MM-DD``.
-    seed: Natural = 0  # The seed of the random values.
-    extent: Extent = "usual"  # How much was tested.
-    interrupted: bool = False  # Whether it was stopped before its end.
-    versions: Mapping[str, str] = field(default_factory=dict)  # Of everything that took part, by name.
-    # The tests without a result because eltwise itself failed, by their keys, each with the error.
-    internal_errors: Mapping[str, str] = field(default_factory=dict)
-    # The runtimes that could not be started, or not again after a crash, each with its reason.
-    not_started: Mapping[str, str] = field(default_factory=dict)
-    format: Literal["eltwise-results"] = "eltwise-results"  # What a file of results is.
-    version: Annotated[int, one_of([JSON_VERSION])] = JSON_VERSION  # Of its format.
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What was computed wrong is found; where nothing was right, or a test could not be run, not all is known."""
-        is_established = self.has_right and not self.not_run
-        return exit_code(findings=self.has_wrong, is_established=is_established, is_interrupted=self.interrupted)
-
-    @property
-    def not_run(self) -> tuple[str, ...]:
-        """Why tests have no result, a sentence each: runtimes that did not start, and internal errors."""
-        return (*self.not_started.values(), *self.internal_errors.values())
-
-    @property
-    def has_right(self) -> bool:
-        """Whether a runtime computed a test right."""
-        return any(test.outcome == "ok" for test in self.tests)
-
-    @property
-    def has_wrong(self) -> bool:
-        """Whether a runtime computed a test wrong, accepted what it must refuse, hung or crashed."""
-        return any(test.outcome not in ("ok", "refused") for test in self.tests)
-
-    @property
-    def summary(self) -> str:
-        """The result in a line."""
-        counts = Counter(test.outcome for test in self.tests)
-        parts = "".join(f", {counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-        parts += f", {counted(len(self.internal_errors), 'internal error')}" if self.internal_errors else ""
-        ended = ", interrupted" if self.interrupted else ""
-        return f"{counted(len(self.tests), 'test')}{parts}; {self.extent}, seed {self.seed}{ended}"
-
-    def __str__(self) -> str:
-        wrong = (test for test in self.tests if test.outcome not in ("ok", "refused"))
-        lines = [f"{test.key}: {test.outcome}: {test.explanation or test.message}" for test in wrong]
-        return as_lines([self.summary, *lines, *self.not_run])
-
-    def to_dict(self) -> dict[str, object]:
-        """Everything as plain values, as files of results have it."""
-        fields: dict[str, object] = plain(self)
-        return fields
-
-    def find(self, key: str) -> TestResult:
-        """Find a test result by its key.
-
-        Raises:
-            NameUnknownError: if there is none, with the nearest key.
-        """
-        for test in self.tests:
-            if test.key == key:
-                return test
-        error = unknown_name("test", key, [test.key for test in self.tests])
-        error.allowed = f"the {len(self.tests)} tests of the results, each RUNTIME/OPERATOR/TYPE/BROADCAST/SOURCE"
-        raise error
-
-
 def shown(array: np.ndarray, index: int) -> Shown:
     """Show the element at a flat index.
 
@@ -262,33 +176,3 @@ def shown(array: np.ndarray, index: int) -> Shown:
 def _hexadecimal(array: np.ndarray) -> list[str]:
     digits = (of_numpy(array.dtype).bits + 3) // 4
     return [f"0x{pattern:0{digits}x}" for pattern in bits_of(array)]
-
-
-def results_text(results: Results) -> str:
-    """Write results as JSON, a line a test; the same text for the same results."""
-    head = {"format": results.format, "version": results.version} | plain(replace(results, tests=()))
-    del head["tests"]
-    lines = ",\n".join(to_json(plain(test)) for test in results.tests)
-    return f'{to_json(head)[:-1]}, "tests": [\n{lines}\n]}}\n'
-
-
-def read_results(path: Path) -> Results:
-    """Read results from a file.
-
-    Raises:
-        EltwiseError: if there is no such file or it does not hold results, with the path of the field.
-    """
-    return results_of(files.read_bytes(path, _LARGEST_FILE), str(path))
-
-
-def results_of(data: bytes, where: str = "") -> Results:
-    """Read results from the content of a results file; ``where`` names it in errors.
-
-    Raises:
-        EltwiseError: where it does not hold results, with the path of the field.
-    """
-    results = from_json(Results, data, where)
-    for key, count in Counter(test.key for test in results.tests).items():
-        if count > 1:
-            raise FileFormatError("a test occurs twice", where=where, got=key)
-    return results

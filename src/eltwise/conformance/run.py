@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from eltwise.conformance.cases import CALL, Case
 from eltwise.conformance.compare import CaseResult, References
 from eltwise.conformance.explain import Explainer, internal_error
-from eltwise.conformance.results import Extent, Results, TestResult
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import Extent, TestResult
 from eltwise.conformance.runner import CaseRunner
 from eltwise.conformance.selection import Job, Selection
 from eltwise.conformance.suite import cases_of
@@ -48,9 +49,9 @@ def run_tests(
     selection: Selection,
     settings: RunSettings,
     progress: Progress,
-    known: Results | None = None,
-    keep: Callable[[Results], object] | None = None,
-) -> Results:
+    known: ConformanceReport | None = None,
+    keep: Callable[[ConformanceReport], object] | None = None,
+) -> ConformanceReport:
     """Run tests; a ``KeyboardInterrupt`` ends the run with the results that are there.
 
     Args:
@@ -75,7 +76,7 @@ def run_tests(
     return session.results(jobs, interrupted=interrupted)
 
 
-def _check_origin(known: Results, settings: RunSettings) -> None:
+def _check_origin(known: ConformanceReport, settings: RunSettings) -> None:
     """Refuse earlier results that another run would not have, whatever the runtimes."""
     for name, was, now, hint in (
         ("version of eltwise", known.versions.get(_SUITE, VERSION), VERSION, ""),
@@ -95,7 +96,7 @@ def _other(what: str, was: str, now: str, hint: str = "") -> FileFormatError:
 class _Session:
     """The jobs, the threads that work on them, and what they found."""
 
-    def __init__(self, settings: RunSettings, progress: Progress, known: Results | None) -> None:
+    def __init__(self, settings: RunSettings, progress: Progress, known: ConformanceReport | None) -> None:
         tests = known.tests if known is not None else ()
         self.tests = {test.key: test for test in tests}
         self.internal_errors = dict(known.internal_errors) if known is not None else {}
@@ -127,13 +128,13 @@ class _Session:
                     if version != known:
                         raise _other(f"version of {runtime.name}", known, version)
 
-    def results(self, jobs: Sequence[Job], *, interrupted: bool) -> Results:
+    def results(self, jobs: Sequence[Job], *, interrupted: bool) -> ConformanceReport:
         """The results so far, in the order of the jobs."""
         order = {job.key: index for index, job in enumerate(jobs)}
         with self._lock:
             tests = sorted(self.tests.values(), key=lambda test: order.get(test.key, -1))
             versions = {test.runtime: test.version for test in tests if test.version}
-            return Results(
+            return ConformanceReport(
                 tuple(tests),
                 machine=machine_name(),
                 date=today(),
@@ -145,7 +146,7 @@ class _Session:
                 not_started=dict(self.not_started),
             )
 
-    def run(self, jobs: Sequence[Job], keep: Callable[[Results], object] | None) -> bool:
+    def run(self, jobs: Sequence[Job], keep: Callable[[ConformanceReport], object] | None) -> bool:
         """Work on what is not known, with several threads; whether it was interrupted."""
         left = [job for job in jobs if job.key not in self.tests]
         self._total = len(left)

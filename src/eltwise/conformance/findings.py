@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from eltwise.conformance.cases import LETTERS
-from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
+from eltwise.conformance.legend import SIGNS, call_of, first_line, listed, operators_of, types_of
+from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
 from eltwise.core.dtypes import BY_NAME
 from eltwise.core.errors import counted
 from eltwise.faults.alignments import is_alignment
@@ -15,7 +16,6 @@ from eltwise.faults.catalog import text_of
 from eltwise.faults.families import AFFECTED_BY_OTHER_NODES, OTHER_SHAPE, OTHER_TYPE
 from eltwise.faults.record import Operation
 from eltwise.ops import registry
-from eltwise.report.legend import SIGNS, call_of, first_line, listed, operators_of, types_of
 
 _COMPARED = 60
 """So many characters of two refusals are compared."""
@@ -41,23 +41,29 @@ class RuntimeFinding:
     example: TestResult  # The one of them that shows it best.
 
     @property
-    def sentences(self) -> tuple[str, str]:
-        """Where the runtime does it, and the smallest example."""
-        scope = "; ".join([*(f"{types} in {ops}" for ops, types in self.operators), *self.limits])
-        effect = f"{self.effect}, " if self.outcome == "differs" else ""
-        where = f"{effect}in {self.share}: {scope}."
-        return where[0].upper() + where[1:], self.smallest
+    def rows(self) -> list[tuple[str, str]]:
+        """What there is to say of it, by name."""
+        test = self.example
+        return [
+            ("outcome", f"{self.outcome}: {SIGNS[self.outcome].meaning}"),
+            ("effect", self.effect),
+            *(row for pair in self.operators for row in zip(("operators", "types"), pair, strict=True)),
+            ("tests", "; ".join((self.share, *self.limits))),
+            ("smallest example", self.smallest if test.example or test.failing is None else call_of(test)),
+            ("cause", self.cause or "not known"),
+            ("runtime", f"{test.runtime} {test.version}"),
+        ]
 
 
-def findings(results: Results) -> list[RuntimeFinding]:
+def findings(tests: Sequence[TestResult]) -> list[RuntimeFinding]:
     """Gather the tests that fail: by runtime as in the results, the worst first, the most frequent first."""
     groups: dict[tuple[str, Outcome, str], list[TestResult]] = {}
-    for test in results.tests:
+    for test in tests:
         for fault in _faults(test) if test.outcome != "ok" else ():
             groups.setdefault((test.runtime, test.outcome, fault), []).append(test)
-    runtimes = list(dict.fromkeys(test.runtime for test in results.tests))
+    runtimes = list(dict.fromkeys(test.runtime for test in tests))
     of_operator: OfOperator = {}
-    for test in results.tests:
+    for test in tests:
         of_operator.setdefault((test.runtime, test.op), []).append(test)
     unsorted = [_finding(fault, group, of_operator) for (_runtime, _outcome, fault), group in groups.items()]
     return sorted(

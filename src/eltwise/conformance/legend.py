@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.operators import TESTED
-from eltwise.conformance.results import OUTCOMES, Outcome, Results, TestResult
+from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
 from eltwise.core.dtypes import TYPES, of_numpy
-from eltwise.core.errors import counted
 
 
 @dataclass(frozen=True)
@@ -95,28 +94,3 @@ def first_line(message: str, longest: int = 240) -> str:
     """The first line of a message that says something, cut where it is very long."""
     line = next((text.strip() for text in message.splitlines() if text.strip()), "")
     return line if len(line) <= longest else f"{line[: longest - 3].rstrip()}..."
-
-
-def summary(results: Results) -> str:
-    """The results in one sentence."""
-    tests = results.tests
-    runtimes = counted(len(runtimes_of(tests)), "runtime")
-    passed = sum(test.outcome == "ok" for test in tests)
-    stopped = " The run was interrupted: the rest is missing." if results.interrupted else ""
-    errors = counted(len(results.internal_errors), "test")
-    stopped += f" {errors} without a result: eltwise itself failed." if results.internal_errors else ""
-    stopped += f" Did not start: {listed(list(results.not_started))}." if results.not_started else ""
-    return f"{counted(len(tests), 'test')} of {runtimes}: {passed:,} passed, {len(tests) - passed:,} failed.{stopped}"
-
-
-def facts(results: Results) -> list[tuple[str, str]]:
-    """When and where the tests were run, and with what."""
-    versions = dict(results.versions) or {name: text for name, text in runtimes_of(results.tests).items() if text}
-    rows = [
-        ("measured", results.date),
-        ("on", results.machine),
-        ("extent", results.extent),
-        ("seed", str(results.seed)),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-    ]
-    return [(name, text) for name, text in rows if text]

@@ -6,10 +6,11 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
-from eltwise.conformance.results import OUTCOMES, Results
+from eltwise.conformance import legend
+from eltwise.conformance.findings import RuntimeFinding, findings
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import OUTCOMES
 from eltwise.core.errors import named
-from eltwise.report import legend
-from eltwise.report.findings import RuntimeFinding, findings
 from eltwise.report.markdown import literal, markdown_table
 
 _HEAD = """# Conformance
@@ -35,12 +36,12 @@ _COLUMNS = ("finding", "outcome", "effect", "operators", "tests")
 _WIDTH = 150
 
 
-def document(results: Results, source: str = "results.json") -> str:
+def document(results: ConformanceReport, source: str = "results.json") -> str:
     """Make the document of some results; ``source`` names the results file in the commands that it shows."""
-    all_findings = findings(results)
+    all_findings = findings(results.tests)
     parts = [
-        _HEAD.format(summary=literal(legend.summary(results))),
-        "\n".join(line for name, text in legend.facts(results) for line in _bullet(f"{name}: {text}")),
+        _HEAD.format(summary=literal(results.summary)),
+        "\n".join(line for name, text in results.facts for line in _bullet(f"{name}: {text}")),
         "## Index",
         _INDEX,
         *_index(results, all_findings),
@@ -57,7 +58,7 @@ def document(results: Results, source: str = "results.json") -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str]:
+def _index(results: ConformanceReport, all_findings: list[RuntimeFinding]) -> Iterator[str]:
     """A table for each runtime, with a line for each of its findings."""
     for runtime, version in legend.runtimes_of(results.tests).items():
         rows = []
@@ -72,7 +73,7 @@ def _index(results: Results, all_findings: list[RuntimeFinding]) -> Iterator[str
         yield "\n".join(markdown_table(_COLUMNS, rows)) if rows else "No findings."
 
 
-def _counts(results: Results, all_findings: list[RuntimeFinding]) -> list[str]:
+def _counts(results: ConformanceReport, all_findings: list[RuntimeFinding]) -> list[str]:
     """How many tests of each runtime have which outcome, and the numbers of its findings."""
     rows = []
     for runtime in legend.runtimes_of(results.tests):
@@ -89,7 +90,7 @@ def _legend() -> list[str]:
     return markdown_table(("mark", "outcome", "what the runtime does"), rows)
 
 
-def _matrix(results: Results) -> Iterator[str]:
+def _matrix(results: ConformanceReport) -> Iterator[str]:
     """For each operator version runtimes down, element types across."""
     for op, by_runtime in legend.matrix(results.tests).items():
         types = legend.types_of(test for test in results.tests if test.op == op)
@@ -101,18 +102,8 @@ def _matrix(results: Results) -> Iterator[str]:
 
 
 def _finding(number: int, finding: RuntimeFinding, source: str) -> str:
-    test = finding.example
-    rows = [
-        ("outcome", f"{finding.outcome}: {legend.SIGNS[finding.outcome].meaning}"),
-        ("effect", finding.effect),
-        *(row for pair in finding.operators for row in zip(("operators", "types"), pair, strict=True)),
-        ("tests", "; ".join((finding.share, *finding.limits))),
-        ("smallest example", finding.smallest if test.example or test.failing is None else legend.call_of(test)),
-        ("cause", finding.cause or "not known"),
-        ("runtime", f"{test.runtime} {test.version}"),
-    ]
-    lines = markdown_table(("", ""), (row for name, text in rows for row in _rows(name, text)))
-    command = f"eltwise reproduce {shlex.quote(source)} \\\n    {shlex.quote(test.key)} --output case/"
+    lines = markdown_table(("", ""), (row for name, text in finding.rows for row in _rows(name, text)))
+    command = f"eltwise reproduce {shlex.quote(source)} \\\n    {shlex.quote(finding.example.key)} --output case/"
     heading = f'<a id="finding-{number}"></a>\n\n### {number}. {literal(finding.title)}'
     return "\n\n".join((heading, "\n".join(lines), f"```sh\n{command}\n```"))
 

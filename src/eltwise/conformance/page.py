@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote
 
-from eltwise.conformance.results import OUTCOMES, Example, Results, TestResult
+from eltwise.conformance import legend
+from eltwise.conformance.findings import RuntimeFinding, findings
+from eltwise.conformance.results import OUTCOMES, Example, TestResult
 from eltwise.core.errors import counted
 from eltwise.core.escaping import escape_lines, on_one_line
-from eltwise.report import legend
-from eltwise.report.base import Html, document, filters, fold, head, section, table, text
-from eltwise.report.findings import RuntimeFinding, findings
+from eltwise.report.base import Html, filters, fold, head, section, table, text
 
 _MATRIX = """Each mark is the worst outcome of all broadcast rules and operand sources, with * where they differ; it
 leads to the first test that has it."""
 
 
-def page(results: Results, source: str = "results.json") -> str:
-    """Make the page of some results; ``source`` names the results file in the commands that it shows."""
-    failing = [test for test in results.tests if test.outcome != "ok"]
-    all_findings = findings(results)
-    present = {test.outcome for test in results.tests}
+def content(summary: str, facts: Sequence[tuple[str, str]], tests: Sequence[TestResult], source: str) -> str:
+    """Make the content of the page of some results.
+
+    Args:
+        summary: the results in a line.
+        facts: when and where the tests were run, and with what.
+        tests: the results.
+        source: names the results file in the commands that the page shows.
+    """
+    failing = [test for test in tests if test.outcome != "ok"]
+    all_findings = findings(tests)
+    present = {test.outcome for test in tests}
     parts = [
-        head(
-            "Conformance of element-wise operators", [legend.summary(results).removesuffix(".")], legend.facts(results)
-        ),
+        head("Conformance of element-wise operators", [summary], facts),
         filters({name: name for name in OUTCOMES if name in present}),
         section("Findings", len(all_findings), "".join(map(_finding, all_findings)) or "None.", is_open=True),
-        fold(
-            "<b>Matrix</b>", f'<div class="matrix"><p class="soft">{_MATRIX}</p>{_matrix(results)}</div>', is_open=True
-        ),
+        fold("<b>Matrix</b>", f'<div class="matrix"><p class="soft">{_MATRIX}</p>{_matrix(tests)}</div>', is_open=True),
         section("Tests that fail", len(failing), "".join(_test(test, source) for test in failing) or "None."),
     ]
-    return document("eltwise conformance", "\n".join(parts))
+    return "\n".join(parts)
 
 
 def _status(test: TestResult, title: str) -> str:
@@ -47,21 +51,20 @@ def _address(test: TestResult) -> str:
 
 
 def _finding(finding: RuntimeFinding) -> str:
-    sentences = "".join(f"<p>{text(sentence)}</p>" for sentence in finding.sentences)
-    content = f'<div>{sentences}<a href="{_address(finding.example)}">The test that shows it best</a></div>'
+    content = f'<div>{table(finding.rows)}<a href="{_address(finding.example)}">The test that shows it best</a></div>'
     summary = f'{_status(finding.example, finding.title)}<span class="soft">{finding.share}</span>'
     return fold(summary, content, kind=finding.outcome)
 
 
-def _matrix(results: Results) -> str:
+def _matrix(tests: Sequence[TestResult]) -> str:
     """Operator versions and runtimes down, element types across."""
-    types = legend.types_of(results.tests)
+    types = legend.types_of(tests)
     rows, kinds = [], []
-    for op, by_runtime in legend.matrix(results.tests).items():
+    for op, by_runtime in legend.matrix(tests).items():
         for runtime, by_type in by_runtime.items():
             marks = [_mark(name, by_type[name]) if name in by_type else "" for name in types]
             rows.append((op, runtime, *marks))
-            kinds.append(legend.worst(test for tests in by_type.values() for test in tests))
+            kinds.append(legend.worst(test for of_type in by_type.values() for test in of_type))
     return table(rows, ("operator", "runtime", *types), kinds)
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from eltwise.report import page as pages
+from eltwise.report.base import document
 from support import conformance_results
 from support.browser import Page
 
@@ -19,7 +19,7 @@ OPENED = "[...document.querySelectorAll('details.record[open]')].map((record) =>
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(pages.page(conformance_results.results()), encoding="utf-8")
+    path.write_text(document(*conformance_results.results().page_content()), encoding="utf-8")
     return path.as_uri()
 
 

@@ -1,26 +1,17 @@
-"""``eltwise.conform``: test runtimes against the specifications, with a report that has a page."""
+"""``eltwise.conform``: test runtimes against the specifications."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from eltwise.conformance.results import EXTENTS, Extent, Results
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import EXTENTS, Extent
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import select
 from eltwise.core.border import check_range, public
 from eltwise.core.errors import unknown_name
 from eltwise.core.progress import Progress, no_progress
-from eltwise.report.page import page
 from eltwise.runtimes.host import LIMIT
-
-
-@dataclass(frozen=True, repr=False)
-class ConformanceReport(Results):
-    """What runtimes compute right and wrong, test by test; the attributes are those of the results."""
-
-    def _page(self) -> str:
-        return page(self)
 
 
 @public
@@ -64,5 +55,4 @@ def conform(
     check_range("limit", limit, 0.01, 1e6)
     choices = (runtimes, ops, types, broadcast, sources)
     selection = select(*((each,) if isinstance(each, str) else each for each in choices))
-    results = run_tests(selection, RunSettings(extent, seed, float(limit)), progress)
-    return ConformanceReport(**vars(results))
+    return run_tests(selection, RunSettings(extent, seed, float(limit)), progress)

@@ -16,14 +16,18 @@ import numpy as np
 import pytest
 
 from eltwise.conformance.cases import Case
-from eltwise.conformance.results import Failing, Results, Shown, TestResult
+from eltwise.conformance.findings import findings
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import Failing, Shown, TestResult
 from eltwise.ops import registry
-from eltwise.report import legend
-from eltwise.report.findings import findings
-from eltwise.report.page import page
+from eltwise.report import base
 from support import conformance_results
 
-ASSETS = Path(legend.__file__).parent / "assets"
+ASSETS = Path(base.__file__).parent / "assets"
+
+
+def page(test: TestResult) -> str:
+    return base.document(*ConformanceReport((test,)).page_content())
 
 
 class Reader(HTMLParser):
@@ -43,16 +47,18 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results() -> ConformanceReport:
     return conformance_results.results()
 
 
 @pytest.fixture(scope="module")
-def text(results: Results) -> str:
-    return page(results, "out/results.json")
+def text(results: ConformanceReport) -> str:
+    return base.document(*results.page_content("out/results.json"))
 
 
-def test_every_test_that_fails_is_in_the_page_and_links_lead_only_to_those(text: str, results: Results) -> None:
+def test_every_test_that_fails_is_in_the_page_and_links_lead_only_to_those(
+    text: str, results: ConformanceReport
+) -> None:
     reader = Reader(text)
     assert reader.names == [test.key for test in results.tests if test.outcome != "ok"]
     assert {unquote(address) for address in reader.addresses} - {"data:,"} <= {f"#{name}" for name in reader.names}
@@ -60,10 +66,10 @@ def test_every_test_that_fails_is_in_the_page_and_links_lead_only_to_those(text:
         assert test.outcome == "ok" or escape(f"eltwise reproduce out/results.json {shlex.quote(test.key)}") in text
 
 
-def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(results: Results) -> None:
+def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(results: ConformanceReport) -> None:
     (hostile, *_) = (test for test in results.tests if test.message == conformance_results.HOSTILE)
     shown = [
-        Reader(page(Results((replace(hostile, runtime=runtime, description=message, message=message),)))).tags
+        Reader(page(replace(hostile, runtime=runtime, description=message, message=message))).tags
         for runtime, message in (
             (conformance_results.HOSTILE.replace("/", ":"), conformance_results.HOSTILE),
             ("r", "m"),
@@ -76,7 +82,7 @@ def test_hostile_words_of_a_runtime_end_no_script_and_start_no_element(results: 
 def test_what_is_no_bit_pattern_is_shown_without_digits() -> None:
     example = {"expected": Shown("?", "<b>"), "got": Shown("1", "0xf")}
     where = ("Sub-14", "uint8", "numpy", "static")
-    text = page(Results((TestResult("r", "1", *where, "differs", wrong=1, total=1, example=example),)))
+    text = page(TestResult("r", "1", *where, "differs", wrong=1, total=1, example=example))
     assert "<td>&lt;b&gt;</td><td></td>" in text
     assert "<td>0xf</td><td>1111</td>" in text
 
@@ -99,8 +105,8 @@ def test_no_script_makes_html_of_texts() -> None:
         ), path.name
 
 
-def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> None:
-    found = findings(results)
+def test_findings_hold_every_cell_that_is_not_right_once(results: ConformanceReport) -> None:
+    found = findings(results.tests)
     keys = [test.key for finding in found for test in finding.tests]
     assert sorted(keys) == sorted(test.key for test in results.tests if test.outcome != "ok")
     assert [finding.title for finding in found] == [
@@ -112,15 +118,26 @@ def test_findings_hold_every_cell_that_is_not_right_once(results: Results) -> No
     ]
 
 
-def test_a_finding_says_where_and_shows_an_example(results: Results) -> None:
-    finding = findings(results)[0]
-    assert finding.sentences == (
-        "Results saturate at the limits of int8, in 70 of 84 tests: int8 and uint8 in Sub-14, Subtract-1 and "
-        "SquaredDifference-1; every broadcast rule; "
-        "operand source static, dynamic, a-constant, b-constant and neighbours.",
-        "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it returns -128 (0x80) instead of 1 (0x01); "
-        "32,640 of 65,536 elements of that test are wrong.",
-    )
+def test_a_finding_says_where_and_shows_an_example(results: ConformanceReport) -> None:
+    finding = findings(results.tests)[0]
+    assert finding.rows == [
+        ("outcome", "differs: returns other bits"),
+        ("effect", "results saturate at the limits of int8"),
+        ("operators", "Sub-14, Subtract-1 and SquaredDifference-1"),
+        ("types", "int8 and uint8"),
+        (
+            "tests",
+            "70 of 84 tests; every broadcast rule; "
+            "operand source static, dynamic, a-constant, b-constant and neighbours",
+        ),
+        (
+            "smallest example",
+            "For A = -128 (0x80) and B = 127 (0x7f) in Sub-14 it returns -128 (0x80) instead of 1 (0x01); "
+            "32,640 of 65,536 elements of that test are wrong.",
+        ),
+        ("cause", "saturation"),
+        ("runtime", "saturating 2.1"),
+    ]
 
 
 def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> None:
@@ -134,9 +151,9 @@ def test_refusals_in_the_same_words_are_one_finding_whatever_their_numbers() -> 
         refusing("Sub-14", "no kernel for Sub(14) of node 'case7'"),
         refusing("Subtract-1", "no memory"),
     )
-    first, second = findings(Results(tests))
+    first, second = findings(tests)
     assert [len(first.tests), len(second.tests)] == [2, 1]
-    assert first.sentences[1] == "Message: no kernel for Sub(13) of node 'case0'"
+    assert first.smallest == "Message: no kernel for Sub(13) of node 'case0'"
 
 
 def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
@@ -144,9 +161,7 @@ def test_a_result_of_another_shape_is_shown_by_its_shapes() -> None:
     text = "gave uint8[7] instead of uint8[3]"
     where = ("Sub-14", "uint8", "numpy", "static")
     test = TestResult("r", "1", *where, "differs", (("other_shape",),), 1, 2, description=text)
-    told = {
-        got.shape: findings(Results((replace(test, failing=Failing(case, got)),)))[0].sentences[1] for got in SHAPED
-    }
+    told = {got.shape: findings((replace(test, failing=Failing(case, got)),))[0].smallest for got in SHAPED}
     assert told == {
         (1,): "For A of shape (0) and B of shape (1) it returns uint8[1] instead of uint8[0].",
         (0,): "It gave uint8[7] instead of uint8[3].",

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from eltwise.conformance.document import document
+from eltwise.conformance.findings import findings
 from eltwise.conformance.operators import TESTED
-from eltwise.conformance.results import OUTCOMES, Results
-from eltwise.report.document import document
-from eltwise.report.findings import findings
-from eltwise.report.page import page
+from eltwise.conformance.report import ConformanceReport
+from eltwise.conformance.results import OUTCOMES
 from support import conformance_results
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results() -> ConformanceReport:
     return conformance_results.results()
 
 
 @pytest.fixture(scope="module")
-def text(results: Results) -> str:
+def text(results: ConformanceReport) -> str:
     return document(results, "out/results.json")
 
 
@@ -42,15 +42,15 @@ def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text:
     assert len(lines_of(text, "SquaredDifference-1")) == 2 + 3
 
 
-def test_every_operator_that_is_tested_or_was_has_a_place_in_both_reports(results: Results) -> None:
+def test_every_operator_that_is_tested_or_was_has_a_place_in_both_reports(results: ConformanceReport) -> None:
     names = [*(schema.versioned_name for schema in TESTED), "Gone-1"]
     every = replace(results, tests=tuple(replace(results.tests[0], op=name) for name in names))
     assert re.findall(r"^#+ (\S+-\d+)$", document(every, "results.json"), re.MULTILINE) == names
-    assert all(name in page(every, "results.json") for name in names)
+    assert all(name in every.page_content()[1] for name in names)
 
 
-def test_each_runtime_has_its_counts_and_the_numbers_of_its_findings(text: str, results: Results) -> None:
-    found = [finding.example.runtime for finding in findings(results)]
+def test_each_runtime_has_its_counts_and_the_numbers_of_its_findings(text: str, results: ConformanceReport) -> None:
+    found = [finding.example.runtime for finding in findings(results.tests)]
     names = dict.fromkeys(test.runtime for test in results.tests)
     for line, name in zip(lines_of(text, "Runtimes")[2:], names, strict=True):
         runtime, *counts, numbers = (field.strip() for field in line.strip("|").split("|"))
@@ -60,8 +60,8 @@ def test_each_runtime_has_its_counts_and_the_numbers_of_its_findings(text: str, 
         assert numbers == (f"{own[0]} to {own[-1]}" if len(own) > 1 else "".join(map(str, own)))
 
 
-def test_each_deviation_has_two_sentences_and_its_command(text: str, results: Results) -> None:
-    for number, finding in enumerate(findings(results), 1):
+def test_each_deviation_has_two_sentences_and_its_command(text: str, results: ConformanceReport) -> None:
+    for number, finding in enumerate(findings(results.tests), 1):
         assert f"### {number}. {finding.example.runtime}" in text
         assert f"{finding.example.key} --output case/\n```" in text
     assert "32,640 of 65,536 elements of that test are wrong." in text
@@ -77,19 +77,19 @@ def test_the_document_says_when_where_and_with_what(text: str) -> None:
         assert line in text.splitlines()
 
 
-def test_where_all_is_right_there_are_no_deviations(results: Results) -> None:
-    right = Results(tuple(test for test in results.tests if test.runtime == "exact"))
+def test_where_all_is_right_there_are_no_deviations(results: ConformanceReport) -> None:
+    right = ConformanceReport(tuple(test for test in results.tests if test.runtime == "exact"))
     assert document(right).endswith("## Findings\n\nNone.\n")
 
 
-def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_severity(results: Results) -> None:
+def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_severity(results: ConformanceReport) -> None:
     """Also where messages and versions are long and full of markup."""
     message = "[a|long_message*" * 90
     tests = tuple(
         replace(test, description=message, version=message[:100]) if test.outcome == "refused" else test
         for test in results.tests
     )
-    for some in (results, Results(tests), Results(tests[::-1]), Results(tests[::7])):
+    for some in (results, ConformanceReport(tests), ConformanceReport(tests[::-1]), ConformanceReport(tests[::7])):
         text, found = document(some), findings(some)
         assert max(map(len, text.splitlines())) <= 200
         index = text.partition("## Index")[2].partition("## Runtimes")[0]
@@ -103,5 +103,6 @@ def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_sever
             assert ranks == sorted(ranks, reverse=True)
 
 
-def test_an_interrupted_run_says_so(results: Results) -> None:
-    assert "The run was interrupted: the rest is missing." in document(Results(results.tests, interrupted=True))
+def test_an_interrupted_run_says_so(results: ConformanceReport) -> None:
+    interrupted = ConformanceReport(results.tests, interrupted=True)
+    assert f"{interrupted.summary.rpartition(', ')[0]}, interrupted\n" in document(interrupted)
