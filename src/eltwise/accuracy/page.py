@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eltwise.accuracy.results import FunctionAccuracy
-from eltwise.core.shares import percent
+from eltwise.accuracy.results import COLUMNS, FunctionAccuracy
 from eltwise.report.base import fold, head, table
 from eltwise.report.pictures import Bar, bars
 
-_COLUMNS = ("type", "runtime", "ULP", "nearest", "where most", "special", "flushed to 0")
 _HIGHEST = 20.0
 """The binary logarithm of the error that the highest bar stands for; half a unit in the last place has none."""
 
@@ -28,19 +26,11 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
     for each in functions:
         by_name.setdefault(each.function, []).append(each)
     for name, measured in by_name.items():
-        rows = table(map(_row, measured), _COLUMNS)
+        rows = table((each.cells[1:] for each in measured), COLUMNS[1:])
         pictures = "".join(_picture(each) for each in measured if each.largest_error > 1)
         largest = max(each.largest_error for each in measured)
         parts.append(fold(f"<b>{name}</b> {largest:.4g} ULP at most", f"<div>{rows}{pictures}</div>", is_open=False))
     return "\n".join(parts)
-
-
-def _row(each: FunctionAccuracy) -> tuple[object, ...]:
-    where = each.worst if each.largest_error > 0.5 else ""
-    special = f"{each.special:,}: {each.first_special}" if each.special else ""
-    if each.failed:
-        where = f"{where or ''} failed after {each.count:,} numbers: {each.message}".strip()
-    return (each.dtype, each.runtime, each.error, percent(each.share, 4), where, special, each.flushed or "")
 
 
 def _picture(each: FunctionAccuracy) -> str:

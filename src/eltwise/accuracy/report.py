@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from eltwise.accuracy import page
-from eltwise.accuracy.results import BOUND, FunctionAccuracy
+from eltwise.accuracy.results import BOUND, COLUMNS, FunctionAccuracy
 from eltwise.core.errors import counted
-from eltwise.core.escaping import as_lines
+from eltwise.core.escaping import as_lines, in_columns
 from eltwise.core.exit_codes import ExitCode, exit_code
 from eltwise.core.fields import plain
 from eltwise.core.machine import today
@@ -93,5 +93,5 @@ class AccuracyReport(Written[FunctionAccuracy]):
         return {**plain(self), "functions": [each.to_dict() for each in self.functions]}
 
     def __str__(self) -> str:
-        failed = [each for each in self.failed if each not in self.beyond]
-        return as_lines([self.summary, *map(str, self.beyond), *map(str, failed)])
+        rows = in_columns([COLUMNS, *(each.cells for each in self.shown)])
+        return as_lines([*(rows if self.shown else ()), self.summary])

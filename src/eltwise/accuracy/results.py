@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eltwise.core.errors import counted
 from eltwise.core.fields import plain
 from eltwise.core.shares import percent
 
 BOUND = 4.0
 """The error in units in the last place beyond which a result is wrong, by default."""
 
-
 BINS = 64
 """In how many parts of the line of numbers errors are kept."""
+
+COLUMNS = ("function", "type", "runtime", "ULP", "nearest", "where most")
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,15 @@ class FunctionAccuracy:
         """All fields as plain values, and the share."""
         return {**plain(self), "share": self.share}
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of a table; see ``COLUMNS``."""
+        notes = [str(self.worst)] if self.worst is not None and self.largest_error > 0.5 else []
+        notes += [f"{self.special:,} special: {self.first_special}"] if self.special else []
+        notes += [f"{self.flushed:,} flushed to 0"] if self.flushed else []
+        how = f"failed after {self.count:,} numbers" if self.failed else "not run"
+        notes += [f"{how}: {self.message}"] if self.message else []
+        return self.function, self.dtype, self.runtime, self.error, percent(self.share, 4), "; ".join(notes)
+
     def __str__(self) -> str:
-        head = f"{self.function} {self.dtype} {self.runtime}:"
-        if not self.count:
-            return f"{head} {'failed' if self.failed else 'not run'}: {self.message}"
-        text = f"{head} {self.largest_error:.4g} ULP at most"
-        if self.worst is not None:
-            text += f", at {self.worst}"
-        text += f"; {percent(self.share, 4)} nearest"
-        if self.flushed:
-            text += f"; {counted(self.flushed, 'subnormal result')} flushed to 0"
-        if self.first_special is not None:
-            example = self.first_special
-            text += f"; {self.special} special, such as {example.actual!r} for {example.expected!r} at {example.x!r}"
-        if self.failed:
-            text += f"; failed after {self.count:,} numbers: {self.message}"
-        return text
+        return "; ".join(filter(None, self.cells))

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
 from eltwise.core.exit_codes import ExitCode
-from eltwise.core.shares import percent
-
-if TYPE_CHECKING:
-    from eltwise.accuracy.report import AccuracyReport
 
 
 @click.command(cls=options.Command)
@@ -52,23 +47,5 @@ def accuracy(
         report = measure(*selection, numbers=None if exhaustive else numbers, seed=seed, bound=bound, progress=progress)
     reports = ((json, report.to_json), (html, report.to_html), (document, partial(document_of, report)))
     if not printing.write_outputs(*reports):
-        _show(report)
-        printing.line(report.summary)
+        printing.lines(str(report))
     return report.exit_code
-
-
-def _show(report: AccuracyReport) -> None:
-    """Print a line for each function of each type on each runtime that has it, also where it failed."""
-    rows = []
-    for each in report.shown:
-        at = str(each.worst) if each.largest_error > 0.5 else ""
-        if each.special:
-            at += f"; {each.special} special: {each.first_special}"
-        if each.flushed:
-            at += f"; {each.flushed} flushed to 0"
-        if each.failed:
-            at += f"; failed after {each.count:,} numbers: {each.message}"
-        rows.append(
-            (each.function, each.dtype, each.runtime, each.error, percent(each.share, 4), at.removeprefix("; "))
-        )
-    printing.table(("function", "type", "runtime", "ULP", "nearest", "where most"), rows, folding="where most")
