@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -118,14 +119,14 @@ def test_a_hypothesis_that_raises_never_loses_a_result(
     known = dict(faults_of(operation))
     for slug in [*known][:: max(1, len(known) // 8)]:
         message = explained(known | {slug: replace(known[slug], compute=broken)})
-        assert f"internal error in the hypothesis {slug}: {error.__name__}:" in message
+        assert re.search(f"internal error .*: {error.__name__}: .*in the hypothesis {re.escape(slug)}", message)
     explained({slug: replace(fault, compute=broken) for slug, fault in known.items()})
     misaligned = {"axis_ignored": replace(alignments.WRONG_ALIGNMENTS[0], align=broken)}  # type: ignore[arg-type]
     with monkeypatch.context() as context:
         context.setattr(explain, "misaligned_faults_of", lambda _operation: misaligned)
-        assert "internal error in the hypothesis axis_ignored" in explained(known)
+        assert "in the hypothesis axis_ignored" in explained(known)
     with monkeypatch.context() as context:
         context.setattr(explain, "faults_of", broken)
         test = summary((*NAMES[:2], *name, "static"), results, 0, (), Explainer())
-    assert "internal error in the catalog of faults" in test.message
+    assert f"internal error in an explanation: {error.__name__}" in test.message
     assert test.faults == (UNEXPLAINED,)

@@ -112,9 +112,9 @@ def conform(
         printing.note(left_out)
     for reason in results.not_run:
         printing.note(reason)
-    surprising = [] if expected is None else surprises(results.tests, expected)
+    surprising = [] if expected is None else list(surprises(results.tests, expected))
     for surprise in surprising:
-        printing.note(surprise.text)
+        printing.note(surprise)
     is_listed = strict is not None or write_expected is not None
     is_wrong = bool(surprising) if is_listed else results.has_wrong
     if results.not_started and runtime and not results.interrupted:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
@@ -79,28 +79,16 @@ class _File:
     expected: tuple[ExpectedFailure, ...] = ()
 
 
-@dataclass(frozen=True)
-class Surprise:
-    """A test that is not as the file says."""
-
-    kind: Literal["new", "stale"]  # ``new`` if no entry names it, ``stale`` if an entry does that no longer holds.
-    test: TestResult  # The test.
-    text: str  # What to say about it, one sentence.
-
-
-def surprises(tests: Iterable[TestResult], expected: Iterable[ExpectedFailure]) -> list[Surprise]:
-    """Find the tests that are not as the entries say; entries about tests that were not run are passed over."""
-    entries = list(expected)
-    surprising = []
+def surprises(tests: Iterable[TestResult], expected: Sequence[ExpectedFailure]) -> Iterator[str]:
+    """A sentence on each test that is not as the entries say; those about tests that were not run are passed over."""
     for test in tests:
-        about = [entry for entry in entries if entry.names(test)]
+        about = [entry for entry in expected if entry.names(test)]
         if test.outcome == "ok":
-            surprising += [Surprise("stale", test, f"{test.key} passes now; {_stated(entry)}") for entry in about]
+            yield from (f"{test.key} passes now; {_stated(entry)}" for entry in about)
         elif not about:
-            surprising.append(Surprise("new", test, f"{test.key} {_said(test)}; no entry of the file names it"))
+            yield f"{test.key} {_said(test)}; no entry of the file names it"
         elif not any(entry.holds(test) for entry in about):
-            surprising.append(Surprise("stale", test, f"{test.key} {_said(test)}; {_stated(about[0])}"))
-    return surprising
+            yield f"{test.key} {_said(test)}; {_stated(about[0])}"
 
 
 def read_expected(path: Path) -> list[ExpectedFailure]:

@@ -8,7 +8,6 @@ several faults explain the cases of one test.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +18,6 @@ from eltwise.faults.catalog import faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
 from eltwise.faults.record import Align, Fault, Operation
 from eltwise.faults.values import Values
-
-Errors = dict[str, None]
-"""What hypotheses raised, each once."""
 
 _MOST_REASONS = 4
 _SAMPLED = 48
@@ -51,12 +47,12 @@ class Explainer:
 
     def __init__(self) -> None:
         self._explained: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
-        self._matching: dict[bytes, tuple[tuple[Fault, ...], Errors]] = {}
+        self._matching: dict[bytes, tuple[Fault, ...]] = {}
 
     def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
         """Explain the wrong values of some cases of one operation; the right ones help to tell faults apart.
 
-        A hypothesis that raises explains nothing; the text of ``unexplained`` names it.
+        Where a hypothesis raises, nothing is explained, and the text of ``unexplained`` names it.
 
         Returns:
             The reasons, that of the largest case first and ``unexplained`` last, and the cases that none explains.
@@ -66,7 +62,12 @@ class Explainer:
             return (), []
         key = tuple(item.digest for item in compared)
         if key not in self._explained:
-            self._explained[key] = self._explain(compared)
+            try:
+                self._explained[key] = self._explain(compared)
+            except Exception as error:  # noqa: BLE001 - results are worth more than the reasons for them
+                text = f"{UNEXPLAINED}; {internal_error(error, 'an explanation')}"
+                wrong = tuple(index for index, item in enumerate(compared) if item.wrong)
+                self._explained[key] = (Reason((UNEXPLAINED,), (UNEXPLAINED,), text),), wrong
         reasons, unexplained = self._explained[key]
         return reasons, [compared[index] for index in unexplained]
 
@@ -76,9 +77,8 @@ class Explainer:
         right = [item for item in compared if not item.wrong]
         groups: list[tuple[Reason, list[CaseResult]]] = []
         unexplained: list[CaseResult] = []
-        errors: Errors = {}
         while left and len(groups) < _MOST_REASONS:
-            reason, explained = self._reason(left, right, errors)
+            reason, explained = self._reason(left, right)
             if reason is None:
                 unexplained.append(left.pop(0))
                 continue
@@ -89,8 +89,7 @@ class Explainer:
             by_chance = [items for _reason, items in groups if sum(len(item.wrong) for item in items) < _FEWEST]
             groups = [group for group in groups if not any(group[1] is items for items in by_chance)]
             unexplained += [item for items in by_chance for item in items]
-            text = "; ".join((UNEXPLAINED, *errors))
-            groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), text), unexplained))
+            groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), UNEXPLAINED), unexplained))
         indices = tuple(next(index for index, one in enumerate(compared) if one is item) for item in unexplained)
         if len(groups) == 1:
             return (groups[0][0],), indices
@@ -99,19 +98,16 @@ class Explainer:
         ), indices
 
     def _reason(
-        self, left: Sequence[CaseResult], right: Sequence[CaseResult], errors: Errors
+        self, left: Sequence[CaseResult], right: Sequence[CaseResult]
     ) -> tuple[Reason | None, list[CaseResult]]:
         """What explains the first case, and as many of the others as can be."""
         key = left[0].digest
         if key not in self._matching:
-            found_errors: Errors = {}
-            self._matching[key] = tuple(_matching(left[0], found_errors)), found_errors
-        faults, more_errors = self._matching[key]
-        errors |= more_errors
+            self._matching[key] = tuple(_matching(left[0]))
         best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
-        for fault in faults:
-            explained = [left[0], *(item for item in left[1:] if _predicts(fault, item, errors))]
-            score = len(explained), sum(_predicts(fault, item, errors) for item in right)
+        for fault in self._matching[key]:
+            explained = [left[0], *(item for item in left[1:] if _predicts(fault, item))]
+            score = len(explained), sum(_predicts(fault, item) for item in right)
             if score > best[0]:
                 best = score, Reason(fault.slugs, fault.families, fault.text), explained
             if score == (len(left), len(right)):
@@ -119,50 +115,40 @@ class Explainer:
         return best[1:]
 
 
-def _matching(item: CaseResult, errors: Errors) -> Iterator[Fault]:
+def _matching(item: CaseResult) -> Iterator[Fault]:
     """The faults that predict a case; those under a wrong alignment only if no other does.
 
-    A sample of the case is predicted first, and then all of it.
+    A sample of the case is predicted first, and then all of it. An alignment that pairs the specified elements is none.
     """
     is_wrong = np.zeros(item.elements, bool)
     is_wrong[list(item.wrong)] = True
     sample = _Sample(item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))]))
-    operation = _operation_of(item.case)
     for catalog in (faults_of, misaligned_faults_of):
-        faults: tuple[Fault, ...] = ()
-        with _noted(errors, "the catalog of faults"):
-            faults = tuple(catalog(operation).values())
         has_one = False
-        for fault in faults:
-            if not _is_new(fault, sample, errors):
-                continue
-            if _predicts(fault, item, errors, sample) and _predicts(fault, item, errors):
+        for fault in catalog(_operation_of(item.case)).values():
+            if _predicts(fault, item, sample) and _predicts(fault, item):
                 has_one = True
                 yield fault
         if has_one:
             return
 
 
-def _is_new(fault: Fault, sample: _Sample, errors: Errors) -> bool:
-    """Whether a fault pairs other elements than specified; else what it computes of them was tried before."""
-    is_new = True
-    with _noted(errors, f"the hypothesis {fault.slug}"):
-        if fault.align is not None:
-            is_new = sample.differs(fault.align)
-    return is_new
-
-
-def _predicts(fault: Fault, item: CaseResult, errors: Errors, sample: _Sample | None = None) -> bool:
+def _predicts(fault: Fault, item: CaseResult, sample: _Sample | None = None) -> bool:
     """Whether a fault predicts every element of a case, or of a sample of it."""
-    chosen, operation, is_predicted = sample or _Sample(item, slice(None)), _operation_of(item.case), False
-    with _noted(errors, f"the hypothesis {fault.slug}"):
+    chosen, operation = sample or _Sample(item, slice(None)), _operation_of(item.case)
+    try:
+        if sample is not None and fault.align is not None and not sample.differs(fault.align):
+            return False
         # With another number of operands it is another record.
         same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
         values = chosen.values(same.align) if same else None
-        if same is not None and values is not None:
-            predicted = operation.predict(same, values)
-            is_predicted = any(np.array_equal(predicted, patterns) for patterns in chosen.readings)
-    return is_predicted
+        if same is None or values is None:
+            return False
+        predicted = operation.predict(same, values)
+    except Exception as error:
+        error.add_note(f"in the hypothesis {fault.slug}")
+        raise
+    return any(np.array_equal(predicted, patterns) for patterns in chosen.readings)
 
 
 class _Sample:
@@ -193,15 +179,6 @@ class _Sample:
 
 def _are_same(a: Values, b: Values) -> bool:
     return bool(np.array_equal(a, b)) if a.dtype == np.object_ else a.tobytes() == b.tobytes()
-
-
-@contextmanager
-def _noted(errors: Errors, name: str) -> Iterator[None]:
-    """Note what a hypothesis raises, whatever it is: results are worth more than the reasons for them."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001
-        errors[internal_error(error, name)] = None
 
 
 def internal_error(error: Exception, where: str) -> str:
