@@ -10,7 +10,6 @@ import pytest
 from eltwise.core.errors import FileFormatError, NameUnknownError, UnsupportedError
 from eltwise.faults.families import FAMILIES
 from eltwise.ops import registry
-from eltwise.targets.plan import TARGETS
 from eltwise.targets.rules import (
     FACTS,
     MEASURED_FACTS,
@@ -37,7 +36,7 @@ RULES = RuleSet(
     frozenset({("Sub-14", "uint8", "numpy"), ("Sub-14", "float32", "numpy"), ("Sub-6", "float32", "legacy")}),
     (SATURATES, SIGN),
 )
-RUNTIMES = [name for of_target in TARGETS.values() for name in of_target.values()]
+RUNTIMES = runtimes_in(SHIPPED)
 
 
 def facts(**values: str) -> dict[str, frozenset[str]]:

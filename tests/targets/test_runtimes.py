@@ -19,8 +19,8 @@ from eltwise.ir.graph import Graph, Origin
 from eltwise.passes import align_broadcast, upcast
 from eltwise.passes.align_broadcast import Alignment
 from eltwise.runtimes import Host
+from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, requested
-from eltwise.targets.plan import TARGETS
 from eltwise.targets.rules import MEASURED_FACTS, level, shipped_rules
 from eltwise.targets.run import severity_of
 from eltwise.tracing.model import program_of
@@ -30,8 +30,8 @@ from support.openvino_models import binary
 from support.random_chains import random_chain
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
-TARGET_OF = {name: target for target, names in TARGETS.items() for name in names.values()}
-DOMAIN_OF = {name: domain for names in TARGETS.values() for domain, name in names.items()}
+TARGET_OF = {"onnxruntime": "onnxruntime", "openvino": "openvino", "openvino-onnx": "openvino"}
+DOMAIN_OF = {name: BY_NAME[name].domains[0] for name in TARGET_OF}
 INSTALLED = [runtime for runtime in runtimes.RUNTIMES if runtime.name in TARGET_OF and runtime.is_installed]
 _CHAINS = 120
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from eltwise.cli.run import read_input_sets
 from eltwise.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from eltwise.model import Model
     from eltwise.targets.problems import ProblemsReport
     from eltwise.targets.report import TargetReport
 
@@ -92,17 +91,15 @@ def _check_target(
     from eltwise.targets.rules import DEFAULT_SEVERITY, severity_named
 
     texts, tolerance, seed = run_inputs
-    source: Path | Model = path
-    arrays: Mapping[str, object] | Mapping[str, Mapping[str, object]] | None = None
-    if texts:  # The model is read once, for its inputs too.
-        source = model = read(path, reads_weights=False)
-        arrays = read_input_sets(model.graph, texts)
+    least = severity_named(severity) if severity else DEFAULT_SEVERITY
+    model = read(path, reads_weights=False)
+    arrays = read_input_sets(model.graph, texts) if texts else None
     with waiting(RUNNING) if run else nullcontext():
         return check_on(
-            source,
+            model,
             target,
             run=run,
-            severity=severity_named(severity) if severity else DEFAULT_SEVERITY,
+            severity=least,
             inputs=arrays,
             tolerance=tolerance,
             seed=seed,

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 @click.option("--runtime", multiple=True, metavar="NAME", help="With --refresh: a runtime, such as onnxruntime.")
 @click.option("--op", multiple=True, metavar="NAME", help="With --refresh: an operator version, such as Sub-14.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="With --refresh: an element type, such as uint8.")
-@click.option(
-    "--missing", is_flag=True, help="With --refresh: measure only what the rules of this version do not cover."
-)
 @click.option("--table", type=options.PATH, metavar="FILE", help="A file of rules other than the one of the package.")
 @options.json
 def targets(
@@ -36,7 +33,6 @@ def targets(
     runtime: Sequence[str],
     op: Sequence[str],
     types: Sequence[str],
-    missing: bool,
     table: Path | None,
     json: bool,
 ) -> ExitCode:
@@ -46,12 +42,10 @@ def targets(
     path = table or SHIPPED
     if refresh:
         for known in _chosen(runtime):
-            if not _refresh(path, known, op, types, only_missing=missing):
+            if not _refresh(path, known, op, types):
                 return ExitCode.INTERRUPTED
     else:
-        options.refuse_on_command_line(
-            ("runtime", "op", "types", "missing"), "this says what is measured", "add --refresh"
-        )
+        options.refuse_on_command_line(("runtime", "op", "types"), "this says what is measured", "add --refresh")
     _show([read_rules(path, name) for name in runtimes_in(path)], json=json)
     return ExitCode.GOOD
 
@@ -59,16 +53,16 @@ def targets(
 def _chosen(names: Sequence[str]) -> list[Runtime]:
     """The runtimes with these names, all that rules are about if there are none."""
     from eltwise import runtimes
-    from eltwise.targets.plan import TARGETS
+    from eltwise.targets.rules import SHIPPED, runtimes_in
 
-    known = [name for of_target in TARGETS.values() for name in of_target.values()]
+    known = runtimes_in(SHIPPED)
     for name in names:
         if name not in known:
             raise unknown_name("runtime", name, known)
     return [runtimes.find(name) for name in names or known]
 
 
-def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[str], *, only_missing: bool) -> bool:
+def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[str]) -> bool:
     """Measure a runtime, and tell whether that was done to its end; what was measured is written in any case."""
     from eltwise.core.dtypes import by_name
     from eltwise.formats import files
@@ -83,7 +77,7 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
         raise AttributeValueError(f"{runtime.name} has nothing of this to measure", hint=hint)
     known = read_rules(path, runtime.name) if path.exists() and runtime.name in runtimes_in(path) else None
     with progress_of_many() as progress:
-        rules, left = measure(runtime, selected, progress, known, only_missing=only_missing)
+        rules, left = measure(runtime, selected, progress, known)
     if rules.measured:
         write_rules(path, rules)
     if left:

@@ -25,14 +25,17 @@ class OtherReport:
     Attributes:
         name: its name, or its path in a folder; "" for the nodes of a single model.
         kind: ``values``, a ``parameter``, or the ``nodes`` of a model.
-        status: ``equal`` or ``differs``.
-        explanation: how it differs.
+        explanation: how it differs; empty if it does not.
     """
 
     name: str
     kind: Literal["values", "parameter", "nodes"]
-    status: Literal["equal", "differs"]
     explanation: str = ""
+
+    @property
+    def status(self) -> Literal["equal", "differs"]:
+        """``equal`` or ``differs``."""
+        return "differs" if self.explanation else "equal"
 
     @property
     def label(self) -> str:
@@ -44,7 +47,7 @@ class OtherReport:
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
-        return asdict(self)
+        return {**asdict(self), "status": self.status}
 
 
 def missing_values(a: TensorSet, b: TensorSet) -> list[str]:
@@ -72,12 +75,12 @@ def compare_values(a: TensorSet, b: TensorSet, errors: list[EltwiseError]) -> It
             except EltwiseError as error:
                 errors.append(stripped(error))
                 continue
-            yield OtherReport(name, "values", "differs" if difference else "equal", difference)
+            yield OtherReport(name, "values", difference)
         elif name in b.tensors:
-            yield OtherReport(name, "values", "differs", "B has numbers instead of it")
+            yield OtherReport(name, "values", "B has numbers instead of it")
     for name in b.others:
         if name in a.tensors:
-            yield OtherReport(name, "values", "differs", "A has numbers instead of it")
+            yield OtherReport(name, "values", "A has numbers instead of it")
 
 
 def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
@@ -88,12 +91,12 @@ def compare_parameters(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[Oth
             continue
         one, other = a.parameters.get(name), b.parameters.get(name)
         if one == other:
-            yield OtherReport(name, "parameter", "equal")
+            yield OtherReport(name, "parameter")
         elif one is None or other is None:
-            yield OtherReport(name, "parameter", "differs", f"only {'A' if other is None else 'B'} has it")
+            yield OtherReport(name, "parameter", f"only {'A' if other is None else 'B'} has it")
         else:
             is_short = max(len(one), len(other)) <= _LONGEST_SHOWN
-            yield OtherReport(name, "parameter", "differs", f"{one} and {other}" if is_short else "other values")
+            yield OtherReport(name, "parameter", f"{one} and {other}" if is_short else "other values")
 
 
 def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
@@ -112,13 +115,13 @@ def _comparable(a: TensorSet, b: TensorSet, one: Mapping[str, str], other: Mappi
 
 def _nodes(a: TensorSet, b: TensorSet, pairs: Pairs) -> Iterator[OtherReport]:
     for path in sorted(a.models.keys() ^ b.models.keys() if a.format == b.format == "folder" else ()):
-        yield OtherReport(path, "nodes", "differs", f"only {'A' if path in a.models else 'B'} has the model")
+        yield OtherReport(path, "nodes", f"only {'A' if path in a.models else 'B'} has the model")
     labels = cache(partial(labels_of, a, b, pairs))
     for path in sorted(a.models.keys() & b.models):
         if a.models[path].domain == b.models[path].domain:
             difference = _changes(a.models[path], b.models[path], path, labels)
             hint = "; `eltwise trace A B` compares what they compute" if difference else ""
-            yield OtherReport(path, "nodes", "differs" if difference else "equal", difference + hint)
+            yield OtherReport(path, "nodes", difference + hint)
 
 
 def _changes(a: Structure, b: Structure, path: str, labels: Callable[[bool], tuple[Labels, Labels]]) -> str:

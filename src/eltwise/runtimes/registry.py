@@ -99,6 +99,11 @@ _ADAPTERS: Mapping[tuple[str, Domain | None], str] = {("openvino", "ai.onnx"): "
 BY_NAME = {runtime.name: runtime for runtime in RUNTIMES}
 
 
+def adapter_of(name: str, domain: Domain | None) -> Runtime | None:
+    """The runtime of a name, installed or not; of one with an adapter for each format, that for models of a domain."""
+    return BY_NAME.get(_ADAPTERS.get((name, domain), name))
+
+
 def installed() -> tuple[Runtime, ...]:
     """The runtimes that are installed."""
     return tuple(runtime for runtime in RUNTIMES if runtime.is_installed)
@@ -127,7 +132,7 @@ def find(name: str, *, only_models: bool = False, domain: Domain | None = None) 
             raise unknown_name("function", function, ["run"], where=str(Path(file)))
         return of_function(name, loads_models=only_models)
     parts = specification.split(name)
-    runtime = BY_NAME.get(_ADAPTERS.get((parts.name, domain), parts.name))
+    runtime = adapter_of(parts.name, domain)
     if runtime is None:
         names = [one.name for one in RUNTIMES if one.loads_models or not only_models]
         raise unknown_name("runtime", parts.name, [*names, "FILE.py:FUNCTION", *(["FILE.safetensors"] * only_models)])

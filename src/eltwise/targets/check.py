@@ -14,11 +14,11 @@ from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
-from eltwise.runtimes.registry import BY_NAME, is_function
+from eltwise.runtimes.registry import is_function
 from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Inputs, deploy, trace_of
 from eltwise.targets.findings import by_rules, not_read, with_unintended
-from eltwise.targets.plan import TargetName, read_model, runtimes_on, target_named, version_note
+from eltwise.targets.plan import TargetName, read_model, runtime_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
@@ -116,13 +116,13 @@ def check(
         run_inputs = Inputs(input_sets(model.graph, inputs), tolerance, seed)
         return with_unintended(_of_recording(model, target, least, run_inputs), model)
     name = target if is_function(target) else split(target).name
-    runtimes_of = runtimes_on(name)
+    target_named(name)
     model = read_model(source, weights)
     _check_tensors(model.graph, tolerance)
-    adapter = runtimes_of.get(model.graph.origin.domain)
-    if adapter is None:
+    runtime = runtime_on(name, model)
+    if runtime is None:
         return TargetReport(target, "", findings=(not_read(model.graph),), severity=least)
-    runtime, rules = BY_NAME[adapter], shipped_rules(adapter)
+    rules = shipped_rules(runtime.name)
     if target != name:
         runtime = runtimes.find(target, domain=model.graph.origin.domain)
         report = TargetReport(target, "", "the rules are of the installed version without options", severity=least)

@@ -76,8 +76,6 @@ def measure(
     variants: Sequence[Variant],
     progress: Progress,
     known: RuleSet | None,
-    *,
-    only_missing: bool = False,
 ) -> tuple[RuleSet, int]:
     """Measure a runtime; what is known of the same version and was not measured now stays.
 
@@ -88,7 +86,6 @@ def measure(
         variants: what is measured.
         progress: receives how many operator versions, types and broadcast rules are done.
         known: the rules that there are.
-        only_missing: whether only what they do not cover is measured.
 
     Returns:
         The rules, and how much was not measured because it was interrupted.
@@ -103,10 +100,9 @@ def measure(
         version = host.version()
         loaded = _loaded_versions(host)
         same = known if known is not None and known.version == version else None
-        left = [one for one in variants if not (only_missing and same and scope_of(one) in same.measured)]
-        count = len(left)
+        left, count = list(variants), len(variants)
         try:
-            for variant in tuple(left):
+            for variant in variants:
                 progress(count - len(left), count, f"{runtime.name} {variant}")
                 seen |= measure_variant(host, variant, references)
                 measured.add(scope_of(left.pop(0)))

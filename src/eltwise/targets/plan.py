@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all, unknown_name
 from eltwise.faults.families import OTHER_SHAPE, REFUSED_IN_PART, WRONG_ALIGNMENT
@@ -18,21 +18,14 @@ from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.upcast import exact_upcast
 from eltwise.runtimes import Runtime
-from eltwise.runtimes.registry import BY_NAME, is_function
+from eltwise.runtimes.registry import BY_NAME, adapter_of, is_function
 from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level, span
 from eltwise.targets.sites import Site, sites_of
 
 if TYPE_CHECKING:
     from eltwise.formats.registry import Source
-    from eltwise.ops.schema import Domain
 
 TargetName = Literal["onnxruntime", "openvino"]
-
-TARGETS: dict[TargetName, dict[Domain, str]] = {
-    "onnxruntime": {"ai.onnx": "onnxruntime"},
-    "openvino": {"ai.onnx": "openvino-onnx", "openvino": "openvino"},
-}
-"""The targets, and the runtime that reads each format there."""
 
 Step = Literal["align", "upcast"]
 """What is done to a node: B is aligned by its shape instead of an axis; it is computed wider and cast back."""
@@ -81,18 +74,21 @@ def target_named(name: object) -> TargetName:
     Raises:
         NameUnknownError: naming the targets that there are.
     """
-    for target in TARGETS:
+    targets: tuple[TargetName, ...] = get_args(TargetName)
+    for target in targets:
         if isinstance(name, str) and name == target:
             return target
-    error = unknown_name("target", name if isinstance(name, str) else repr(name), list(TARGETS))
+    error = unknown_name("target", name if isinstance(name, str) else repr(name), targets)
     if is_function(name) or name in BY_NAME:
         error.hint = f"eltwise trace MODEL --runtime {name} --against float64 compares models in any runtime"
     raise error
 
 
-def runtimes_on(target: object) -> Mapping[Domain, str]:
-    """The runtimes of a target, by the format that they read; see ``target_named``."""
-    return TARGETS[target_named(target)]
+def runtime_on(target: str, model: Model) -> Runtime | None:
+    """The runtime of a target that reads the format of a model, installed or not; None where it does not read it."""
+    domain = model.graph.origin.domain
+    runtime = adapter_of(target, domain)
+    return runtime if runtime is not None and domain in runtime.domains else None
 
 
 def version_note(runtime: Runtime, rules: RuleSet, run: str = "") -> str:

@@ -29,7 +29,7 @@ from eltwise.passes.analysis import Analysis
 from eltwise.passes.opset import convert_opset
 from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.passes.upcast import upcast
-from eltwise.runtimes.registry import BY_NAME
+from eltwise.runtimes import Runtime
 from eltwise.targets.deployed import Inputs, deploy
 from eltwise.targets.findings import find, not_read
 from eltwise.targets.float16 import in_float16
@@ -41,7 +41,8 @@ from eltwise.targets.plan import (
     decide,
     measured,
     read_model,
-    runtimes_on,
+    runtime_on,
+    target_named,
     unread,
     version_note,
 )
@@ -119,31 +120,31 @@ def repair(
             problem, hint = "a rewrite for another precision accepts no faults", "leave it out, or the precision"
             raise AttributeValueError(problem, operand="allow", got=shown(allow), hint=hint)
         return in_float16(read_model(source, weights), target, inputs or Inputs(), progress, limit=limit)
-    runtimes_of, model = runtimes_on(target), read_model(source, weights)
+    target_named(target)
+    model = read_model(source, weights)
     try:
-        name = runtimes_of.get(model.graph.origin.domain)
-        if name is None:
+        runtime = runtime_on(target, model)
+        if runtime is None:
             raise _refusal(not_read(model.graph), target)
-        rules = shipped_rules(name)
+        rules = shipped_rules(runtime.name)
         allowed = _allowed_names(allow, rules)
         graph, report = _rewritten(model.analysis, target, rules.without(allowed), least)
     except EltwiseError as error:
         raise error.located(where=model.analysis.name) from None
-    notes = [*_left(graph, rules, allowed), version_note(BY_NAME[name], rules)]
+    notes = [*_left(graph, rules, allowed), version_note(runtime, rules)]
     dropped = () if report.unchanged or graph.origin.domain == "ai.onnx" else model.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     repaired = model if report.unchanged else model_of(graph)
     if verify:
-        return repaired, _verified(model, repaired, target, report, least)
-    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target, model)))
+        return repaired, _verified(model, repaired, target, runtime, report, least)
+    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target, rules)))
 
 
-def _not_run(target: str, model: Model) -> str:
+def _not_run(target: str, rules: RuleSet) -> str:
     """What a report says that rests on rules, with the settings of the version, which a processor decides."""
-    version = shipped_rules(runtimes_on(target)[model.graph.origin.domain]).version
     how = "--run, or verify=True in Python, runs it"
-    return f"what the rules of {target} {version} say of the model, which was not run there ({how})"
+    return f"what the rules of {target} {rules.version} say of the model, which was not run there ({how})"
 
 
 def repair_file(
@@ -184,7 +185,7 @@ def repair_file(
         VerificationError: for a model that does not compute the same there, and that no rewrite makes right.
     """
     if precision is None:
-        runtimes_on(target)
+        target_named(target)
     elif run is False:
         problem = "the nodes that stay in float32 are found by running the model, which cannot be left out"
         raise AttributeValueError(problem, operand="run", got="False", hint="leave it out, or the precision")
@@ -200,21 +201,18 @@ def repair_file(
         before, target, allow=allow, verify=bool(run), severity=severity, precision=precision, inputs=inputs,
         limit=limit, progress=progress,
     )  # fmt: skip
-    is_by_default = run is None and precision is None and not allow
-    if is_by_default and (report.unchanged or _is_installed(target, model)):  # Only a run shows that nothing is wrong.
-        assumptions = tuple(sentence for sentence in report.assumptions if sentence != _not_run(target, model))
-        report = replace(report, assumptions=assumptions)
-        report = _verified(before, model, target, report, severity_named(severity))
+    runtime = runtime_on(target, model) if run is None and precision is None and not allow else None
+    if runtime is not None and (report.unchanged or runtime.is_installed):  # Only a run shows that nothing is wrong.
+        not_run = _not_run(target, shipped_rules(runtime.name))
+        report = replace(report, assumptions=tuple(one for one in report.assumptions if one != not_run))
+        report = _verified(before, model, target, runtime, report, severity_named(severity))
     return write(model, out, report, progress)
 
 
-def _is_installed(target: str, model: Model) -> bool:
-    return BY_NAME[runtimes_on(target)[model.graph.origin.domain]].is_installed
-
-
-def _verified(model: Model, repaired: Model, target: str, report: PassReport, least: Severity) -> PassReport:
+def _verified(
+    model: Model, repaired: Model, target: str, runtime: Runtime, report: PassReport, least: Severity
+) -> PassReport:
     """Run the repaired model there and compare it with the original; the report with what came of it."""
-    runtime = BY_NAME[runtimes_on(target)[model.graph.origin.domain]]
     observed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
     trace = observed.trace
     hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps"
