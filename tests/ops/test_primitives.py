@@ -200,7 +200,7 @@ def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are
                 Case(schema, (), zeros),
                 PRIMITIVES[schema.expression().steps[-1].primitive].ignores_zero_sign,
             )
-            if case.result_type is FLOAT32:
+            if case.computed.result_type is FLOAT32:
                 assert (wrong_indices(case, *zeros) == ()) == ignores, schema
 
 

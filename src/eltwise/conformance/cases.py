@@ -12,6 +12,7 @@ from eltwise import oracle
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.faults.alignments import placed
+from eltwise.faults.record import Operation as Computed
 from eltwise.ops.computation import Computation
 from eltwise.ops.expression import Expression, expression_of
 from eltwise.ops.schema import ElementwiseSchema, Operation
@@ -118,9 +119,9 @@ class Case:
         return dict(self.expression.steps[-1].parameters)
 
     @property
-    def result_type(self) -> ElementType:
-        """The type of the result."""
-        return self.expression.result_type(self.element_type)
+    def computed(self) -> Computed:
+        """What is computed of which element type, as the catalog of faults takes it."""
+        return Computed(self.expression, self.element_type)
 
     @property
     def size(self) -> int:

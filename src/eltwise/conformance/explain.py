@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.faults.catalog import faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
-from eltwise.faults.record import Align, Fault, Operation
+from eltwise.faults.record import Align, Fault
 from eltwise.faults.values import Values
 
 _MOST_REASONS = 4
@@ -125,7 +124,7 @@ def _matching(item: CaseResult) -> Iterator[Fault]:
     sample = _Sample(item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))]))
     for catalog in (faults_of, misaligned_faults_of):
         has_one = False
-        for fault in catalog(_operation_of(item.case)).values():
+        for fault in catalog(item.case.computed).values():
             if _predicts(fault, item, sample) and _predicts(fault, item):
                 has_one = True
                 yield fault
@@ -135,7 +134,7 @@ def _matching(item: CaseResult) -> Iterator[Fault]:
 
 def _predicts(fault: Fault, item: CaseResult, sample: _Sample | None = None) -> bool:
     """Whether a fault predicts every element of a case, or of a sample of it."""
-    chosen, operation = sample or _Sample(item, slice(None)), _operation_of(item.case)
+    chosen, operation = sample or _Sample(item, slice(None)), item.case.computed
     try:
         if sample is not None and fault.align is not None and not sample.differs(fault.align):
             return False
@@ -173,7 +172,7 @@ class _Sample:
             case = self._case
             aligned = align(case.read, case.shape()) if align else case.aligned()
             chosen = aligned and [operand.reshape(-1)[self._indices] for operand in aligned]
-            self._values[align] = chosen and _operation_of(case).values(chosen)
+            self._values[align] = chosen and case.computed.values(chosen)
         return self._values[align]
 
 
@@ -185,10 +184,6 @@ def internal_error(error: Exception, where: str) -> str:
     """An error of eltwise itself as a sentence; its notes come last."""
     parts = f"internal error in {where}", type(error).__name__, str(error), *getattr(error, "__notes__", ())
     return " ".join(": ".join(filter(None, parts)).split())
-
-
-def _operation_of(case: Case) -> Operation:
-    return Operation(case.expression, case.element_type)
 
 
 def _spread(indices: Values) -> Values:

@@ -116,7 +116,7 @@ def _finding(fault: str, tests: list[TestResult], of_operator: OfOperator) -> Ru
 def _operation(test: TestResult) -> Operation:
     case = test.failing.case if test.failing else None
     if case is not None:
-        return Operation(case.expression, case.element_type)
+        return case.computed
     return Operation(registry.find(test.op).expression(), BY_NAME[test.dtype])
 
 

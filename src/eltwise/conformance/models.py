@@ -117,7 +117,7 @@ def _nodes(case: Case, number: int) -> Iterator[_Node]:
     attributes: dict[str, object] = {"auto_broadcast": "numpy"} if case.schema.broadcasting == "auto_broadcast" else {}
     attributes |= {name: _stated(case, name, value) for name, value in case.attributes}
     opset = case.schema.version
-    yield _Node(case.schema.name, name, case.result_type, sizes, operands, tuple(attributes.items()), opset)
+    yield _Node(case.schema.name, name, case.computed.result_type, sizes, operands, tuple(attributes.items()), opset)
     if context.has_neutral:
         yield _subtraction(case, name, result, sizes)
     elif context.is_cast:

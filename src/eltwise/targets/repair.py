@@ -75,7 +75,7 @@ def repair(
     *,
     allow: str | Sequence[str] = (),
     weights: bytes | None = None,
-    verify: bool = False,
+    verify: bool | None = False,
     severity: Severity = DEFAULT_SEVERITY,
     precision: Precision | None = None,
     inputs: Inputs | None = None,
@@ -92,7 +92,8 @@ def repair(
         target: ``onnxruntime`` or ``openvino``.
         allow: faults that are accepted, by name as ``check`` says them; one or several.
         weights: for the bytes of an .xml file, those of its .bin.
-        verify: whether the repaired model is run there, and the original here, and the bits compared.
+        verify: whether the repaired model is run there, and the original here, and the bits compared; None for where
+            the runtime is installed and nothing is allowed.
         severity: the least severity that is repaired or refused.
         precision: ``float16`` rewrites a float32 model for it instead, and leaves the fewest nodes in float32 with
             which the outputs on the target, any run specification, are those of float64 within the tolerance.
@@ -136,15 +137,13 @@ def repair(
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     repaired = model if report.unchanged else model_of(graph)
-    if verify:
+    is_by_default = verify is None and not allow  # Only a run shows that nothing is wrong.
+    if verify or (is_by_default and (report.unchanged or runtime.is_installed)):
         return repaired, _verified(model, repaired, target, runtime, report, least)
-    return repaired, replace(report, assumptions=(*report.assumptions, _not_run(target, rules)))
-
-
-def _not_run(target: str, rules: RuleSet) -> str:
-    """What a report says that rests on rules, with the settings of the version, which a processor decides."""
-    how = "--run, or verify=True in Python, runs it"
-    return f"what the rules of {target} {rules.version} say of the model, which was not run there ({how})"
+    # The settings of the version are those that a processor decides.
+    not_run = f"what the rules of {target} {rules.version} say of the model, which was not run there"
+    not_run += " (--run, or verify=True in Python, runs it)"
+    return repaired, replace(report, assumptions=(*report.assumptions, not_run))
 
 
 def repair_file(
@@ -196,16 +195,10 @@ def repair_file(
         raise FileFormatError(
             "a repaired model keeps its format", where=str(out), got=got, allowed=source.suffix, hint=hint
         )
-    before = read_model(source, None)
     model, report = repair(
-        before, target, allow=allow, verify=bool(run), severity=severity, precision=precision, inputs=inputs,
-        limit=limit, progress=progress,
+        source, target, allow=allow, verify=run, severity=severity, precision=precision, inputs=inputs, limit=limit,
+        progress=progress,
     )  # fmt: skip
-    runtime = runtime_on(target, model) if run is None and precision is None and not allow else None
-    if runtime is not None and (report.unchanged or runtime.is_installed):  # Only a run shows that nothing is wrong.
-        not_run = _not_run(target, shipped_rules(runtime.name))
-        report = replace(report, assumptions=tuple(one for one in report.assumptions if one != not_run))
-        report = _verified(before, model, target, runtime, report, severity_named(severity))
     return write(model, out, report, progress)
 
 
