@@ -21,7 +21,6 @@ from eltwise.comparison import quantization
 from eltwise.comparison import value_hypotheses as value
 from eltwise.comparison.bounds import BOUNDS, LOOSE_BOUNDS, PIECE
 from eltwise.comparison.fitted_hypotheses import cancelled, offset, scaled
-from eltwise.comparison.fixed_hypotheses import of_operation
 from eltwise.comparison.hypotheses import (
     MOST_OF,
     Cause,
@@ -84,7 +83,7 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
     """
     best: tuple[float, Hypothesis, Problem] | None = None
     problem, fact = _problem(pair, figures, settings.copies), _fact(figures)
-    faults = ((fault, problem) for fault in of_operation(problem, settings))
+    faults = ((fault, problem) for fault in value.of_operation(problem, settings))
     for hypothesis, problem_of in chain(faults, () if fact else _hypotheses(problem, claims)):
         share = _share_of_sample(hypothesis, problem_of.sample)
         if share == 1.0:

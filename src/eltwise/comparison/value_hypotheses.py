@@ -7,7 +7,15 @@ from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, computed, digits_of
+from eltwise.comparison.hypotheses import (
+    BITS_OF_A_NUMBER,
+    LEAST_BITS_OF_INTEGERS,
+    ComparisonSettings,
+    Hypothesis,
+    Problem,
+    computed,
+    digits_of,
+)
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import converted
 from eltwise.core.casting import cast
@@ -26,6 +34,8 @@ from eltwise.core.dtypes import (
     UINT32,
     ElementType,
 )
+from eltwise.faults.catalog import faults_of
+from eltwise.faults.record import Fault
 from eltwise.faults.values import clamped, flushed
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
@@ -36,6 +46,22 @@ _ZERO_BITS = 1.0
 
 _LIMIT_BITS = 4.0
 """What an element is worth as evidence that is at a limit, which may have no digits, such as 0."""
+
+
+def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hypothesis]:
+    """The faults of the operation, of which A is the exact result; they need no evidence beside all elements."""
+    operation = settings.operation
+    if operation is None or problem.element_type is not operation.result_type or not problem.has_one_shape:
+        return
+    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in settings.operands]
+
+    def predicted(indices: np.ndarray, fault: Fault) -> np.ndarray:
+        values = operation.values(operand[indices] for operand in flat)
+        return operation.predict(fault, values).view(operation.result_type.storage)
+
+    for fault in faults_of(operation).values():
+        predict = lambda indices, _a, fault=fault: predicted(indices, fault)  # noqa: E731
+        yield Hypothesis(fault.family, fault.text, predict, {"fault": fault.slug}, -LEAST_BITS_OF_INTEGERS)
 
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:

@@ -29,10 +29,10 @@ from eltwise.tracing.difference import (
 )
 from eltwise.tracing.isolated import Isolated, exact_results, isolated_of
 from eltwise.tracing.model import TracedModel
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, copied
-from eltwise.tracing.runs import Runs
 from eltwise.tracing.steps import Steps
 
 _MOST_HELD = 16

@@ -16,9 +16,9 @@ from eltwise.tracing.counterparts import as_read, counterpart, is_alike
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import TracedModel
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Values, copied, in_narrower_type
-from eltwise.tracing.runs import Runs
 from eltwise.tracing.search import smallest
 
 _MOST_SEARCHED = 16

@@ -9,10 +9,10 @@ from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import DEFAULT, worst_value
 from eltwise.tracing.fused import Fused, find_fused
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.records import WITHIN, TracedNode
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner, Values
-from eltwise.tracing.runs import Runs
 from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.whole import OTHER_THAN_SEGMENTS, Whole, compare_whole
 

@@ -9,12 +9,12 @@ from eltwise.core.errors import counted, named
 from eltwise.passes.unintended import unintended_nodes
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.opened import MOST_ROUNDS, Opened
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.program import source_line
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
-from eltwise.tracing.runs import Runs
 from eltwise.tracing.steps import notes_of_ties
 from eltwise.tracing.tracer import Tracer
 

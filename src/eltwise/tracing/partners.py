@@ -1,11 +1,16 @@
-"""Which value of the reference belongs to each value of the tested model: its own, if both run one model."""
+"""The two runs that a trace compares, and which value of the reference belongs to each value of the tested model."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from eltwise.comparison.tolerance import Tolerances
 from eltwise.tracing.model import TracedModel
+from eltwise.tracing.runner import Runner, Values
+
+NOT_NUMBERS = "what it makes is not a tensor of numbers"
+"""The message of a node that is computed on both sides and cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,32 @@ class Partners:
         return [
             self.second.producer[value] for value in partners if value in self.second.producer and value not in known
         ]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What is compared with what.
+
+    Attributes:
+        tested: the tested model in its runtime.
+        reference: the reference.
+        partners: which of its values belong to those of the tested model.
+        tolerances: what does not count as a difference.
+        feeds: the inputs of the tested model, by value.
+        reference_feeds: those of the reference.
+    """
+
+    tested: Runner
+    reference: Runner
+    partners: Partners
+    tolerances: Tolerances
+    feeds: Values
+    reference_feeds: Values
+
+    @property
+    def model(self) -> TracedModel:
+        """The tested model."""
+        return self.tested.model
 
 
 def identity(first: TracedModel, second: TracedModel) -> Partners:

@@ -20,7 +20,15 @@ from eltwise.runtimes import Answer, Host, Model, Runtime, find
 from eltwise.runtimes.specification import split
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.recording import RecordedRunner, Recording, RecordingError
+from eltwise.tracing.recording import (
+    RecordedRun,
+    RecordedRunner,
+    Recording,
+    RecordingError,
+    is_recording,
+    read_recording,
+)
+from eltwise.tracing.references import REFERENCES
 from eltwise.tracing.runner import Values, cast_float, copied, is_float
 
 if TYPE_CHECKING:
@@ -199,6 +207,39 @@ def source_line(graph: Graph, value: str) -> str:
     folder = Path.cwd()
     shown = Path(path).relative_to(folder) if Path(path).is_relative_to(folder) else path
     return f"{shown}:{number}: {text}".rstrip(": ")
+
+
+def given_side(model: object, other: object, names: tuple[str, str], limit: float) -> RecordedRun | ProgramRun | None:
+    """The run whose values are given, if one is: a recorded one, or that of a PyTorch program.
+
+    Args:
+        model: the first model.
+        other: the second one, if there is one.
+        names: the specifications of the run that is tested and of the reference.
+        limit: how many seconds a program may take.
+
+    Raises:
+        UnsupportedError: where there is nothing to compare it with.
+    """
+    runtime, against = names
+    paths, programs = [is_recording(name) for name in names], [is_program(one) for one in (model, other)]
+    if not any(paths) and not any(programs):
+        return None
+    if all(paths):
+        hint = "compare two recorded runs with `eltwise compare`"
+        raise UnsupportedError("one of the runs must be made by a runtime", got=f"{runtime} and {against}", hint=hint)
+    if paths[0] and against in REFERENCES:
+        hint = "name that run with against"
+        raise UnsupportedError(f"a run whose values are given is not compared with {against}", hint=hint)
+    if any(programs):
+        if any(paths) or all(programs):
+            hint = "eltwise trace PROGRAM.pt2 MODEL.onnx --runtime torch --against RUNTIME"
+            raise UnsupportedError("an exported program is compared with a model that was exported from it", hint=hint)
+        name = runtime if programs[0] else against
+        return ProgramRun(Path(str(model if programs[0] else other)), name, limit, is_tested=programs[0])
+    if other is not None:
+        raise UnsupportedError("a recorded run is of one model", got="two models", hint="give the one that was run")
+    return RecordedRun(read_recording(Path(runtime if paths[0] else against)), is_tested=paths[0])
 
 
 def _nodes(graph: Graph) -> list[Any]:

@@ -17,8 +17,8 @@ from eltwise.core.dtypes import FLOAT64, of_numpy
 from eltwise.formats.onnx.nodes import called_functions
 from eltwise.formats.onnx.schemas import is_function, is_onnx
 from eltwise.tracing.difference import measure
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
-from eltwise.tracing.runs import Runs
 
 _OF_FLOATS = frozenset(("Ceil", "FakeQuantize", "Floor", "Mod", "Round", "Sign", "Trunc"))
 """Operators with steps that give floats; all others give integers or truth values of floats."""

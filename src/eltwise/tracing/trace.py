@@ -25,15 +25,12 @@ from eltwise.tracing.inputs import InputRequest, reference_feeds
 from eltwise.tracing.matching import match
 from eltwise.tracing.model import read_model
 from eltwise.tracing.notes import notes_of, swapped, version_of
-from eltwise.tracing.opened import Opened, opened
-from eltwise.tracing.part import part_of_numbers
-from eltwise.tracing.partners import identity
-from eltwise.tracing.program import with_export
-from eltwise.tracing.recorded_side import recorded_side
+from eltwise.tracing.opened import Opened, opened, part_of_numbers
+from eltwise.tracing.partners import Runs, identity
+from eltwise.tracing.program import given_side, with_export
 from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
-from eltwise.tracing.runs import Runs
 from eltwise.tracing.segments import segments
 from eltwise.tracing.switches import Switches, find_switches
 from eltwise.tracing.tracer import Tracer
@@ -114,10 +111,12 @@ def trace(
     >>> report.is_good, len(report)
     (True, 1)
     """
-    _check_ranges(seed, segment, limit)
+    check_range("seed", seed, 0, 2**63)
+    check_range("segment", segment, 1, 2**63)
+    check_range("limit", limit, 0.01, 1e6)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     model, other = with_export(model, other, (runtime, against), float(limit))
-    side = recorded_side(model, other, (runtime, against), float(limit))
+    side = given_side(model, other, (runtime, against), float(limit))
     is_swapped = side is not None and side.is_tested
     if is_swapped:
         model, runtime, against = model if other is None else other, against, runtime
@@ -157,7 +156,9 @@ def trace(
             others, partners = feeds, recorded.partners()
         sides = [version_of(*pair) for pair in zip((tested, reference), starting, strict=False)]
         runs = Runs(tested, reference, partners, tolerances, feeds, others)
-        tracer = _traced(runs, segment, progress)
+        tracer = Tracer(runs)
+        for units in segments(traced, segment, progress):
+            tracer.run(units)
         report = conclude(runs, tracer, segment)
         search = _search(runs, report, among, float(limit), progress) if switches and not is_swapped else None
     report = replace(
@@ -175,17 +176,6 @@ def trace(
         switches=search,
     )
     return swapped(report) if is_swapped else report
-
-
-def _check_ranges(seed: int, segment: int, limit: float) -> None:
-    """Refuse numbers that are out of range.
-
-    Raises:
-        AttributeValueError: for the first of them.
-    """
-    check_range("seed", seed, 0, 2**63)
-    check_range("segment", segment, 1, 2**63)
-    check_range("limit", limit, 0.01, 1e6)
 
 
 def _search(
@@ -227,11 +217,3 @@ def _adapters(names: Iterable[tuple[str, Graph]], progress: Progress) -> list[Ru
     for adapter in adapters:
         interpreter(adapter, progress)
     return adapters
-
-
-def _traced(runs: Runs, most_bytes: int, progress: Progress) -> Tracer:
-    """Run all nodes of the tested model and what the reference has in their place."""
-    tracer = Tracer(runs)
-    for units in segments(runs.model, most_bytes, progress):
-        tracer.run(units)
-    return tracer

@@ -11,10 +11,9 @@ import numpy as np
 from eltwise.tracing.attribute import Attribution
 from eltwise.tracing.difference import EQUAL, Difference, largest, measure, rank, signal_to_noise
 from eltwise.tracing.isolated import Isolated
-from eltwise.tracing.partners import last_uses
+from eltwise.tracing.partners import NOT_NUMBERS, Runs, last_uses
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, copied, in_type_of
-from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.segments import numbers_of, run_in_segments, segments
 from eltwise.tracing.steps import Steps
 

@@ -18,10 +18,10 @@ from eltwise.tracing.difference import Difference, largest, measure, relative_er
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
+from eltwise.tracing.partners import NOT_NUMBERS, Runs
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
 from eltwise.tracing.repeated import NO_OUTPUT, Repeated, kept, run_repeatedly
 from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
-from eltwise.tracing.runs import NOT_NUMBERS, Runs
 from eltwise.tracing.switches import Judge, Trial
 
 _DECIDES = "it decides on a branch or a round"
