@@ -55,18 +55,15 @@ def heat_map(pair: Pair, figures: Figures) -> HeatMap | None:
     with np.errstate(all="ignore"):
         sizes = gaps(figures.sample_a, figures.sample_b, pair.element_type).astype(np.float64)
     sizes = np.where(np.isnan(sizes), np.inf, sizes)
-    if len([size for size in shape if size > 1]) < 2:
-        size = math.prod(shape)
+    long = [axis for axis, size in enumerate(shape) if size > 1]
+    if len(long) < 2:
+        axis, size = long[0] if long else -1, math.prod(shape)
         columns = min(size, MOST_COLUMNS)
-        return _drawn((-1, _only_axis(shape)), (1, columns), np.zeros_like(sample), sample * columns // size, sizes)
+        return _drawn((-1, axis), (1, columns), np.zeros_like(sample), sample * columns // size, sizes)
     down, right = _telling(sample, shape)
     rows, columns = min(shape[down], MOST_ROWS), min(shape[right], MOST_COLUMNS)
     y, x = (coordinates_of(sample, axis, shape) for axis in (down, right))
     return _drawn((down, right), (rows, columns), y * rows // shape[down], x * columns // shape[right], sizes)
-
-
-def _only_axis(shape: tuple[int, ...]) -> int:
-    return next((axis for axis, size in enumerate(shape) if size > 1), -1)
 
 
 def _drawn(axes: tuple[int, int], size: tuple[int, int], y: np.ndarray, x: np.ndarray, sizes: np.ndarray) -> HeatMap:

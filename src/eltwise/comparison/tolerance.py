@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from fnmatch import fnmatchcase
 from numbers import Real
 from pathlib import Path
 
@@ -65,7 +65,8 @@ class Tolerance:
 
     def is_for(self, *names: str) -> bool:
         """Whether it is for a tensor of one of these names."""
-        return not self.pattern or any(name == self.pattern or _matches(name, self.pattern) for name in names)
+        pattern = self.pattern.replace("[", "[[]")  # Brackets in names stand for themselves.
+        return not pattern or any(fnmatchcase(name, pattern) for name in names)
 
 
 Tolerances = tuple[Tolerance, ...]
@@ -176,17 +177,6 @@ def _shown(value: float) -> str:
     """A number in few digits, but all that it has: goldens keep tolerances as text."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
-
-
-@cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    """A pattern as a regular expression; all but ``*`` and ``?`` stand for themselves, as brackets in names do."""
-    parts = (".*" if one == "*" else "." if one == "?" else re.escape(one) for one in pattern)
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return _expression(pattern).fullmatch(name) is not None
 
 
 def _refused(problem: str, got: str) -> AttributeValueError:

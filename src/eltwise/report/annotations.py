@@ -87,7 +87,8 @@ def sarif(report: Annotated, model: Path, command: str) -> str:
     if PurePosixPath(name).parts[:1] in (("..",), ("/",)):  # SARIF has no steps out of a folder.
         artifact = {"uri": Path(os.path.realpath(model)).as_uri()}
     rules = list(dict.fromkeys(annotation.rule for annotation in annotations))
-    driver = {"name": "eltwise", "semanticVersion": VERSION, "rules": [_rule(rule) for rule in rules]}
+    described = [{"id": rule, "shortDescription": {"text": _text(_sentence(rule))}} for rule in rules]
+    driver = {"name": "eltwise", "semanticVersion": VERSION, "rules": described}
     results = [_result(annotation, rules.index(annotation.rule), name, artifact) for annotation in annotations]
     run = {
         "tool": {"driver": driver},
@@ -97,10 +98,6 @@ def sarif(report: Annotated, model: Path, command: str) -> str:
     }
     schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
     return to_json({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
-
-
-def _rule(slug: str) -> dict[str, object]:
-    return {"id": slug, "shortDescription": {"text": _text(_sentence(slug))}}
 
 
 def _sentence(slug: str) -> str:

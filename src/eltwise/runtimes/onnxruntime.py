@@ -11,15 +11,6 @@ import ml_dtypes
 import numpy as np
 import onnxruntime
 
-LEVELS = {
-    "disabled": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "layout": "ORT_ENABLE_LAYOUT",
-    "all": "ORT_ENABLE_ALL",
-}
-"""The names of the levels of graph optimization."""
-
 FOREIGN = {
     "tensor(bfloat16)": (np.dtype(ml_dtypes.bfloat16), 16),
     "tensor(float8e4m3fn)": (np.dtype(ml_dtypes.float8_e4m3fn), 17),
@@ -49,7 +40,8 @@ class OnnxRuntime:
             raise ValueError(f"there is no provider {provider!r}; this onnxruntime has {', '.join(available)}")
         self._threads, self._provider, self._config = threads, provider, config or {}
         self._optimization, self._deterministic = optimization, deterministic
-        self._level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[optimization or "all"])  # Some lack "layout".
+        level = "DISABLE_ALL" if optimization == "disabled" else f"ENABLE_{optimization or 'all'}".upper()
+        self._level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_{level}")  # Some versions lack "layout".
         self._disabled = set(disabled_optimizers.split("+")) if disabled_optimizers else None
 
     def version(self) -> str:
