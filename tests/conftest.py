@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _CACHES = Path(os.environ.get("XDG_CACHE_HOME", "") or Path.home() / ".cache")
 os.environ.setdefault("ELTWISE_CACHE", str(_CACHES / "eltwise-tests"))
 
+# Idle threads of NumPy's OpenBLAS spin, and where processors are shared they take ten times what they compute.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell lets what it starts in the background ignore interrupts, and so would all processes that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
