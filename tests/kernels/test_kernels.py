@@ -25,7 +25,7 @@ from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
 from support.cases import SCHEMAS, failures, functions_and_types, level_cases, shape_cases, shared_layouts, value_cases
-from support.kernel_calls import compute
+from support.kernel_calls import call_of, compute
 from support.operands import read_of
 
 DIFFERENCE = expression_of("subtract")
@@ -234,6 +234,17 @@ def test_a_processor_that_is_none_is_one_sentence(name: str) -> None:
     assert f"ELTWISE_CPU: unknown processor level, got '{name}'" in done.stderr.splitlines()[-1]
 
 
+def test_results_at_any_address_have_one_kernel_where_they_do_not_stream() -> None:
+    raw = np.zeros(2048, np.float32)
+    begin = -raw.ctypes.data % 64 // 4
+    kernels = []
+    for first in (begin, begin + 1):
+        out = raw[first : first + 1000]
+        plan = aligned_plan(out.shape, (out.shape,) * 2)
+        kernels.append(call_of(DIFFERENCE, FLOAT32, plan, (out, out), out).recipe((out, out), out).kernel)
+    assert kernels[0] is kernels[1]
+
+
 def test_text_is_the_same_for_the_same_structure() -> None:
     structure = Structure(
         expression=DIFFERENCE,
@@ -242,12 +253,12 @@ def test_text_is_the_same_for_the_same_structure() -> None:
         outer_loops=2,
         swapped=(False,) * 3,
         streams=False,
-        has_heads=True,
+        has_heads=False,
         target=jit.target(),
     )
     assert kernel_text(structure) == kernel_text(structure)
     assert "nontemporal !0" not in kernel_text(structure)
-    streaming = kernel_text(structure._replace(streams=True))
+    streaming = kernel_text(structure._replace(streams=True, has_heads=True))
     assert streaming.index("nontemporal !0") < streaming.index("fence seq_cst")
     for fast in ("fast", "nsz", "nnan", "reassoc", "contract", "nsw", "nuw"):
         assert fast not in kernel_text(structure)

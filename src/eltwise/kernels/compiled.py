@@ -214,14 +214,15 @@ class Call:
         nest = make_nest(plan.shape, steps, widths, target.vector_bytes)
         beyond = beyond_line + nest.starts[0]
         aligned, whole = beyond % CACHE_LINE == 0, all(step % widths[0] == 0 for step in (beyond, *strides[0]))
+        is_streamed = whole and streams(nest, aligned)
         structure = Structure(
             expression=expression,
             element_type=element_type,
             walks=nest.walks,
             outer_loops=len(nest.outer),
             swapped=tuple(each and width > 1 for each, width in zip(self.swapped, widths, strict=True)),
-            streams=whole and streams(nest, aligned),
-            has_heads=not nest.begins_at_lines(aligned),
+            streams=is_streamed,
+            has_heads=is_streamed and not nest.begins_at_lines(aligned),
             target=target,
             divisors=tuple(1 + number for number in self.divisors.operands) if self.divisors else (),
         )

@@ -123,7 +123,7 @@ def _write_row(code: Builder, places: list[str], inner: Loop) -> None:
         code.single_elements(places, inner, "0", inner.size)
         return
     head = "0"
-    if structure.streams and structure.has_heads:
+    if structure.has_heads:
         head = _head(code, places[0], inner.size)
         code.single_elements(places, inner, "0", head)
     left = code.let(f"sub i64 {inner.size}, {head}")

@@ -64,7 +64,7 @@ class Structure(NamedTuple):
         outer_loops: how many loops lie around what a run computes.
         swapped: for each array whether its bytes are in the other order.
         streams: whether results bypass the cache, for results that are larger than it.
-        has_heads: whether runs may begin within a cache line of the result.
+        has_heads: whether streamed runs may begin within a cache line of the result.
         target: the processor.
         divisors: the arrays that are looked through for a 0 before anything is computed; with one that has a 0, an i64
             whose address follows those of the arrays becomes 1, and nothing is written.
