@@ -24,7 +24,17 @@ from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.kernels.structure import Structure
 from eltwise.ops.expression import expression_of
 from eltwise.ops.schema import ElementwiseSchema
-from support.cases import SCHEMAS, failures, functions_and_types, level_cases, shape_cases, shared_layouts, value_cases
+from support.cases import (
+    LEVEL_TYPES,
+    SCHEMAS,
+    failures,
+    functions_and_types,
+    is_of_level,
+    level_cases,
+    shape_cases,
+    shared_layouts,
+    value_cases,
+)
 from support.kernel_calls import call_of, compute
 from support.operands import read_of
 
@@ -70,19 +80,23 @@ ON_BOTH = {
 """A version with each broadcast rule and number of operands."""
 
 
-def tried_on(threads: int, schema: ElementwiseSchema, element_type: ElementType) -> slice:
-    """Which layouts are tried with a number of threads: of some versions all with both, else each with one."""
-    first = (schema.types.index(element_type) + SCHEMAS.index(schema) + (threads == 1)) % 2
-    return slice(None) if str(schema) in ON_BOTH else slice(first, None, 2)
+THREADS = 1, 5
 
 
-def test_every_layout_of_a_rule_is_tried_on_each_number_of_threads() -> None:
-    tried = {1: set[tuple[str, object]](), 5: set[tuple[str, object]]()}
+def tried_on(schema: ElementwiseSchema, element_type: ElementType) -> tuple[int, ...]:
+    """With how many threads a type of a version is tried: of some versions with both numbers, else with one."""
+    turn = (schema.types.index(element_type) + SCHEMAS.index(schema)) % 2
+    return THREADS if str(schema) in ON_BOTH or len(schema.types) == 1 else (THREADS[turn],)
+
+
+def test_layouts_types_and_functions_are_each_tried_on_each_number_of_threads() -> None:
+    tried = {threads: set[object]() for threads in THREADS}
     for schema, element_type in functions_and_types():
-        share = shared_layouts(schema, element_type)
-        for threads, layouts in tried.items():
-            some = share[tried_on(threads, schema, element_type)]
-            layouts |= {(schema.broadcasting, shapes) for _number, (_attributes, shapes) in some}
+        layouts = {
+            (schema.broadcasting, shapes) for _number, (_attributes, shapes) in shared_layouts(schema, element_type)
+        }
+        for threads in tried_on(schema, element_type):
+            tried[threads] |= {*layouts, element_type, schema.function}
     assert tried[1] == tried[5]
 
 
@@ -101,15 +115,14 @@ def test_every_case_is_exact_on_any_number_of_threads(
     expression = read_of(cases[0].operation, cases[0].operands)[0].expression
     has_kernel = is_variadic or not dispatch.why_no_kernel(expression, element_type)
     values = list(value_cases(schema, element_type, seed)) if has_kernel else []
-    for threads in (1, 5) if has_kernel else (1,):
+    for threads in tried_on(schema, element_type) if has_kernel else (1,):
         calls_of.cache_clear()
         taken.clear()
         monkeypatch.setattr(compiled, "num_threads", lambda threads=threads: threads)
         # With five threads past the cache, wherever that is possible, so that both kinds of stores meet every case.
         if threads == 5:
             monkeypatch.setattr(compiled, "streams", _wherever_possible)
-        shapes = cases[tried_on(threads, schema, element_type)] if has_kernel else cases
-        assert list(map(str, failures(run, [*shapes, *values]))) == []
+        assert list(map(str, failures(run, [*cases, *values]))) == []
         assert is_variadic or bool(taken) == has_kernel
 
 
@@ -121,8 +134,8 @@ import eltwise
 jit.target()  # Refuses a level that the machine does not have, which is no wrong result.
 compiled.LEAST_BYTES_PER_PIECE = 8
 run = lambda op, *operands, **attributes: eltwise.operator(op, **attributes)(*operands)
-cases = list(level_cases())
-with open(sys.argv[1], "rb") as file:
+cases = list(level_cases(int(sys.argv[1])))
+with open(sys.argv[2], "rb") as file:
     for case, expected in zip(cases, pickle.load(file), strict=True):
         vars(case)["expected"] = expected
 assert not list(map(str, failures(run, cases)))
@@ -130,27 +143,34 @@ print("exact")
 """
 
 
-@pytest.fixture(scope="module")
-def exact_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file with the results of the oracle, which are the same at every level and take most of the time."""
-    path = tmp_path_factory.mktemp("levels") / "expected"
-    path.write_bytes(pickle.dumps([case.expected for case in level_cases()]))
-    return path
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("level", list(jit.LEVELS)[1:])
-def test_every_processor_level_is_exact_or_named(level: str, exact_results: Path) -> None:
+def test_every_processor_level_is_exact_or_named(level: str, tmp_path: Path) -> None:
     """The lowest level is that of `make test-levels`, on the whole matrix."""
+    number = list(jit.LEVELS).index(level)
+    expected = tmp_path / "expected"  # From this process, as the processes of a run share what the reference gives.
+    expected.write_bytes(pickle.dumps([case.expected for case in level_cases(number)]))
     chosen = {"ELTWISE_CPU": level, "ELTWISE_KERNELS": "compiled"}
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", EVERY_LEVEL, exact_results],
+        [sys.executable, "-c", EVERY_LEVEL, str(number), expected],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | chosen | {"ELTWISE_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == "exact\n" or "this machine has no" in done.stderr, done.stderr
+
+
+def test_every_function_and_every_type_is_tried_on_every_level() -> None:
+    """Each function with each type on one of three levels in a row."""
+    by_function: dict[str, list[tuple[ElementwiseSchema, ElementType]]] = {}
+    for schema, element_type in functions_and_types():
+        if element_type.name in LEVEL_TYPES:
+            by_function.setdefault(schema.function, []).append((schema, element_type))
+    for level in range(3):
+        tried = [each for some in by_function.values() for each in some if is_of_level(*each, level)]
+        assert {schema.function for schema, _type in tried} == set(by_function)
+        assert {element_type.name for _schema, element_type in tried} == set(LEVEL_TYPES)
 
 
 def test_a_level_that_the_machine_has_not_is_named_and_no_wrong_result(tmp_path: Path) -> None:

@@ -299,13 +299,24 @@ def shape_cases(
         yield Case(schema, attributes, tuple(operands))
 
 
-def level_cases() -> Iterator[Case]:
-    """Few cases of each function with each width and kind of arithmetic, and how loops run for differences."""
+LEVEL_TYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint16", "int32", "uint64")
+"""A type of each width and kind of arithmetic."""
+
+
+def is_of_level(schema: ElementwiseSchema, element_type: ElementType, level: int) -> bool:
+    """Whether a function is tried with a type on a processor level: on one of any three levels in a row."""
+    return (SCHEMAS.index(schema) + LEVEL_TYPES.index(element_type.name)) % 3 == level % 3
+
+
+def level_cases(level: int) -> Iterator[Case]:
+    """Few cases of each function with some widths and kinds of arithmetic, and how loops run for differences."""
     for schema, element_type in functions_and_types():
-        if element_type.name in ("float16", "bfloat16", "float32", "float64", "int8", "uint16", "int32", "uint64"):
+        if element_type.name not in LEVEL_TYPES:
+            continue
+        if is_of_level(schema, element_type, level):
             yield from islice(value_cases(schema, element_type, 1), 2)
-            if schema.function == "subtract":  # How loops run does not depend on what they compute.
-                yield from shape_cases(schema, element_type, 1, shared=True)
+        if schema.function == "subtract":  # How loops run does not depend on what they compute.
+            yield from shape_cases(schema, element_type, 1, shared=True)
 
 
 def values(element_type: ElementType, seed: int) -> np.ndarray:
