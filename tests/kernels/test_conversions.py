@@ -19,6 +19,7 @@ from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.expression import Expression, Step, expression_of
 from eltwise.oracle.hard_values import ordinary
 from support.operands import drawn
+from support.pairwise import pairwise
 
 HALVES = tuple(each for each in (FLOAT16, BFLOAT16) if target().compiles(each))
 FLOATS = (*HALVES, FLOAT32)
@@ -67,11 +68,11 @@ def test_casts(source: ElementType, seed: int) -> None:
 
 
 def quantizers() -> Iterator[tuple[str, list[ElementType], ElementType]]:
-    """The function, the types of its operands, and that of its result."""
-    for x, scale, to in product((*FLOATS, INT32), (*FLOATS, INT32), SMALL):
-        yield from (("quantize", [x, scale, to], to), ("quantize", [x, scale], to))
-    for x, scale, to in product((*SMALL, INT32), FLOATS, FLOATS):
-        yield from (("dequantize", [x, scale, x], to), ("dequantize", [x, scale], to))
+    """The function, the types of its operands, and that of its result: every two of them that may meet."""
+    for x, scale, to, has_zero in pairwise(product((*FLOATS, INT32), (*FLOATS, INT32), SMALL, (True, False))):
+        yield "quantize", [x, scale, to][: 2 + has_zero], to
+    for x, scale, to, has_zero in pairwise(product((*SMALL, INT32), FLOATS, FLOATS, (True, False))):
+        yield "dequantize", [x, scale, x][: 2 + has_zero], to
 
 
 @pytest.mark.parametrize("function", ["quantize", "dequantize"])
