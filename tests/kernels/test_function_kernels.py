@@ -115,9 +115,15 @@ def arguments(element_type: ElementType, seed: int, count: int = 3000) -> np.nda
     return np.concatenate([ordinary, random_bits(element_type, count, seed), hard_values(element_type)])
 
 
+def is_turn_of(name: str, element_type: ElementType) -> bool:
+    """Whether this is a function's type for one of two ways: every other one, and the others of the next function."""
+    return (NAMES.index(name) + TYPES.index(element_type)) % 2 == 0
+
+
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_and_numpy_give_the_nearest_float(name: str, element_type: ElementType, seed: int) -> None:
+    """Without fused products in every other type."""
     x = arguments(element_type, seed, 500 if element_type is FLOAT64 else 3000)
     defaults = oracle_function(name).parameters
     others = {key: OTHER_PARAMETERS[key] for key in defaults}
@@ -126,7 +132,8 @@ def test_kernels_and_numpy_give_the_nearest_float(name: str, element_type: Eleme
             x = x[np.isfinite(wide(x)) & (wide(x) != 0)]
         result = by_kernel(name, x, element_type, parameters)
         assert differences(name, x, result, parameters)[:5] == []
-        assert by_kernel(name, x, element_type, parameters, has_fused=False).tobytes() == result.tobytes()
+        if is_turn_of(name, element_type):
+            assert by_kernel(name, x, element_type, parameters, has_fused=False).tobytes() == result.tobytes()
         few, same = wide(result[::10]), wide(evaluate(name, parameters, x[::10]))
         assert np.array_equal(few, same, equal_nan=True)
         assert np.array_equal(np.signbit(few[few == 0]), np.signbit(same[few == 0]))
@@ -136,10 +143,10 @@ def test_kernels_and_numpy_give_the_nearest_float(name: str, element_type: Eleme
 @pytest.mark.parametrize("element_type", [each for each in TYPES if each.bits == 16], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_number_of_16_bits_has_the_nearest_result(name: str, element_type: ElementType) -> None:
+    """One number at a time in one of the two types, and in the other as many as in the longest vectors."""
     x = np.arange(1 << 16, dtype=np.uint16).view(element_type.storage)
-    parameters = oracle_function(name).parameters
-    for lanes in (1, 32):
-        assert differences(name, x, by_kernel(name, x, element_type, parameters, lanes), parameters)[:5] == []
+    parameters, lanes = oracle_function(name).parameters, 1 if is_turn_of(name, element_type) else 32
+    assert differences(name, x, by_kernel(name, x, element_type, parameters, lanes), parameters)[:5] == []
 
 
 @pytest.mark.slow
