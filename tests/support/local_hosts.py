@@ -36,7 +36,11 @@ class LocalHost(ExitStack):
         self._shared = list[np.ndarray]()
         self._last: tuple[Model, Any] | None = None
         self._process = partial(Host, runtime, limit, **options)
-        self._host = self.enter_context(self._process()) if _needs_process(runtime) else None
+        self._host = self.enter_context(self._process()) if self.needs_process(runtime) else None
+
+    @staticmethod
+    def needs_process(runtime: Runtime) -> bool:
+        return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole", "NotStarting")
 
     def version(self) -> str:
         return self._host.version() if self._host else str(_adapter_of(self.runtime).version())
@@ -81,10 +85,6 @@ class LocalHost(ExitStack):
         for array in self._shared:
             array.reshape(-1).view(np.uint8)[...] ^= 0x5A
         self._shared.clear()
-
-
-def _needs_process(runtime: Runtime) -> bool:
-    return runtime.adapter.rpartition(":")[2] in ("Dying", "Hanging", "HangingAsAWhole", "NotStarting")
 
 
 def _keeps_nothing(runtime: Runtime) -> bool:

@@ -12,10 +12,12 @@ import pytest
 import eltwise
 from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import EltwiseError, NameUnknownError, UnsupportedError
+from eltwise.runtimes import Runtime
 from eltwise.tracing import repeated
 from eltwise.tracing.record import record
 from eltwise.tracing.records import WITHIN
 from eltwise.tracing.repeated import other_inputs
+from support.local_hosts import HOSTING, LocalHost
 from support.traced_models import CHAIN, parsed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtimes"
@@ -133,6 +135,20 @@ REASONS = {
     "leaving": "crashed: the process ended with exit code 3",
     "nothing": "it gave a NoneType",
 }
+
+
+class Hosting(LocalHost):
+    """Functions of a file run in processes; what they are compared with runs in this one."""
+
+    @staticmethod
+    def needs_process(runtime: Runtime) -> bool:
+        return "python_file" in runtime.adapter
+
+
+@pytest.fixture(autouse=True)
+def _reference_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in HOSTING:
+        monkeypatch.setattr(f"{module}.Host", Hosting)
 
 
 @pytest.fixture
