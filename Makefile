@@ -112,7 +112,7 @@ conform: $(VENV)/.installed-runtimes
 	$(BIN)/eltwise conform $(CONFORM_OPTIONS) --json build/conformance/results.json \
 		--html build/conformance/report.html --document docs/conformance.md || test $$? -eq 1
 
-# Sample mutants of the source and run tests on each. MUTANTS="--count 100 --seed 7 --workers 2" takes hours.
+# Sample mutants of the source and run tests on each. MUTANTS="--count 100 --seed 7" draws others, and more.
 mutants: $(VENV)/.installed-test
 	$(PIP) install --constraint constraints.txt --editable '.[mutants]'
 	$(BIN)/python .ci/mutants.py $(MUTANTS)

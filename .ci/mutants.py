@@ -154,12 +154,7 @@ class Copy:
     def _recording(self, package: str) -> Recording:
         if package not in self.by_package:
             print(f"recording which tests of {package} execute which lines", flush=True)
-            paths = [path.relative_to(ROOT) for path in test_files(package)]
-            tests = (
-                [*map(str, paths), *map(str, modules(package))]
-                if package == TOP
-                else [f"tests/{package}", str(SOURCE / package)]
-            )
+            tests = [*map(str, [*test_files(package), *modules(package)])]
             self.by_package[package] = recorded(tests, self.folder, self.recordings / package)
         return self.by_package[package]
 
@@ -171,7 +166,7 @@ class Copy:
                 variables = {"ELTWISE_CACHE": kernels} if mutant.module in CACHING else {}
                 return self._run(["-m", "not slow" if tests else "slow", *arguments], tests, variables)
         finally:
-            shutil.copy2(ROOT / mutant.module, file)
+            shutil.copy2(ROOT / mutant.module, file)  # Its time too, for what was compiled.
 
     def _is_sound(self, test: str, arguments: list[str]) -> bool:
         """Whether a test, or the collection of files, succeeds without any mutant."""
@@ -206,8 +201,9 @@ class Copy:
 
 
 def test_files(package: str) -> list[Path]:
-    """The files with the tests of a package."""
-    return sorted(ROOT.glob("tests/test_*.py") if package == TOP else (ROOT / "tests" / package).rglob("test_*.py"))
+    """The files with the tests of a package, relative to the checkout."""
+    files = ROOT.glob("tests/test_*.py") if package == TOP else (ROOT / "tests" / package).rglob("test_*.py")
+    return sorted(file.relative_to(ROOT) for file in files)
 
 
 def naming(mutant: Mutant) -> list[str]:
@@ -217,8 +213,9 @@ def naming(mutant: Mutant) -> list[str]:
         rf"{re.escape(dotted)}\b|from {re.escape(dotted.rpartition('.')[0])} import [^\n]*\b{mutant.module.stem}\b"
     )
     files = test_files(mutant.package)
-    chosen = [file for file in files if mutant.module.stem in file.stem or re.search(pattern, file.read_text("utf-8"))]
-    return [str(file.relative_to(ROOT)) for file in chosen]
+    return [
+        str(file) for file in files if mutant.module.stem in file.stem or re.search(pattern, (ROOT / file).read_text())
+    ]
 
 
 if __name__ == "__main__":

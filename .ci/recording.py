@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 import time
@@ -50,8 +51,9 @@ class Recording:
 def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
     """The recording of the fast tests of files and folders of a checkout; it is made where the folder has none."""
     data, seconds = folder / "coverage", folder / "seconds.json"
-    if not seconds.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if not (data.exists() and seconds.exists()):
+        shutil.rmtree(folder, ignore_errors=True)  # What an interrupted recording has left.
+        folder.mkdir(parents=True)
         settings = folder / "settings"
         settings.write_text(SETTINGS.format(source=copy / "src/eltwise", data=data), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name != "NAME_OF_TEST"}
