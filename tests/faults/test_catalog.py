@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
 import re
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -237,6 +241,41 @@ def test_every_fault_of_quantization_shows(types: tuple[ElementType, ...], seed:
     assert len(hidden) <= len(single) // 2, hidden
     assert not hidden or types != QUANTIZATIONS[0], hidden
     assert len({*predictions.values()}) >= len(single) - len(hidden) - 3, "some faults cannot be told apart"
+
+
+ROUNDINGS = {
+    "half_away_from_zero": decimal.ROUND_HALF_UP,
+    "half_up": decimal.ROUND_HALF_UP,
+    "half_added_in_float32": decimal.ROUND_HALF_UP,
+    "truncated": decimal.ROUND_DOWN,
+    "floored": decimal.ROUND_FLOOR,
+}
+
+
+def test_every_rounding_of_a_quantized_quotient_is_that_of_decimal() -> None:
+    """Of all multiples of an eighth, which every rounding has exactly; halves up are those of what is not negative."""
+    operation = quantization(FLOAT32, FLOAT32, INT16)
+    x = np.arange(-400, 400, dtype=np.float32) / 8
+    values = operation.values([x, np.ones_like(x), np.zeros(x.shape, np.int16)])
+    single = {slug: fault for slug, fault in faults_of(operation).items() if slug in ROUNDINGS}
+    assert single.keys() == ROUNDINGS.keys()
+    for slug, fault in single.items():
+        shift = 1000 if slug == "half_up" else 0
+        numbers = [int(Decimal(str(each + shift)).to_integral_value(ROUNDINGS[slug])) - shift for each in x.tolist()]
+        assert operation.predict(fault, values).view(np.int16).tolist() == numbers, slug
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_integer and each.runs], ids=str)
+def test_a_rounded_quotient_of_integers_is_that_of_fractions(element_type: ElementType) -> None:
+    """Halves to the even one, of operands of every sign."""
+    operation = Operation(expression_of("divide"), element_type)
+    limits = ml_dtypes.iinfo(element_type.storage)
+    numbers = range(max(int(limits.min), -20), min(int(limits.max), 20) + 1)
+    pairs = [(a, b) for a in numbers for b in numbers if b and round(Fraction(a, b)) in numbers]
+    values = operation.values([np.array(each).astype(element_type.storage) for each in zip(*pairs, strict=True)])
+    rounded = np.array([round(Fraction(a, b)) for a, b in pairs]).astype(element_type.storage)
+    predicted = operation.predict(faults_of(operation)["quotient_rounded"], values)
+    assert predicted.tolist() == patterns_of(rounded, element_type).tolist()
 
 
 RUN = [each for each in TYPES if each.runs]
