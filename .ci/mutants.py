@@ -35,7 +35,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recording import Recording, recorded
+from recording import Recording, function_of, recorded
 from sampling import PACKAGES, ROOT, SOURCE, TOP, Mutant, modules, of_lines, sample
 
 CACHING = {SOURCE / "kernels" / f"{name}.py" for name in ("disk_cache", "image", "jit", "linking")}
@@ -75,9 +75,8 @@ def in_turns(seconds: dict[str, float]) -> list[str]:
     """One case of each test function, then the second of each, and so on; the shortest first."""
     cases, turn = Counter[str](), dict[str, int]()
     for test in sorted(seconds, key=lambda test: seconds[test]):
-        function = test.partition("[")[0]
-        turn[test] = cases[function]
-        cases[function] += 1
+        turn[test] = cases[function_of(test)]
+        cases[function_of(test)] += 1
     return sorted(seconds, key=lambda test: (turn[test], seconds[test]))
 
 

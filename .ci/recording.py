@@ -1,7 +1,8 @@
 """Which tests execute which lines of the package, and how long each takes, as coverage.py records it.
 
 Tests that start other processes execute what these do, too. As a plugin of pytest, this module tells coverage.py which
-test runs. All modules are imported before the first test, so that none seems to execute what it only imports.
+test runs. All modules are imported before the first test, so that none seems to execute what it only imports. Of many
+cases of one function a few are recorded; the others are taken to execute what any of these does, as slowly as any.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -31,21 +31,37 @@ core = ctrace
 context = ${{NAME_OF_TEST-}}
 disable_warnings = no-data-collected, module-not-imported, module-not-measured, couldnt-parse, already-imported
 """
-SECONDS: dict[str, float] = {}
+RECORDED_CASES = 5
+SECONDS: dict[str, float | None] = {}
+"""How long each test took; None for one that was not recorded."""
 
 
-@dataclass(frozen=True)
 class Recording:
     """Tests with their seconds, and the lines that they execute."""
 
-    seconds: dict[str, float]
-    data: CoverageData
+    def __init__(self, seconds: dict[str, float | None], data: CoverageData) -> None:
+        self._data = data
+        self._others: dict[str, list[str]] = {}
+        longest: dict[str, float] = {}
+        for test, duration in seconds.items():
+            function = function_of(test)
+            longest[function] = max(longest.get(function, 0.0), duration or 0.0)
+            if duration is None:
+                self._others.setdefault(function, []).append(test)
+        self.seconds = {test: longest[function_of(test)] if each is None else each for test, each in seconds.items()}
 
     def executing(self, module: Path, lines: range | None = None) -> set[str]:
         """The tests that execute a line of a module; "" stands for its import."""
-        files = [file for file in self.data.measured_files() if Path(file).parts[-len(module.parts) :] == module.parts]
-        by_line = self.data.contexts_by_lineno(files[0]) if files else {}
-        return {test for line, tests in by_line.items() if lines is None or line in lines for test in tests}
+        files = [file for file in self._data.measured_files() if Path(file).parts[-len(module.parts) :] == module.parts]
+        by_line = self._data.contexts_by_lineno(files[0]) if files else {}
+        recorded = {test for line, tests in by_line.items() if lines is None or line in lines for test in tests}
+        functions = {function_of(test) for test in recorded}
+        return recorded.union(*(self._others.get(function, ()) for function in functions))
+
+
+def function_of(test: str) -> str:
+    """A test without the parameters of the case."""
+    return test.partition("[")[0]
 
 
 def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
@@ -77,6 +93,18 @@ def pytest_configure() -> None:
     for module in pkgutil.walk_packages(eltwise.__path__, "eltwise."):
         with suppress(ImportError, FileNotFoundError):
             importlib.import_module(module.name)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave a few cases of each function, as far apart as there are."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(function_of(item.nodeid), []).append(item)
+        SECONDS[item.nodeid] = None
+    shares = [number / (RECORDED_CASES - 1) for number in range(RECORDED_CASES)]
+    chosen = {each[int(share * (len(each) - 1))] for each in cases.values() for share in shares}
+    items[:] = [item for item in items if item in chosen]
 
 
 @pytest.hookimpl(wrapper=True)
