@@ -144,6 +144,15 @@ def test_a_runtime_that_fails_is_not_good(
     assert ("the reason" in str(report)) == is_failed
 
 
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_all_that_is_written_says_whether_it_was_interrupted(is_interrupted: bool) -> None:
+    each = FunctionAccuracy("Tanh", "float32", "numpy", 10, 10)
+    report = AccuracyReport((each,), {"numpy": "2"}, "here", 10, 0, interrupted=is_interrupted)
+    for text in (report.summary, str(report), document(report), report.to_html()):
+        assert ("interrupted" in text) is is_interrupted
+    assert report.exit_code == (130 if is_interrupted else 0)
+
+
 def test_a_document_shows_the_names_of_runtimes_as_they_are() -> None:
     """A name may hold what Markdown reads as the end of a cell, as emphasis or as HTML."""
     name = "my|own_<b>.py:run"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eltwise.conformance.document import document
 from eltwise.conformance.findings import findings
+from eltwise.conformance.legend import first_line
 from eltwise.conformance.operators import TESTED
 from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.results import OUTCOMES
@@ -103,6 +107,18 @@ def test_no_line_is_long_and_every_finding_is_in_the_index_in_the_order_of_sever
             assert ranks == sorted(ranks, reverse=True)
 
 
-def test_an_interrupted_run_says_so(results: ConformanceReport) -> None:
-    interrupted = ConformanceReport(results.tests, interrupted=True)
-    assert f"{interrupted.summary.rpartition(', ')[0]}, interrupted\n" in document(interrupted)
+@pytest.mark.parametrize("values", [*product([False, True], repeat=3)])
+def test_a_document_says_what_is_missing_and_only_that(results: ConformanceReport, values: tuple[bool, ...]) -> None:
+    interrupted, is_failed, is_absent = values
+    failed, absent = {"a": "KeyError"} if is_failed else {}, {"r": "no file"} if is_absent else {}
+    text = document(replace(results, interrupted=interrupted, internal_errors=failed, not_started=absent))
+    sentences = (", interrupted\n", ", 1 internal error", ", not started: r")
+    assert tuple(sentence in text for sentence in sentences) == values
+
+
+@given(st.text(), st.integers(4, 30))
+def test_the_first_line_of_a_message_is_never_longer_than_asked(message: str, longest: int) -> None:
+    line, *_ = [*filter(None, map(str.strip, message.splitlines())), ""]
+    shown = first_line(message, longest)
+    assert len(shown) <= longest
+    assert shown == (line if len(line) <= longest else f"{line[: longest - 3].rstrip()}...")

@@ -29,7 +29,7 @@ def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[
         rows = table((each.cells[1:] for each in measured), COLUMNS[1:])
         pictures = "".join(_picture(each) for each in measured if each.largest_error > 1)
         largest = max(each.largest_error for each in measured)
-        parts.append(fold(f"<b>{name}</b> {largest:.4g} ULP at most", f"<div>{rows}{pictures}</div>", is_open=False))
+        parts.append(fold(f"<b>{name}</b> {largest:.4g} ULP at most", f"<div>{rows}{pictures}</div>"))
     return "\n".join(parts)
 
 
@@ -37,7 +37,7 @@ def _picture(each: FunctionAccuracy) -> str:
     """Draw the largest error along the line of numbers, by its logarithm."""
     shown = [Bar(_height(error), f"{error:.3g} ULP" if error > 0.5 else "") for error in each.profile]
     half = len(shown) // 2
-    labels = {0: "-inf", half // 2: "", half: "0", len(shown) - 1: "inf"}
+    labels = {0: "-inf", half: "0", len(shown) - 1: "inf"}
     shown = [Bar(bar.height, bar.title, labels.get(number, "")) for number, bar in enumerate(shown)]
     caption = f"{each.dtype}, {each.runtime}: errors above 0.5 ULP along the line of numbers, by their logarithm"
     return bars(shown, caption)

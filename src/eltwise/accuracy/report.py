@@ -86,7 +86,8 @@ class AccuracyReport(Written[FunctionAccuracy]):
         """When, where and of what it was measured, by name."""
         numbers = "all" if self.numbers is None else f"{self.numbers:,}"
         arguments = f"all of 16-bit types, {numbers} of float32; seed {self.seed}"
-        return [("measured", f"{self.date}, on {self.machine}"), ("arguments", arguments), *self.versions.items()]
+        measured = f"{self.date}, on {self.machine}{', interrupted' if self.interrupted else ''}"
+        return [("measured", measured), ("arguments", arguments), *self.versions.items()]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""
