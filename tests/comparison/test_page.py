@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,36 @@ def test_the_picture_shows_the_most_telling_axes() -> None:
     assert found.axes == (1, 2)
     assert (~np.isnan(found.grid)).sum() == 2
     assert not np.isnan(found.grid[4:6, 10]).any()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (50,), (1, 50), (50, 1, 1), (5, 8), (4, 1, 5), (2, 3, 4)])
+def test_a_picture_is_a_line_where_no_second_axis_is_longer_than_one(shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    text = eltwise.compare(a, a + np.float32(1)).to_html()
+    axes = [str(axis) for axis, size in enumerate(shape) if size > 1]
+    is_line = len(axes) < 2
+    assert ('<img class="map line"' in text, '<img class="map"' in text) == (is_line, not is_line)
+    caption = text.partition('<p class="caption">')[2].partition("<")[0]
+    assert ("downwards" in caption) is (not is_line)
+    assert {*re.findall(r"axis (\d)", caption)} <= {*axes}
+    assert caption.startswith("all elements") is (not axes)
+
+
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_the_first_element_is_shown_where_it_is_not_the_worst(count: int) -> None:
+    """In the page and in the sentences, for whichever elements differ."""
+    rng = np.random.default_rng(count)
+    for _repeat in range(10):
+        a = rng.standard_normal((5, 6)).astype(np.float32)
+        b, places = a.copy(), np.sort(rng.choice(30, count, replace=False))
+        b.flat[places] += rng.standard_normal(count).astype(np.float32)
+        first, worst = (np.unravel_index(place, a.shape) for place in (places[0], np.abs(b - a).argmax()))
+        found = compare_arrays(a, b)
+        shown = [line.partition(":")[0] for line in found.sentences() if line.startswith(("worst [", "first ["))]
+        expected = {"worst": [*map(int, worst)], "first": [*map(int, first)]}
+        assert shown == [f"{name} {index}" for name, index in expected.items() if name == "worst" or first != worst]
+        text = eltwise.compare(a, b).to_html()
+        assert ("First place" in text, "Worst place" in text) == (first != worst, True)
 
 
 def test_the_histogram_has_a_bar_for_each_distance() -> None:

@@ -70,7 +70,7 @@ def _card(each: TensorReport, number: int) -> str:
     if any(each.ulp_histogram):
         parts.append(f"<div><h3>Distances in units of the last place</h3>{histogram(each.ulp_histogram)}</div>")
     parts += [_element("Worst", each.worst)] if each.worst else []
-    parts += [_element("First", each.first)] if each.first and not each.is_first_worst else []
+    parts += [_element("First", each.first)] if each.first and each.first != each.worst else []
     return fold(summary, "".join(parts), is_open=number < _MOST_OPEN, kind=each.status)
 
 

@@ -135,11 +135,6 @@ class TensorReport:
         return (rank, is_odd, relative, share, float(self.max_abs or 0))
 
     @property
-    def is_first_worst(self) -> bool:
-        """Whether the first place is the worst one, too."""
-        return self.first is not None and self.worst is not None and self.first.index == self.worst.index
-
-    @property
     def label(self) -> str:
         """The name, or both where they differ, on one line."""
         return on_one_line(self.name if self.name == self.other_name else f"{self.name} / {self.other_name}")
@@ -163,7 +158,7 @@ class TensorReport:
                 lines.append(f"where: {self.where}")
             if self.worst:
                 lines.append(f"worst {self.worst}")
-            if self.first and not self.is_first_worst:
+            if self.first and self.first != self.worst:
                 lines.append(f"first {self.first}")
         return lines
 
