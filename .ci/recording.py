@@ -2,7 +2,8 @@
 
 Tests that start other processes execute what these do, too. As a plugin of pytest, this module tells coverage.py which
 test runs. All modules are imported before the first test, so that none seems to execute what it only imports. Of many
-cases of one function a few are recorded; the others are taken to execute what any of these does, as slowly as any.
+cases of one function a few are recorded; the others are taken to execute what any of these does, as slowly as any. Of
+Hypothesis' examples a few are drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from coverage import Coverage, CoverageData
+from hypothesis import settings
 
 SETTINGS = """[run]
 source = {source}
@@ -32,6 +34,7 @@ context = ${{NAME_OF_TEST-}}
 disable_warnings = no-data-collected, module-not-imported, module-not-measured, couldnt-parse, already-imported
 """
 RECORDED_CASES = 5
+EXAMPLES = 10
 SECONDS: dict[str, float | None] = {}
 """How long each test took; None for one that was not recorded."""
 
@@ -70,17 +73,17 @@ def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
     if not (data.exists() and seconds.exists()):
         shutil.rmtree(folder, ignore_errors=True)  # What an interrupted recording has left.
         folder.mkdir(parents=True)
-        settings = folder / "settings"
-        settings.write_text(SETTINGS.format(source=copy / "src/eltwise", data=data), encoding="utf-8")
+        configuration = folder / "settings"
+        configuration.write_text(SETTINGS.format(source=copy / "src/eltwise", data=data), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name != "NAME_OF_TEST"}
         environment |= {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{Path(__file__).parent}"}
-        environment |= {"COVERAGE_PROCESS_START": str(settings), "SECONDS_OF_TESTS": str(seconds)}
-        environment |= {"PYTHONDONTWRITEBYTECODE": ""}
+        environment |= {"COVERAGE_PROCESS_START": str(configuration), "SECONDS_OF_TESTS": str(seconds)}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
         command += ["--disable-plugin-autoload", *(f"-p{name}" for name in ("hypothesispytest", "pytest_eltwise"))]
         with Path(folder, "output").open("wb") as output:
             subprocess.run([*command, "-precording", *tests], cwd=copy, env=environment, stdout=output, check=False)
-        Coverage(config_file=str(settings)).combine(strict=True)
+        Coverage(config_file=str(configuration)).combine(strict=True)
     result = CoverageData(str(data))
     result.read()
     return Recording(json.loads(seconds.read_text(encoding="utf-8")), result)
@@ -93,6 +96,12 @@ def pytest_configure() -> None:
     for module in pkgutil.walk_packages(eltwise.__path__, "eltwise."):
         with suppress(ImportError, FileNotFoundError):
             importlib.import_module(module.name)
+
+
+def pytest_sessionstart() -> None:
+    """Draw few examples; tests take their number when they are collected."""
+    settings.register_profile("recording", settings.get_profile("eltwise"), max_examples=EXAMPLES)
+    settings.load_profile("recording")
 
 
 @pytest.hookimpl(trylast=True)

@@ -25,7 +25,7 @@ _HAS_OWNERS = hasattr(os, "getuid")
 _IS_RELATIVE = {os.open, os.stat, os.unlink, os.rename, os.rmdir} <= os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 """Whether the system opens names relative to an open folder; Windows does not."""
 
-_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Staging:
@@ -194,7 +194,7 @@ def is_ours(status: os.stat_result) -> bool:
 def sync_folder(path: str) -> None:
     """Wait until renamed files of a folder are on the disk, where the system can."""
     if _IS_RELATIVE:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
