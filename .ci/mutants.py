@@ -137,7 +137,7 @@ class Copy:
     def _tests(self, mutant: Mutant, packages: list[str]) -> list[str]:
         """The tests to run, in order; for other packages than the mutant's, only those that execute its line if any do.
 
-        Where only the import of the module executes the line, all tests that execute the module are run.
+        Where only the import of the module executes the line, all that execute the module are run, or all there are.
         """
         recordings = [self._recording(package) for package in packages]
 
@@ -146,8 +146,12 @@ class Copy:
 
         seconds = {test: duration for recording in recordings for test, duration in recording.seconds.items()}
         of_line = executing(range(mutant.line, mutant.line + 1)) or executing(statement(mutant.before, mutant.line))
-        is_broad = packages == [mutant.package] or of_line == {""}
-        steps = (of_line, executing(None) - of_line if of_line and is_broad else set[str]())
+        others = set[str]()
+        if of_line == {""}:
+            others = executing(None) - of_line or {*seconds}
+        elif of_line and packages == [mutant.package]:
+            others = executing(None) - of_line
+        steps = (of_line, others)
         return [test for step in steps for test in in_turns({test: seconds[test] for test in seconds.keys() & step})]
 
     def _recording(self, package: str) -> Recording:

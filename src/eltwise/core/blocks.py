@@ -38,7 +38,7 @@ class Grid:
         return tuple(-(-size // step) for size, step in zip(self.shape, self.step, strict=True))
 
     def __len__(self) -> int:
-        return 0 if 0 in self.shape else prod(self.counts)
+        return prod(self.counts)
 
     def index(self, number: int) -> Sizes:
         """The coordinates of a block."""
