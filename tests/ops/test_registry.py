@@ -43,6 +43,9 @@ def schema_of(schema: OpSchema) -> onnx.defs.OpSchema:
     return onnx.defs.get_schema(schema.name, schema.version, "")
 
 
+PREFIXES = {"onnx.": "ai.onnx", "openvino.": "openvino"}
+
+
 def test_an_opset_selects_the_version_that_onnx_selects() -> None:
     for name, opset in product(OPERATORS, range(1, NEWEST + 1)):
         schema = registry.resolve("ai.onnx", name, opset)
@@ -129,6 +132,27 @@ def test_names_that_both_domains_have_say_the_domain() -> None:
     assert registry.find("Equal-1").domain == "ai.onnx"
     assert registry.find("openvino.Equal-1").domain == "openvino"
     assert registry.find("LessEqual-1").domain == "openvino"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "opset"),
+    [(prefix, opset) for prefix, domain in PREFIXES.items() for opset in range(1, registry.NEWEST_OPSET[domain] + 1)],
+)
+def test_an_opset_has_the_operators_that_its_error_offers(prefix: str, opset: int) -> None:
+    """A name of a later opset is refused like one that there is nowhere, and every hint is a name that is taken."""
+    schemas = [schema for schema in registry.ELEMENTWISE if schema.domain == PREFIXES[prefix]]
+    present = {schema.name for schema in schemas if schema.version <= opset}
+    for name in {schema.name for schema in schemas}:
+        if name in present:
+            assert registry.find_in(f"{prefix}{name}", opset).version <= opset
+            continue
+        with pytest.raises(NameUnknownError) as caught:
+            registry.find_in(f"{prefix}{name}", opset)
+        offered = caught.value.allowed.split(", ")
+        total = offered.pop() if offered[-1].startswith("...") else f"... ({len(present)} in all)"
+        assert total == f"... ({len(present)} in all)"
+        assert {*offered} <= present
+        assert caught.value.hint in {"", *(f"did you mean {each!r}?" for each in present)}
 
 
 def test_a_qualified_name_is_always_known() -> None:
