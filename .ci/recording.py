@@ -33,7 +33,7 @@ core = ctrace
 context = ${{NAME_OF_TEST-}}
 disable_warnings = no-data-collected, module-not-imported, module-not-measured, couldnt-parse, already-imported
 """
-RECORDED_CASES = 5
+RECORDED_CASES = 3
 EXAMPLES = 10
 SECONDS: dict[str, float | None] = {}
 """How long each test took; None for one that was not recorded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,21 @@ def test_ir_neighbours_as_onnx(
     assert wrong_outputs(after.run({"x": X}), right) == []
     if right["z"].dtype.kind in "iuf":
         assert wrong_outputs(ask("onnxruntime", after.graph, {"x": X}), right) == []
+
+
+SHAPES = [each for rank in (1, 2, 3) for each in product((0, -1, 2), repeat=rank) if each.count(-1) < 2]
+
+
+@pytest.mark.parametrize("sizes", SHAPES, ids=str)
+def test_a_size_is_assumed_where_one_that_may_be_0_is_copied_beside_an_open_one(sizes: tuple[int, ...]) -> None:
+    """Of a tensor of shape (?, 2, ?), in both directions."""
+    of_onnx = onnx_neighbour(neighbour("Reshape", ["x", "s"]), 13, ints("s", *sizes), shape=["n", 2, "k"])
+    ir = Ir().parameter("x", "?,2,?").constant("s", "i64", str(len(sizes)), np.array(sizes, np.int64).tobytes())
+    ir.layer("Reshape", "moved", ["x", "s"], opset="opset1", special_zero="true").result("moved")
+    is_assumed = -1 in sizes and any(size == 0 and axis != 1 for axis, size in enumerate(sizes))
+    for before, target in ((of_onnx, IR11), (eltwise.load(ir.xml(), ir.weights), onnx_of(13))):
+        _after, report = converted(before, target)
+        assert bool(report.assumptions) is is_assumed, report.assumptions
 
 
 def test_outputs_of_one_value_are_found_by_their_names() -> None:
