@@ -19,7 +19,7 @@ PROCESSOR_SECONDS = 60
 """About thirty times what a fast test takes."""
 
 SECONDS = 300
-TOTAL_SECONDS = 150
+TOTAL_SECONDS = 100
 BYTES = 8 << 30
 
 

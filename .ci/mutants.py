@@ -4,11 +4,12 @@ Usage: python .ci/mutants.py [--count 20] [--seed 0] [--packages comparison trac
        python .ci/mutants.py --lines src/eltwise/core/shapes.py:40
 
 cosmic-ray finds the mutants. A module is drawn first, in every package as often, then a place in it, then a mutant;
-what changes only docstrings, annotations or ``__all__`` is no mutant. ``recording.py`` records once, for each package
-of which a mutant is drawn, which of its fast tests execute which lines. Those that execute the line of a mutant are run
-in one process, a case of each function before the second of any, the shortest first; then those that execute another
-line of its module, since results that are cached hide who needs them; then the tests of other packages that execute the
-line. Where no fast test does, the slow ones that name the module are run. ``limits.py`` limits time and memory.
+what changes only docstrings, annotations, ``__all__`` or whether a dataclass is frozen is no mutant. ``recording.py``
+records once, for each package of which a mutant is drawn, which of its fast tests execute which lines. Those that
+execute the line of a mutant are run in one process, a case of each function before the second of any, the shortest
+first; then those that execute another line of its module, since results that are cached hide who needs them; then the
+tests of other packages that execute the line. Where no fast test does, the slow ones that name the module are run.
+``limits.py`` limits time and memory.
 
 A test that fails with a mutant is run without it, too: where it fails there as well, it is left out and says nothing of
 any mutant. All share the kernel cache of the tests, since its keys have all that kernels are made from; mutants of what
@@ -156,7 +157,6 @@ class Copy:
 
     def _recording(self, package: str) -> Recording:
         if package not in self.by_package:
-            print(f"recording which tests of {package} execute which lines", flush=True)
             tests = [*map(str, [*test_files(package), *modules(package)])]
             self.by_package[package] = recorded(tests, self.folder, self.recordings / package)
         return self.by_package[package]

@@ -71,6 +71,7 @@ def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
     """The recording of the fast tests of files and folders of a checkout; it is made where the folder has none."""
     data, seconds = folder / "coverage", folder / "seconds.json"
     if not (data.exists() and seconds.exists()):
+        print(f"recording which tests of {folder.name} execute which lines", flush=True)
         shutil.rmtree(folder, ignore_errors=True)  # What an interrupted recording has left.
         folder.mkdir(parents=True)
         configuration = folder / "settings"

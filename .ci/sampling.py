@@ -97,7 +97,7 @@ def made(package: str, mutation: MutationSpec) -> Mutant | None:
 
 
 def executed(source: str) -> str:
-    """What a module computes: its syntax tree without docstrings, annotations and ``__all__``."""
+    """What a module computes: its syntax tree without docstrings, annotations, ``frozen`` and ``__all__``."""
     return ast.dump(_Executed().visit(ast.parse(source)))
 
 
@@ -122,6 +122,12 @@ class _Executed(ast.NodeTransformer):
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.annotation = None
         return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call):  # As with annotations, the type checker sees what is assigned.
+                decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg != "frozen"]
+        return self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         is_for_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
