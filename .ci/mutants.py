@@ -195,9 +195,11 @@ class Copy:
             environment |= {"PYTHONDONTWRITEBYTECODE": ""} | variables
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             process = subprocess.Popen(command, env=environment, cwd=self.folder, start_new_session=True, **quiet)
-            code = process.wait()
-            with suppress(ProcessLookupError):  # What a test that was ended has started.
-                os.killpg(process.pid, signal.SIGKILL)
+            try:
+                code = process.wait()
+            finally:
+                with suppress(ProcessLookupError):  # Also what a test that was ended has started.
+                    os.killpg(process.pid, signal.SIGKILL)
             if code in (0, 5):  # 5: no test was selected
                 return None
             return current.read_text(encoding="utf-8") if current.exists() else COLLECTION

@@ -81,6 +81,7 @@ def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
         environment |= {"COVERAGE_PROCESS_START": str(configuration), "SECONDS_OF_TESTS": str(seconds)}
         environment |= {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+        command += ["--continue-on-collection-errors"]  # Of modules whose library is not installed.
         command += ["--disable-plugin-autoload", *(f"-p{name}" for name in ("hypothesispytest", "pytest_eltwise"))]
         with Path(folder, "output").open("wb") as output:
             subprocess.run([*command, "-precording", *tests], cwd=copy, env=environment, stdout=output, check=False)

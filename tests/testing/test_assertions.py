@@ -187,6 +187,27 @@ def test_containers_of_the_same_names_differ_by_their_keys(actual: object, expec
         assert_same(expected, actual)
 
 
+NESTED = st.recursive(
+    st.just(1.5),
+    lambda each: st.lists(each, min_size=1, max_size=2) | st.dictionaries(st.sampled_from("01"), each, min_size=1),
+    max_leaves=4,
+)
+
+
+def names_of(value: object) -> set[str]:
+    if not isinstance(value, list | dict):
+        return {""}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {f"{key}.{rest}" for key, each in items for rest in names_of(each)}
+
+
+@given(NESTED, NESTED)
+def test_containers_are_spoken_of_only_where_all_names_are_the_same(actual: object, expected: object) -> None:
+    message = message_of(assert_same, actual, expected)
+    assert ("containers: " in message) is (names_of(actual) == names_of(expected) and actual != expected)
+    assert bool(message) is (actual != expected)
+
+
 def test_only_values_are_counted_as_values(tmp_path: Path) -> None:
     node, result = (
         helper.make_node("Add", ["x", "x"], ["y"]),
