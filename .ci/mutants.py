@@ -8,8 +8,8 @@ what changes only docstrings, annotations, ``__all__`` or whether a dataclass is
 records once, for each package of which a mutant is drawn, which of its fast tests execute which lines. Those that
 execute the line of a mutant are run in one process, a case of each function before the second of any, the shortest
 first; then those that execute another line of its module, since results that are cached hide who needs them; then the
-tests of other packages that execute the line. Where no fast test does, the slow ones that name the module are run.
-``limits.py`` limits time and memory.
+tests of other packages that execute the line. Where no test of its package is known to execute the module, all of them
+are run; where none executes the line, so are the slow ones that name the module. ``limits.py`` limits time and memory.
 
 A test that fails with a mutant is run without it, too: where it fails there as well, it is left out and says nothing of
 any mutant. All share the kernel cache of the tests, since its keys have all that kernels are made from; mutants of what
@@ -117,16 +117,13 @@ class Copy:
     def killed_by(self, mutant: Mutant) -> str | None:
         """The test that fails with a mutant and passes without; None where there is none."""
         others = [package for package in PACKAGES if package != mutant.package]
-        executed = False
+        is_executed = False
         for packages in ([mutant.package], others):
-            if tests := self._tests(mutant, packages):
-                executed = True
-                if test := self._killed_by(mutant, dict.fromkeys(test.partition("::")[0] for test in tests), tests):
-                    return test
-        if executed:
-            return None
-        print("no fast test executes it", flush=True)
-        return self._killed_by(mutant, naming(mutant), [])
+            executing, tests = self._tests(mutant, packages)
+            is_executed |= bool(executing)
+            if test := self._killed_by(mutant, dict.fromkeys(test.partition("::")[0] for test in tests), tests):
+                return test
+        return None if is_executed else self._killed_by(mutant, naming(mutant), [])
 
     def _killed_by(self, mutant: Mutant, files: Iterable[str], tests: list[str]) -> str | None:
         arguments = [*files]
@@ -135,10 +132,10 @@ class Copy:
                 return test
         return None
 
-    def _tests(self, mutant: Mutant, packages: list[str]) -> list[str]:
-        """The tests to run, in order; for other packages than the mutant's, only those that execute its line if any do.
+    def _tests(self, mutant: Mutant, packages: list[str]) -> tuple[set[str], list[str]]:
+        """The tests that are known to execute the line, and those to run, in order.
 
-        Where only the import of the module executes the line, all that execute the module are run, or all there are.
+        Of other packages than the mutant's, these are only those that execute its line, unless its import does.
         """
         recordings = [self._recording(package) for package in packages]
 
@@ -147,13 +144,10 @@ class Copy:
 
         seconds = {test: duration for recording in recordings for test, duration in recording.seconds.items()}
         of_line = executing(range(mutant.line, mutant.line + 1)) or executing(statement(mutant.before, mutant.line))
-        others = set[str]()
-        if of_line == {""}:
-            others = executing(None) - of_line or {*seconds}
-        elif of_line and packages == [mutant.package]:
-            others = executing(None) - of_line
-        steps = (of_line, others)
-        return [test for step in steps for test in in_turns({test: seconds[test] for test in seconds.keys() & step})]
+        is_broad = packages == [mutant.package] or of_line == {""}
+        others = (executing(None) - {""} or {*seconds}) - of_line if is_broad else set[str]()
+        steps = ({test: seconds[test] for test in seconds.keys() & step} for step in (of_line, others))
+        return of_line, [test for step in steps for test in in_turns(step)]
 
     def _recording(self, package: str) -> Recording:
         if package not in self.by_package:

@@ -16,8 +16,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,23 @@ def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
 
 
 def pytest_configure() -> None:
-    """Import all modules but the one that is a script."""
+    """Import all modules but the one that is a script, and let processes of runtimes be recorded."""
     import eltwise
 
     for module in pkgutil.walk_packages(eltwise.__path__, "eltwise."):
         with suppress(ImportError, FileNotFoundError):
             importlib.import_module(module.name)
+    from eltwise.runtimes import host
+
+    host.kill = partial(_ended, host.kill)
+
+
+def _ended(kill: Callable[[subprocess.Popen[bytes]], None], process: subprocess.Popen[bytes]) -> None:
+    """Let the process of a runtime write down what it executed, before it is killed."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    kill(process)
 
 
 def pytest_sessionstart() -> None:
