@@ -35,6 +35,20 @@ def test_only_finite_numbers_leave_the_range_of_a_type(narrow: type, wide: type,
         assert (result.is_beyond, result.cause) == (True, cause), (number, other, result)
 
 
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.kind == "float"], ids=str)
+def test_only_float32_outputs_of_a_model_have_a_wider_default(element_type: ElementType) -> None:
+    """By errors of a small number, in parts of the largest one, below and above every default."""
+    for part in (1e-15, 3e-5, 5e-3, 0.3):
+        expected = np.array([1, 0], element_type.storage)
+        actual = np.array([1, part], element_type.storage)
+        inside, by_default, output = (
+            measure("x", actual, expected, (), **options).is_beyond
+            for options in ({"is_output": False}, {}, {"is_output": True})
+        )
+        assert by_default == inside
+        assert (inside != output) is (element_type is FLOAT32 and part == 3e-5)
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "cause"),
     [
