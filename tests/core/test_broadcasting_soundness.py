@@ -50,18 +50,18 @@ def contradiction(rule: Rule, a: Shape, b: Shape, infer: Infer = broadcast) -> s
         found = None
     for bound, (a_sizes, b_sizes) in instances(a, b):
         try:
-            placed = oracle.place(rule.name, a_sizes, b_sizes, rule.axis, rule.enabled)
+            shape, placed = oracle.place(rule.name, [a_sizes, b_sizes], rule.axis, rule.enabled)
         except oracle.OracleRefusal:
             if found is not None and not found.assumptions:
                 return f"{a_sizes} {b_sizes} is refused, but nothing was assumed"
             continue
         if found is None:
-            return f"{a_sizes} {b_sizes} gives {placed.shape}, but inference raises"
-        if not holds(found.shape, bound, placed.shape):
-            return f"{a_sizes} {b_sizes} gives {placed.shape}, which is not ({found.shape}) with {bound}"
+            return f"{a_sizes} {b_sizes} gives {shape}, but inference raises"
+        if not holds(found.shape, bound, shape):
+            return f"{a_sizes} {b_sizes} gives {shape}, which is not ({found.shape}) with {bound}"
         starts = found.starts
-        if a.is_known and b.is_known and starts != (placed.a_start, placed.b_start):
-            return f"{a_sizes} {b_sizes} lie at {placed.a_start}, {placed.b_start}, not at {starts}"
+        if a.is_known and b.is_known and starts != placed:
+            return f"{a_sizes} {b_sizes} lie at {placed[0]}, {placed[1]}, not at {starts}"
         if a.is_known and b.is_known and found.assumptions:
             return f"{found.assumptions} was assumed of known sizes"
     return ""

@@ -55,10 +55,10 @@ def operands(a_shape: Sizes, b_shape: Sizes) -> tuple[np.ndarray, np.ndarray]:
 
 def test_legacy_ignores_the_axis_for_one_element_and_for_equal_shapes() -> None:
     for axis in (-7, 0, 1, 9):
-        assert place("legacy", (2, 3), (1, 1), axis).shape == (2, 3)
-        assert place("legacy", (2, 3), (2, 3), axis).b_start == 0
-        assert place("legacy", (2, 3), (2, 3), axis, enabled=False).shape == (2, 3)
-        assert place("legacy", (0, 3), (), axis).shape == (0, 3)
+        assert place("legacy", [(2, 3), (1, 1)], axis)[0] == (2, 3)
+        assert place("legacy", [(2, 3), (2, 3)], axis) == ((2, 3), (0, 0))
+        assert place("legacy", [(2, 3), (2, 3)], axis, enabled=False)[0] == (2, 3)
+        assert place("legacy", [(0, 3), ()], axis)[0] == (0, 3)
 
 
 @pytest.mark.parametrize(

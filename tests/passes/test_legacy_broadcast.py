@@ -86,7 +86,7 @@ def test_all_eleven_operators(operator: str, seed: int) -> None:
     operands = small_arrays(cases, element_type, seed)
     right = {}
     for index, (case, (a, b)) in enumerate(zip(cases, operands, strict=True)):
-        start = oracle.place("legacy", case.a, case.b, -1 if case.axis is None else case.axis).b_start
+        _shape, (_a_start, start) = oracle.place("legacy", [case.a, case.b], -1 if case.axis is None else case.axis)
         right[f"z{index}"] = np.asarray(compute(a, b.reshape((*b.shape, *(1,) * (a.ndim - start - b.ndim)))))
     before = 6 if operator == "Sub" else 1
     converted, _report = in_opset(old_model(cases, operator, before, element_type=element_type), 14)
@@ -101,7 +101,7 @@ def test_what_the_oracle_refuses_is_refused_and_nothing_else() -> None:
     refused = set()
     for index, case in enumerate(cases):
         try:
-            oracle.place("legacy", case.a, case.b, -1 if case.axis is None else case.axis)
+            oracle.place("legacy", [case.a, case.b], -1 if case.axis is None else case.axis)
         except oracle.OracleRefusal:
             refused.add(f"n{index}")
     with pytest.raises(ManyProblemsError) as caught:

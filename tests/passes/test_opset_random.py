@@ -128,7 +128,7 @@ def interpret(graph: onnx.GraphProto, around: Values) -> list[np.ndarray]:
 
 
 def legacy(compute: np.ufunc, a: np.ndarray, b: np.ndarray, broadcast: int = 0, axis: int = -1) -> np.ndarray:
-    start = oracle.place("legacy", a.shape, b.shape, axis, bool(broadcast)).b_start
+    _shape, (_a_start, start) = oracle.place("legacy", [a.shape, b.shape], axis, bool(broadcast))
     return np.asarray(compute(a, b.reshape((*b.shape, *(1,) * (a.ndim - start - b.ndim)))))
 
 

@@ -198,7 +198,7 @@ class Case:
         """The placement, or why there is none."""
         try:
             base = FUNCTIONS[self.function].base
-            return oracle.place_all(self.rule, [operand.shape for operand in self._of_blocks], *self._axis(), base)
+            return oracle.place(self.rule, [operand.shape for operand in self._of_blocks], *self._axis(), base)
         except oracle.OracleRefusal as refusal:
             return str(refusal)
 

@@ -6,7 +6,6 @@ Sources: ONNX's Broadcasting page; OpenVINO's broadcast rules. What they leave o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -18,35 +17,20 @@ from eltwise.oracle.elements import OracleRefusal, Sizes
 RuleName = Literal["none", "numpy", "pdpd", "legacy", "channel"]
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where the operands lie in the result.
-
-    Attributes:
-        shape: the shape of the result.
-        a_start: the dimension of the result that A's first dimension lies on.
-        b_start: the same for B.
-    """
-
-    shape: Sizes
-    a_start: int
-    b_start: int
-
-
-def place_all(
+def place(
     rule: RuleName, shapes: Sequence[Sizes], axis: int = -1, enabled: bool = True, base: int = 0
 ) -> tuple[Sizes, tuple[int, ...]]:
-    """The shape of the result and the dimension that each operand starts at; the rest is as for ``place``.
+    """The shape of the result and the dimension that each operand starts at; errors are those of ``evaluate``.
 
     Args:
         rule: the broadcast rule; ``legacy`` is one of two operands.
         shapes: those of the operands.
         axis: the dimension of the base that other operands start at.
-        enabled: as for ``place``.
+        enabled: as for ``evaluate``.
         base: which operand is A, where the rule broadcasts B onto A.
 
-    >>> place_all("numpy", [(3,), (2, 1), ()])
-    ((2, 3), (1, 0, 2))
+    >>> place("numpy", [(3,), (2, 1), ()]), place("legacy", [(2, 3, 4, 5), (3, 4)], axis=1)
+    (((2, 3), (1, 0, 2)), ((2, 3, 4, 5), (0, 1)))
     """
     if rule not in get_args(RuleName):
         raise ValueError(f"there is no broadcast rule {rule!r}")
@@ -55,63 +39,57 @@ def place_all(
     shape, starts = shapes[base], [0] * len(shapes)
     for index, other in enumerate(shapes):
         if index != base:
-            placement = place(rule, shape, other, axis, enabled)
-            shape, starts[index] = placement.shape, placement.b_start
+            shape, starts[index] = _joined(rule, shape, other, axis, enabled)
     if rule == "numpy":
         starts = [len(shape) - len(operand_shape) for operand_shape in shapes]
     return shape, tuple(starts)
 
 
-def place(rule: RuleName, a: Sizes, b: Sizes, axis: int = -1, enabled: bool = True) -> Placement:
-    """Apply a broadcast rule to the shapes of A and B; the arguments and errors are those of ``evaluate``.
-
-    >>> place("legacy", (2, 3, 4, 5), (3, 4), axis=1)
-    Placement(shape=(2, 3, 4, 5), a_start=0, b_start=1)
-    """
+def _joined(rule: RuleName, a: Sizes, b: Sizes, axis: int, enabled: bool) -> tuple[Sizes, int]:
+    """The shape that A and B broadcast to, and the dimension of A that B starts at."""
     if rule == "numpy":
-        return _place_numpy(a, b)
+        return _numpy(a, b)
     if rule == "pdpd":
-        return _place_pdpd(a, b, axis)
+        return _pdpd(a, b, axis)
     if rule == "channel":
-        return _place_channel(a, b)
+        return _channel(a, b)
     if rule == "legacy" and enabled:
-        return _place_legacy(a, b, axis)
+        return _legacy(a, b, axis)
     if a != b:
         raise OracleRefusal(f"A has shape {a} and B {b}; without broadcasting they must be equal")
-    return Placement(a, 0, 0)
+    return a, 0
 
 
-def _place_numpy(a: Sizes, b: Sizes) -> Placement:
+def _numpy(a: Sizes, b: Sizes) -> tuple[Sizes, int]:
     rank = max(len(a), len(b))
-    a_start, b_start = rank - len(a), rank - len(b)
-    padded_a, padded_b = (1,) * a_start + a, (1,) * b_start + b
-    return Placement(tuple(map(_joined_size, padded_a, padded_b)), a_start, b_start)
+    padded = [(1,) * (rank - len(each)) + each for each in (a, b)]
+    return tuple(map(_joined_size, *padded)), rank - len(b)
 
 
-def _place_pdpd(a: Sizes, b: Sizes, axis: int) -> Placement:
+def _pdpd(a: Sizes, b: Sizes, axis: int) -> tuple[Sizes, int]:
     start = _start_of_run(a, b, axis)
     shape = list(a)
     for dimension, size in enumerate(b, start):
         if size > a[dimension]:
             raise OracleRefusal(f"dimension {dimension}: B's {size} is larger than A's {a[dimension]}")
         shape[dimension] = _joined_size(a[dimension], size)
-    return Placement(tuple(shape), 0, start)
+    return tuple(shape), start
 
 
-def _place_channel(a: Sizes, b: Sizes) -> Placement:
+def _channel(a: Sizes, b: Sizes) -> tuple[Sizes, int]:
     """A B of one dimension of the size of A's second one lies there; the result always has A's shape."""
     if len(b) == 1 and a[1:2] == b:
-        return Placement(a, 0, 1)
-    placement = _place_numpy(a, b)
-    if placement.shape != a:
+        return a, 1
+    shape, start = _numpy(a, b)
+    if shape != a:
         raise OracleRefusal(f"B's shape {b} does not broadcast onto A's {a}")
-    return placement
+    return shape, start
 
 
-def _place_legacy(a: Sizes, b: Sizes, axis: int) -> Placement:
+def _legacy(a: Sizes, b: Sizes, axis: int) -> tuple[Sizes, int]:
     _refuse_larger_rank(a, b)
     if a == b or all(size == 1 for size in b):
-        return Placement(a, 0, len(a) - len(b))
+        return a, len(a) - len(b)
     start = _start_of_run(a, b, axis)
     for position, size in enumerate(b):
         expected = a[start + position]
@@ -121,7 +99,7 @@ def _place_legacy(a: Sizes, b: Sizes, axis: int) -> Placement:
             raise OracleRefusal(f"dimension {start + position}: A has {expected} and B {size}")
         if any(before != 1 for before in b[:position]) and any(after != 1 for after in b[position:]):
             raise OracleRefusal(f"dimension {start + position}: a 1 between B's other dimensions does not expand")
-    return Placement(a, 0, start)
+    return a, start
 
 
 def _start_of_run(a: Sizes, b: Sizes, axis: int) -> int:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from eltwise.oracle import functions, power, quantization, real_functions
 from eltwise.oracle.arithmetic import UndefinedError
-from eltwise.oracle.broadcasting import RuleName, flat_positions, place_all
+from eltwise.oracle.broadcasting import RuleName, flat_positions, place
 from eltwise.oracle.elements import Elements, OracleRefusal, Sizes, array_of, element_type_of, elements_of
 from eltwise.oracle.signatures import FLOAT, Function
 
@@ -92,7 +92,7 @@ def evaluate(
         raise ValueError(f"{function} does not take {len(operands)} operands")
     definition.check_types([None if operand is None else element_type_of(operand) for operand in operands])
     compute = partial(definition.compute, **definition.chosen(parameters))
-    shape, elements = _broadcast(operands, partial(place_all, rule, axis=axis, enabled=enabled, base=definition.base))
+    shape, elements = _broadcast(operands, partial(place, rule, axis=axis, enabled=enabled, base=definition.base))
     try:
         result = compute(*elements)
     except UndefinedError as error:
