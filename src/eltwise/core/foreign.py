@@ -18,7 +18,7 @@ def library(name: str, thing: str, where: str = "", package: str = "") -> Any:
         name: its module.
         thing: what needs it, for the error.
         where: the file that is opened.
-        package: what pip calls it, by default as the module.
+        package: what pip calls it, by default as the outermost package of the module.
 
     Raises:
         UnsupportedError: where it is not installed.
@@ -26,8 +26,9 @@ def library(name: str, thing: str, where: str = "", package: str = "") -> Any:
     try:
         return import_module(name)
     except ImportError:
-        hint = f"pip install {package or name}"
-        raise UnsupportedError(f"{thing} needs the package {name}", where=where, hint=hint) from None
+        root = name.partition(".")[0]
+        hint = f"pip install {package or root}"
+        raise UnsupportedError(f"{thing} needs the package {root}", where=where, hint=hint) from None
 
 
 def reason_of(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Variables in NetCDF files of version 3, which scipy and xarray read; nothing here parses this format."""
+"""Variables in NetCDF files of version 3, which scipy reads; nothing here parses this format."""
 
 from __future__ import annotations
 
@@ -29,34 +29,13 @@ def open_netcdf(path: Path) -> TensorSet:
     """The variables of a file.
 
     Raises:
-        UnsupportedError: where a library is not installed.
+        UnsupportedError: where the library is not installed.
         FileFormatError: where scipy refuses the file, or would read other elements than the file has.
     """
     where = str(path)
-    library("scipy", "a NetCDF file of version 3", where)
-    xarray = library("xarray", "a NetCDF file of version 3", where)
-    file = OpenFile(path)
-    _check_variables(path)
+    scipy_io: Any = library("scipy.io", "a NetCDF file of version 3", where)
+    file, described = OpenFile(path), list[_Described]()
     tensors = TensorSet(where, format="netcdf")
-    try:
-        # xarray.open_dataset(path, decode_cf=False) makes truth values of the integers that an attribute says are some.
-        store = xarray.backends.ScipyDataStore(str(path), mmap=True)
-        variables, attributes = store.load()
-        sources = {name: source_of_map(variable.data, file) for name, variable in store.ds.variables.items()}
-        store.close()
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        raise unreadable(where, error) from None
-    add_attributes(tensors, "", attributes, is_array=False)
-    for name, variable in variables.items():
-        add_attributes(tensors, str(name), {"dimension_names": variable.dims, **variable.attrs})
-        tensors.add(str(name), of_source, str(name), sources[name], variable.dtype, where)
-    return tensors
-
-
-def _check_variables(path: Path) -> None:
-    """Refuse a file of which scipy reads other elements, or that it does not read."""
-    scipy_io: Any = library("scipy.io", "a NetCDF file of version 3", str(path))
-    described = list[_Described]()
 
     class Watched(scipy_io.netcdf_file):  # type: ignore[misc]
         def _read_var(self) -> Any:
@@ -71,11 +50,23 @@ def _check_variables(path: Path) -> None:
 
     with path.open("rb") as stream:
         try:
-            Watched(stream, mmap=True).close()
+            header = Watched(stream, mmap=True)
+            _check_order(described, where)
+            add_attributes(tensors, "", header._attributes, is_array=False)
+            while header.variables:  # What still refers to one would keep the map from being closed.
+                name = next(iter(header.variables))
+                _add(tensors, name, header.variables.pop(name), file)
+            header.close()
         except Exception as error:  # noqa: BLE001 - the library raises what it likes
-            _check_order(described, str(path))  # It raises for some of these files.
-            raise unreadable(str(path), error) from None
-    _check_order(described, str(path))
+            _check_order(described, where)  # It raises for some of these files.
+            raise unreadable(path, error) from None
+    return tensors
+
+
+def _add(tensors: TensorSet, name: str, variable: Any, file: OpenFile) -> None:
+    add_attributes(tensors, name, {"dimension_names": variable.dimensions, **variable._attributes})
+    source, dtype = source_of_map(variable.data, file), variable.data.dtype
+    tensors.add(name, of_source, name, source, dtype, tensors.where)
 
 
 def _check_order(variables: Sequence[_Described], where: str) -> None:
