@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -175,54 +175,28 @@ class CodecLimits:
             return lambda data: memoryview(base64.b64decode(data, validate=True))
         return None
 
-    def _decoded(self, data: memoryview, new: Callable[[], _Stream]) -> memoryview:
+    def _decoded(self, data: memoryview, new: Callable[[], Any]) -> memoryview:
         """Decode streams that follow each other up to the end of the chunk."""
         out, size, position = np.empty(self.decoded, np.uint8), 0, 0
         while position < len(data):
             stream = new()
             while not stream.eof:
-                piece = data[position : position + _PIECE] if stream.needs_input else data[:0]
-                position += len(piece)
-                part = stream.decompress(piece, 16 * _PIECE)
-                if not part and not piece and not stream.eof:
+                piece = data[position : position + _PIECE]
+                if not piece:
                     raise ValueError(f"a {self.codec} chunk ends too early, after {len(data)} bytes")
+                part = stream.decompress(piece, self.decoded - size + 1)
                 self.check_decoded(size + len(part))
                 out[size : size + len(part)] = np.frombuffer(part, np.uint8)
-                size += len(part)
+                size, position = size + len(part), position + len(piece)
             position -= len(stream.unused_data)
         return out[:size].data
 
 
-class _Deflated:
-    """The decoder of zlib with the attributes that those of bz2 and lzma have."""
-
-    def __init__(self, bits: int) -> None:
-        self._inner = zlib.decompressobj(bits)
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._inner.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-    def decompress(self, data: memoryview, max_length: int) -> bytes:
-        return self._inner.decompress(self._inner.unconsumed_tail or data, max_length)
-
-
-_Stream: TypeAlias = bz2.BZ2Decompressor | lzma.LZMADecompressor | _Deflated
-"""A decoder that can be stopped."""
-
-
-def _streams(codec: str, config: Mapping[str, Any]) -> Callable[[], _Stream] | None:
+def _streams(codec: str, config: Mapping[str, Any]) -> Callable[[], Any] | None:
+    """What makes a decoder that stops after so many bytes; None for codecs that have none."""
     if codec in ("gzip", "zlib"):
         bits = zlib.MAX_WBITS + (16 if codec == "gzip" else 0)
-        return lambda: _Deflated(bits)
+        return lambda: zlib.decompressobj(bits)
     if codec == "bz2":
         return bz2.BZ2Decompressor
     if codec == "lzma":
