@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import eltwise
-from eltwise.formats.onnx.mixed_precision import Narrowing
+from eltwise.formats.onnx.float_types import Narrowing
 from eltwise.model import read
 from eltwise.targets.deployed import Inputs
 from support.traced_models import named, parsed

@@ -16,7 +16,7 @@ from eltwise.core.border import check_range
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, VerificationError, counted, named
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.progress import Progress, no_progress
-from eltwise.formats.onnx.mixed_precision import Narrowing
+from eltwise.formats.onnx.float_types import Narrowing
 from eltwise.ir.graph import Graph
 from eltwise.model import Model
 from eltwise.passes.report import Change, Comparison, PassReport

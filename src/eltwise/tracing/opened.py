@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eltwise.core.errors import EltwiseError
-from eltwise.formats.onnx.inlining import with_counted_rounds, with_inlined
-from eltwise.formats.onnx.rounds import REPEATED
+from eltwise.formats.onnx.inlining import REPEATED, with_counted_rounds, with_inlined
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.verify import reads, topological_order
 from eltwise.runtimes import Host

@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto
 
 from eltwise.conversion import model_of
 from eltwise.core.errors import UnsupportedError
-from eltwise.formats.onnx.mixed_precision import Narrowing
+from eltwise.formats.onnx.float_types import Narrowing
 from eltwise.model import read
 from support.model_pairs import REWRITES, SHAPE, generate
 from support.openvino_models import binary

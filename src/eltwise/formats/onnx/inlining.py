@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from onnx import GraphProto, ModelProto, NodeProto, helper
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions
 
 from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.reader import folder_of, read_model_proto
-from eltwise.formats.onnx.rounds import REPEATED, Repeated, count_rounds, joined, renamed, repeated, slices_of
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
 
+REPEATED = ("Loop", "Scan")
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 
 
 def with_counted_rounds(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """The model in which each Loop and Scan gives out a value for each round, and the names of these outputs."""
     model = write_model_proto(graph)
-    counters = count_rounds(model)
+    counters = _count_rounds(model)
     return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph, counters
 
 
@@ -48,7 +50,7 @@ def with_inlined(
             nodes += _nodes_of(node, dict(subgraphs(node))[name], model)
             deciding.append(node.input[0])
         elif node.op_type in REPEATED and node.output and node.output[0] in rounds:
-            inlined, names = _rounds_of(repeated(node), rounds[node.output[0]], model)
+            inlined, names = _rounds_of(_repeated(node), rounds[node.output[0]], model)
             nodes += inlined
             deciding += names
         else:
@@ -75,24 +77,156 @@ def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto) -> list[Node
             names[value.name] = output
         else:
             copies.append(helper.make_node("Identity", [names.get(value.name, value.name)], [output], output))
-    return [*renamed(body, prefix, names, model), *copies]
+    return [*_renamed(body, prefix, names, model), *copies]
 
 
-def _rounds_of(one: Repeated, count: int, model: ModelProto) -> tuple[list[NodeProto], list[str]]:
+def _rounds_of(one: _Repeated, count: int, model: ModelProto) -> tuple[list[NodeProto], list[str]]:
     """The nodes of every round, each of which reads the state that the one before left, and what ends the rounds."""
     is_loop = one.node.op_type == "Loop"
     nodes, states, rounds = list[NodeProto](), list(one.states), list[list[str]]()
     deciding = [name for name in one.node.input[:2] if name] if is_loop else []
     for number in range(count):
-        parts, cut = slices_of(one, number, count, model)
+        parts, cut = _slices_of(one, number, count, model)
         values = [*parts, *states] if is_loop else [*states, *parts]
         names = dict(zip((value.name for value in one.body.input), values, strict=True))
         produced = (name for inner in one.body.node for name in inner.output if name)
         start = f"{one.prefix}{number}/"
         names |= {name: start + name for name in (*produced, *(tensor.name for tensor in one.body.initializer))}
-        nodes += [*cut, *renamed(one.body, start, names, model)]
+        nodes += [*cut, *_renamed(one.body, start, names, model)]
         outputs = [names.get(value.name, value.name) for value in one.body.output]
         deciding += outputs[:is_loop]
         states, results = outputs[is_loop : is_loop + len(states)], outputs[is_loop + len(states) :]
         rounds.append(results)
-    return [*nodes, *joined(one, states, rounds, model)], deciding
+    return [*nodes, *_joined(one, states, rounds, model)], deciding
+
+
+def _count_rounds(model: ModelProto) -> dict[str, str]:
+    """Let each Loop and Scan of a graph give out a value for each round.
+
+    Returns:
+        The names of these new outputs, of which each has as many elements as there are rounds, by the first output.
+    """
+    counters = dict[str, str]()
+    for node in model.graph.node:
+        if node.op_type not in REPEATED or node.domain or not node.output or not node.output[0]:
+            continue
+        body = dict(subgraphs(node))["body"]
+        if len(node.output) != len(body.output) - (node.op_type == "Loop"):
+            continue
+        name = counters[node.output[0]] = f"{node.output[0]}/rounds"
+        body.node.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.array(1.0, "f4"))))
+        body.output.append(helper.make_tensor_value_info(name, 1, []))
+        for attribute in node.attribute:  # Of each output that the rounds make together.
+            if attribute.name in ("scan_output_axes", "scan_output_directions"):
+                attribute.ints.append(0)
+        node.output.append(name)
+        model.graph.output.append(helper.make_tensor_value_info(name, 1, [None]))
+    return counters
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """A Loop or a Scan with what its body reads and makes.
+
+    Attributes:
+        node: the node.
+        body: what is computed in each round.
+        states: what the first round reads of the state.
+        sliced: what each round reads a part of, with the axis, and whether backwards.
+        rows: for each output that the rounds make together its name, the axis, and whether backwards.
+    """
+
+    node: NodeProto
+    body: GraphProto
+    states: tuple[str, ...]
+    sliced: tuple[tuple[str, int, bool], ...]
+    rows: tuple[tuple[str, int, bool], ...]
+
+    @property
+    def prefix(self) -> str:
+        """How the names of what it makes begin."""
+        return f"{self.node.name or self.node.output[0]}/"
+
+
+def _repeated(node: NodeProto) -> _Repeated:
+    """Read what a Loop or a Scan repeats; of Scan from version 9 on."""
+    body, values = dict(subgraphs(node))["body"], {each.name: each for each in node.attribute}
+    count = values["num_scan_inputs"].i if node.op_type == "Scan" else 0
+    inputs = list(node.input) if node.op_type == "Scan" else list(node.input[2:])
+    states = tuple(inputs[: len(inputs) - count])
+
+    def along(names: list[str], kind: str) -> tuple[tuple[str, int, bool], ...]:
+        axes, directions = (
+            list(values[f"scan_{kind}_{what}"].ints) if f"scan_{kind}_{what}" in values else [0] * len(names)
+            for what in ("axes", "directions")
+        )
+        return tuple((name, axis, bool(way)) for name, axis, way in zip(names, axes, directions, strict=True))
+
+    sliced = along(inputs[len(states) :], "input")
+    return _Repeated(node, body, states, sliced, along(list(node.output[len(states) :]), "output"))
+
+
+def _slices_of(one: _Repeated, number: int, count: int, model: ModelProto) -> tuple[list[str], list[NodeProto]]:
+    """What the body of a round is given beside the state, and the nodes that cut it; constants go to the model."""
+    start = f"{one.prefix}{number}/"
+    if one.node.op_type == "Loop":
+        constants = {f"{start}number": np.array(number), f"{start}goes_on": np.array(True)}
+    else:
+        constants = {f"{start}number": np.array(number), f"{start}last": np.array(count - 1 - number)}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    if one.node.op_type == "Loop":
+        return list(constants), []
+    nodes = []
+    for position, (name, axis, is_backward) in enumerate(one.sliced):
+        index, part = list(constants)[is_backward], f"{start}slice{position}"
+        nodes.append(helper.make_node("Gather", [name, index], [part], part, axis=axis))
+    return [node.output[0] for node in nodes], nodes
+
+
+def _joined(one: _Repeated, states: list[str], rounds: list[list[str]], model: ModelProto) -> list[NodeProto]:
+    """The nodes that give the outputs: the last state, and what all rounds made together.
+
+    Args:
+        one: the node.
+        states: the state that the last round left.
+        rounds: what each round made beside it.
+        model: where constants go to.
+    """
+    outputs = zip(states, one.node.output, strict=False)
+    nodes = [helper.make_node("Identity", [state], [output], output) for state, output in outputs if output]
+    for position, (output, axis, is_backward) in enumerate(one.rows):
+        if not output:
+            continue
+        name, parts = f"{one.prefix}axis{position}", list[str]()
+        model.graph.initializer.append(numpy_helper.from_array(np.array([axis]), name))
+        for number, results in enumerate(rounds):
+            parts.append(f"{one.prefix}{number}/row{position}")
+            nodes.append(helper.make_node("Unsqueeze", [results[position], name], [parts[-1]], parts[-1]))
+        parts = parts[::-1] if is_backward else parts
+        nodes.append(helper.make_node("Concat", parts, [output], output, axis=axis))
+    return nodes
+
+
+def _renamed(body: GraphProto, prefix: str, names: Mapping[str, str], model: ModelProto) -> list[NodeProto]:
+    """Copies of the nodes of a body with other names, whose constants go to the model."""
+    for tensor in body.initializer:
+        model.graph.initializer.append(deepcopy(tensor))
+        model.graph.initializer[-1].name = names[tensor.name]
+    inlined = [deepcopy(inner) for inner in body.node]
+    for inner in inlined:
+        inner.name = prefix + inner.name if inner.name else ""
+        _rename(inner, names)
+    return inlined
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    """Rename what a node reads and makes, and what the graphs in it read."""
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for _name, graph in subgraphs(node):
+        inner = {value.name for value in graph.input} | {name for one in graph.node for name in one.output}
+        outer = {name: new for name, new in names.items() if name not in inner}
+        for one in graph.node:
+            _rename(one, outer)
+        for value in graph.output:
+            value.name = outer.get(value.name, value.name)
