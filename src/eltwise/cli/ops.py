@@ -44,7 +44,7 @@ def opset_range(schema: ElementwiseSchema) -> str:
     """The opsets that an operator version holds for."""
     from eltwise.ops import registry
 
-    last = registry.NEWEST_OPSET[schema.domain] if schema.last is None else schema.last
+    last = registry.last_opset(schema) or registry.NEWEST_OPSET[schema.domain]
     return f"{schema.version}" if schema.version == last else f"{schema.version} to {last}"
 
 
@@ -58,7 +58,7 @@ def schema_fields(schema: ElementwiseSchema) -> dict[str, object]:
         "name": schema.name,
         "domain": schema.domain,
         "since": schema.version,
-        "last": schema.last,
+        "last": registry.last_opset(schema),
         "operands": list(schema.operands),
         "variadic": schema.is_variadic,
         "types": [element_type.name for element_type in schema.types],

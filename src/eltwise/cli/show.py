@@ -33,13 +33,10 @@ def show(op: str, json: bool) -> None:
     if json:
         printing.json_text("operator", schema_fields(schema))
         return
-    before = registry.previous(schema)
+    before, newest = registry.previous(schema), "" if registry.last_opset(schema) else ", the newest"
     lines = [
         ("operator", f"{schema.versioned_name} of {FORMATS[schema.domain]}"),
-        (
-            "since",
-            f"opset {schema.version}; holds for {opset_range(schema)}{', the newest' if schema.last is None else ''}",
-        ),
+        ("since", f"opset {schema.version}; holds for {opset_range(schema)}{newest}"),
         ("expression", str(schema.expression())),
         ("broadcasting", _broadcasting(schema)),
         ("operands", _operands(schema)),

@@ -22,7 +22,7 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.ops.attribute import Attribute
-from eltwise.ops.schema import Behaviour, Domain, OpSchema, lasts
+from eltwise.ops.schema import Behaviour, Domain, OpSchema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,6 @@ def _schemas(
             name=name,
             domain=domain,
             version=version,
-            last=last,
             types=types,
             operands=operands,
             required_operands=required,
@@ -148,9 +147,7 @@ def _schemas(
             index_types=index_types if operands in (_DATA_SHAPE, _DATA_AXES) else (),
         )
         for (name, behaviour), versions in table.items()
-        for (version, types, operands, required, attributes), last in zip(
-            versions, lasts([version[0] for version in versions]), strict=True
-        )
+        for version, types, operands, required, attributes in versions
     )
 
 

@@ -23,7 +23,7 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.ops.attribute import Attribute
-from eltwise.ops.schema import Broadcasting, ElementwiseSchema, lasts
+from eltwise.ops.schema import Broadcasting, ElementwiseSchema
 
 _HIGH_PRECISION = (*FLOATS, *(each for each in INTEGERS if each.bits >= 32))
 _WITH_BFLOAT16 = (*FLOATS[:1], BFLOAT16, *_HIGH_PRECISION[1:])
@@ -55,7 +55,7 @@ def flag(name: str, meaning: str) -> Attribute:
     return Attribute(name, "int", 1, choices=(0, 1), meaning=meaning)
 
 
-class _Version(NamedTuple):
+class Version(NamedTuple):
     """A version of an operator: its first opset, the types of T, and what is different from the version before."""
 
     since: int
@@ -75,47 +75,47 @@ BFLOAT16_TOO = "bfloat16 is allowed."
 NO_NEW_TYPE = "No type that runs here is new."
 
 _ARITHMETIC = (
-    _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
-    _Version(
+    Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST, _CONSUMED_INPUTS)),
+    Version(
         6,
         _HIGH_PRECISION,
         "Integers of 32 and 64 bits are allowed; consumed_inputs is gone; the result's shape is inferred.",
         "legacy",
         (_AXIS, _BROADCAST),
     ),
-    _Version(7, _HIGH_PRECISION, _BOTH_WAYS),
-    _Version(13, _WITH_BFLOAT16, BFLOAT16_TOO),
-    _Version(14, ALL_ONNX, _SMALL),
+    Version(7, _HIGH_PRECISION, _BOTH_WAYS),
+    Version(13, _WITH_BFLOAT16, BFLOAT16_TOO),
+    Version(14, ALL_ONNX, _SMALL),
 )
 _EXTREMUM = (
-    _Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
-    _Version(6, FLOATS, _NO_HINT, "none"),
-    _Version(8, FLOATS, "The operands broadcast as in NumPy."),
-    _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
-    _Version(13, ALL_ONNX, BFLOAT16_TOO),
+    Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
+    Version(6, FLOATS, _NO_HINT, "none"),
+    Version(8, FLOATS, "The operands broadcast as in NumPy."),
+    Version(12, _BUT_BFLOAT16, _INTEGERS_TOO),
+    Version(13, ALL_ONNX, BFLOAT16_TOO),
 )
-_EXACT_SUMS = (*_EXTREMUM[:3], _Version(13, _FOUR_FLOATS, BFLOAT16_TOO))
+_EXACT_SUMS = (*_EXTREMUM[:3], Version(13, _FOUR_FLOATS, BFLOAT16_TOO))
 _OF_ONE = (((True,), "maximum"),)
 _UNARY = (
-    _Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
-    _Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
-    _Version(13, ALL_ONNX, BFLOAT16_TOO, "none"),
+    Version(1, FLOATS, FIRST, "none", (_CONSUMED_INPUTS,)),
+    Version(6, _BUT_BFLOAT16, f"{_INTEGERS_TOO[:-1]}; {_NO_HINT}", "none"),
+    Version(13, ALL_ONNX, BFLOAT16_TOO, "none"),
 )
 _FIRST_EQUALITY = (BOOL, INT32, INT64)
 _EQUALITY = (
-    _Version(1, _FIRST_EQUALITY, FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, _FIRST_EQUALITY, _BOTH_WAYS),
-    _Version(11, (BOOL, *_BUT_BFLOAT16), "Floats and all integers are allowed."),
-    _Version(13, (BOOL, *ALL_ONNX), BFLOAT16_TOO),
-    _Version(19, (BOOL, *ALL_ONNX), "Strings are allowed, which are unsupported here."),
+    Version(1, _FIRST_EQUALITY, FIRST, "legacy", (_AXIS, _BROADCAST)),
+    Version(7, _FIRST_EQUALITY, _BOTH_WAYS),
+    Version(11, (BOOL, *_BUT_BFLOAT16), "Floats and all integers are allowed."),
+    Version(13, (BOOL, *ALL_ONNX), BFLOAT16_TOO),
+    Version(19, (BOOL, *ALL_ONNX), "Strings are allowed, which are unsupported here."),
 )
 _ORDER = (
-    _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, FLOATS, _BOTH_WAYS),
-    _Version(9, _BUT_BFLOAT16, _INTEGERS_TOO),
-    _Version(13, ALL_ONNX, BFLOAT16_TOO),
+    Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
+    Version(7, FLOATS, _BOTH_WAYS),
+    Version(9, _BUT_BFLOAT16, _INTEGERS_TOO),
+    Version(13, ALL_ONNX, BFLOAT16_TOO),
 )
-_ORDER_OR_EQUAL = (_Version(12, _BUT_BFLOAT16, FIRST), _Version(16, ALL_ONNX, BFLOAT16_TOO))
+_ORDER_OR_EQUAL = (Version(12, _BUT_BFLOAT16, FIRST), Version(16, ALL_ONNX, BFLOAT16_TOO))
 
 
 def _exponents(types: tuple[ElementType, ...]) -> Mapping[str, Any]:
@@ -123,39 +123,39 @@ def _exponents(types: tuple[ElementType, ...]) -> Mapping[str, Any]:
 
 
 _LOGIC = (
-    _Version(1, (BOOL,), FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, (BOOL,), _BOTH_WAYS),
+    Version(1, (BOOL,), FIRST, "legacy", (_AXIS, _BROADCAST)),
+    Version(7, (BOOL,), _BOTH_WAYS),
 )
 _CHOICE = tuple(
-    _Version(since, (*types, BOOL), changes)
+    Version(since, (*types, BOOL), changes)
     for since, types, changes in ((9, _BUT_BFLOAT16, FIRST), (16, ALL_ONNX, BFLOAT16_TOO))
 )
 _SLOPES = (
-    _Version(1, FLOATS, FIRST, "axis", (_CONSUMED_INPUTS,), {"axis": 1}),
-    _Version(6, FLOATS, _NO_HINT, "axis", (), {"axis": 1}),
-    _Version(7, FLOATS, "The slope broadcasts onto X as in NumPy, and not on dimension 1."),
-    _Version(9, _HIGH_PRECISION, "Integers of 32 and 64 bits are allowed."),
-    _Version(16, _WITH_BFLOAT16, BFLOAT16_TOO),
+    Version(1, FLOATS, FIRST, "axis", (_CONSUMED_INPUTS,), {"axis": 1}),
+    Version(6, FLOATS, _NO_HINT, "axis", (), {"axis": 1}),
+    Version(7, FLOATS, "The slope broadcasts onto X as in NumPy, and not on dimension 1."),
+    Version(9, _HIGH_PRECISION, "Integers of 32 and 64 bits are allowed."),
+    Version(16, _WITH_BFLOAT16, BFLOAT16_TOO),
 )
 _POWERS = (
-    _Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
-    _Version(7, FLOATS, _BOTH_WAYS),
-    _Version(
+    Version(1, FLOATS, FIRST, "legacy", (_AXIS, _BROADCAST)),
+    Version(7, FLOATS, _BOTH_WAYS),
+    Version(
         12,
         (*FLOATS, INT32, INT64),
         "The exponent has a type of its own. Bases may be int32 and int64.",
         fields=_exponents(_BUT_BFLOAT16),
     ),
-    _Version(13, (*_FOUR_FLOATS, INT32, INT64), "Bases may be bfloat16.", fields=_exponents(_BUT_BFLOAT16)),
-    _Version(15, (*_FOUR_FLOATS, INT32, INT64), "Exponents may be bfloat16.", fields=_exponents(ALL_ONNX)),
+    Version(13, (*_FOUR_FLOATS, INT32, INT64), "Bases may be bfloat16.", fields=_exponents(_BUT_BFLOAT16)),
+    Version(15, (*_FOUR_FLOATS, INT32, INT64), "Exponents may be bfloat16.", fields=_exponents(ALL_ONNX)),
 )
 _DIRECTION = Attribute("direction", "string", None, ("LEFT", "RIGHT"), (), True, "Where bits go.")
-_SHIFTS = (_Version(11, _UNSIGNED, FIRST), _Version(28, INTEGERS, "Signed integers are allowed."))
+_SHIFTS = (Version(11, _UNSIGNED, FIRST), Version(28, INTEGERS, "Signed integers are allowed."))
 _FMOD = Attribute("fmod", "int", 0, choices=(0, 1), meaning="1 gives the sign of the dividend, 0 that of the divisor.")
 _REMAINDERS = (
-    _Version(10, _BUT_BFLOAT16, FIRST, fields={"of_integers": ("modulo",)}),
-    _Version(13, ALL_ONNX, BFLOAT16_TOO, fields={"of_integers": ("modulo",)}),
-    _Version(28, ALL_ONNX, "With fmod=0 floats are allowed."),
+    Version(10, _BUT_BFLOAT16, FIRST, fields={"of_integers": ("modulo",)}),
+    Version(13, ALL_ONNX, BFLOAT16_TOO, fields={"of_integers": ("modulo",)}),
+    Version(28, ALL_ONNX, "With fmod=0 floats are allowed."),
 )
 
 
@@ -163,15 +163,16 @@ def _limits(most: float) -> tuple[Attribute, ...]:
     return (number("min", -most, "The least result."), number("max", most, "The largest result."))
 
 
-_LIMIT = {"function": "limit", "parameters": (("min", "low"), ("max", "high"))}
+_LIMIT = {"function": "limit", "renamed": (("min", "low"), ("max", "high"))}
 _CLIP = {
     "operands": ("input", "min", "max"),
+    "required_operands": 1,
     "keeps_shape": True,
     "absent": (((True, False, True), "clip_above"), ((True, True), "clip_below"), ((True,), "clip_infinities")),
 }
 _CLIPS = (
-    _Version(1, FLOATS, FIRST, "none", (*_limits(inf), _CONSUMED_INPUTS), _LIMIT),
-    _Version(
+    Version(1, FLOATS, FIRST, "none", (*_limits(inf), _CONSUMED_INPUTS), _LIMIT),
+    Version(
         6,
         FLOATS,
         f"{_NO_HINT[:-1]}; the limits of float32 are the defaults.",
@@ -179,16 +180,15 @@ _CLIPS = (
         _limits(3.4028234663852886e38),
         _LIMIT,
     ),
-    _Version(11, FLOATS, "The limits are operands.", fields=_CLIP),
-    _Version(12, _BUT_BFLOAT16, _INTEGERS_TOO, fields=_CLIP),
-    _Version(13, ALL_ONNX, BFLOAT16_TOO, fields=_CLIP),
+    Version(11, FLOATS, "The limits are operands.", fields=_CLIP),
+    Version(12, _BUT_BFLOAT16, _INTEGERS_TOO, fields=_CLIP),
+    Version(13, ALL_ONNX, BFLOAT16_TOO, fields=_CLIP),
 )
 _WITH_FLOAT8 = (*_FOUR_FLOATS, FLOAT8E4M3FN, FLOAT8E5M2)
 _INFINITIES = (flag("detect_negative", "0 does not count -inf."), flag("detect_positive", "0 does not count inf."))
-_PARAMETERS = ("alpha", "beta", "gamma")
 
 
-def _of_floats(*since: int, attributes: tuple[Attribute, ...] = ()) -> tuple[_Version, ...]:
+def _of_floats(*since: int, attributes: tuple[Attribute, ...] = ()) -> tuple[Version, ...]:
     """The versions of a function of floats: bfloat16 came with opset 13 or later, a hint left with opset 6."""
     versions = []
     for number_of, version in enumerate(since):
@@ -196,33 +196,28 @@ def _of_floats(*since: int, attributes: tuple[Attribute, ...] = ()) -> tuple[_Ve
         types = _FOUR_FLOATS if version >= 13 and version not in (14, 18) else FLOATS
         changes = FIRST if not number_of else _NO_HINT if version == 6 else BFLOAT16_TOO
         hint = (_CONSUMED_INPUTS,) if has_hint else ()
-        versions.append(_Version(version, types, changes, "none", (*attributes, *hint)))
+        versions.append(Version(version, types, changes, "none", (*attributes, *hint)))
     return tuple(versions)
 
 
-def _onnx(
-    name: str, function: str, versions: tuple[_Version, ...], operands: tuple[str, ...] = ("A", "B"), **fields: Any
+def schemas_of(
+    name: str, function: str, versions: tuple[Version, ...], operands: tuple[str, ...] = ("A", "B"), **fields: Any
 ) -> tuple[ElementwiseSchema, ...]:
-    """The schemas of an operator; attributes with a name of a function's parameter are that."""
+    """The schemas of an operator, by default ONNX's."""
 
-    def schema(version: _Version, last: int | None) -> ElementwiseSchema:
-        parameters = tuple((each.name, each.name) for each in version.attributes if each.name in _PARAMETERS)
-        every = {"operands": operands, "function": function, "parameters": parameters, **fields, **version.fields}
+    def schema(version: Version) -> ElementwiseSchema:
+        every = {"domain": "ai.onnx", "operands": operands, "function": function, **fields, **version.fields}
         return ElementwiseSchema(
+            **{"required_operands": len(every["operands"]), "broadcasting": version.broadcasting, **every},
             name=name,
-            domain="ai.onnx",
             version=version.since,
-            last=last,
             types=version.types,
-            required_operands=1 if version.fields is _CLIP else len(every["operands"]),
             attributes=version.attributes,
             changes=version.changes,
             is_variadic=every["operands"] == ("data_0",),
-            broadcasting=version.broadcasting,
-            **every,
         )
 
-    return tuple(map(schema, versions, lasts([version.since for version in versions])))
+    return tuple(map(schema, versions))
 
 
 def _real(
@@ -230,7 +225,7 @@ def _real(
 ) -> tuple[ElementwiseSchema, ...]:
     """A function of real numbers, with the defaults of its attributes."""
     attributes = tuple(number(each, default, "A number of the formula.") for each, default in numbers.items())
-    return _onnx(name, function or name.lower(), _of_floats(*since, attributes=attributes), (operand,))
+    return schemas_of(name, function or name.lower(), _of_floats(*since, attributes=attributes), (operand,))
 
 
 _BIAS = number("bias", 0.0, "What is taken from large magnitudes.")
@@ -250,84 +245,83 @@ def _selu(alpha: float, gamma: float) -> tuple[Attribute, ...]:
 
 
 _SELU = (
-    _Version(1, FLOATS, FIRST, "none", (*_selu(1.673200011253357, 1.0506999492645264), _CONSUMED_INPUTS)),
-    _Version(
+    Version(1, FLOATS, FIRST, "none", (*_selu(1.673200011253357, 1.0506999492645264), _CONSUMED_INPUTS)),
+    Version(
         6, FLOATS, "Other defaults; consumed_inputs is gone.", "none", _selu(1.6732631921768188, 1.0507010221481323)
     ),
-    _Version(22, _FOUR_FLOATS, BFLOAT16_TOO, "none", _selu(1.6732631921768188, 1.0507010221481323)),
+    Version(22, _FOUR_FLOATS, BFLOAT16_TOO, "none", _selu(1.6732631921768188, 1.0507010221481323)),
 )
 
 SCHEMAS: tuple[ElementwiseSchema, ...] = (
-    *_onnx("Sub", "subtract", _ARITHMETIC),
-    *_onnx("Add", "add", _ARITHMETIC),
-    *_onnx("Mul", "multiply", _ARITHMETIC),
-    *_onnx("Div", "divide", _ARITHMETIC),
-    *_onnx("Max", "maximum", _EXTREMUM, ("data_0",)),
-    *_onnx("Min", "minimum", _EXTREMUM, ("data_0",)),
+    *schemas_of("Sub", "subtract", _ARITHMETIC),
+    *schemas_of("Add", "add", _ARITHMETIC),
+    *schemas_of("Mul", "multiply", _ARITHMETIC),
+    *schemas_of("Div", "divide", _ARITHMETIC),
+    *schemas_of("Max", "maximum", _EXTREMUM, ("data_0",)),
+    *schemas_of("Min", "minimum", _EXTREMUM, ("data_0",)),
     *(
         schema
         for name, absent in (("Sum", (*_OF_ONE, ((True, True), "add"))), ("Mean", _OF_ONE))
-        for schema in _onnx(name, name.lower(), _EXACT_SUMS, ("data_0",), absent=absent)
+        for schema in schemas_of(name, name.lower(), _EXACT_SUMS, ("data_0",), absent=absent)
     ),
-    *_onnx("Neg", "negative", tuple(each._replace(types=signed(each.types)) for each in _UNARY), ("X",)),
-    *_onnx("Abs", "absolute", _UNARY, ("X",)),
-    *_onnx("Equal", "equal", _EQUALITY),
-    *_onnx("Less", "less", _ORDER),
-    *_onnx("Greater", "greater", _ORDER),
-    *_onnx("LessOrEqual", "less_equal", _ORDER_OR_EQUAL),
-    *_onnx("GreaterOrEqual", "greater_equal", _ORDER_OR_EQUAL),
-    *_onnx("And", "logical_and", _LOGIC),
-    *_onnx("Or", "logical_or", _LOGIC),
-    *_onnx("Xor", "logical_xor", _LOGIC),
-    *_onnx("Not", "logical_not", (_Version(1, (BOOL,), FIRST, "none"),), ("X",)),
+    *schemas_of("Neg", "negative", tuple(each._replace(types=signed(each.types)) for each in _UNARY), ("X",)),
+    *schemas_of("Abs", "absolute", _UNARY, ("X",)),
+    *schemas_of("Equal", "equal", _EQUALITY),
+    *schemas_of("Less", "less", _ORDER),
+    *schemas_of("Greater", "greater", _ORDER),
+    *schemas_of("LessOrEqual", "less_equal", _ORDER_OR_EQUAL),
+    *schemas_of("GreaterOrEqual", "greater_equal", _ORDER_OR_EQUAL),
+    *schemas_of("And", "logical_and", _LOGIC),
+    *schemas_of("Or", "logical_or", _LOGIC),
+    *schemas_of("Xor", "logical_xor", _LOGIC),
+    *schemas_of("Not", "logical_not", (Version(1, (BOOL,), FIRST, "none"),), ("X",)),
     *(
-        _onnx(f"Bitwise{name}", f"bitwise_{name.lower()}", (_Version(18, INTEGERS, FIRST),))[0]
+        schemas_of(f"Bitwise{name}", f"bitwise_{name.lower()}", (Version(18, INTEGERS, FIRST),))[0]
         for name in ("And", "Or", "Xor")
     ),
-    *_onnx("BitwiseNot", "bitwise_not", (_Version(18, INTEGERS, FIRST, "none"),), ("X",)),
-    *_onnx(
+    *schemas_of("BitwiseNot", "bitwise_not", (Version(18, INTEGERS, FIRST, "none"),), ("X",)),
+    *schemas_of(
         "BitShift",
         "shift_left",
         tuple(each._replace(attributes=(_DIRECTION,)) for each in _SHIFTS),
         ("X", "Y"),
         variants=(("direction", "RIGHT", "shift_right"),),
     ),
-    *_onnx(
+    *schemas_of(
         "Mod",
         "modulo",
         tuple(each._replace(attributes=(_FMOD,)) for each in _REMAINDERS),
         variants=(("fmod", 1, "fmod"),),
     ),
-    *_onnx("Pow", "power", _POWERS, ("X", "Y")),
-    *_onnx("Where", "where", _CHOICE, ("condition", "X", "Y"), other_types=((BOOL,), None, None)),
-    *_onnx("Clip", "clip", _CLIPS, ("input",)),
-    *_onnx("PRelu", "prelu", _SLOPES, ("X", "slope"), keeps_shape=True),
-    *_onnx(
+    *schemas_of("Pow", "power", _POWERS, ("X", "Y")),
+    *schemas_of("Where", "where", _CHOICE, ("condition", "X", "Y"), other_types=((BOOL,), None, None)),
+    *schemas_of("Clip", "clip", _CLIPS, ("input",)),
+    *schemas_of("PRelu", "prelu", _SLOPES, ("X", "slope"), keeps_shape=True),
+    *schemas_of(
         "Relu",
         "relu",
-        (*_of_floats(1, 6, 13), _Version(14, signed(ALL_ONNX), "Signed integers are allowed.", "none")),
+        (*_of_floats(1, 6, 13), Version(14, signed(ALL_ONNX), "Signed integers are allowed.", "none")),
         ("X",),
     ),
-    *_onnx(
+    *schemas_of(
         "Sign",
         "sign",
-        (_Version(9, _BUT_BFLOAT16, FIRST, "none"), _Version(13, ALL_ONNX, BFLOAT16_TOO, "none")),
+        (Version(9, _BUT_BFLOAT16, FIRST, "none"), Version(13, ALL_ONNX, BFLOAT16_TOO, "none")),
         ("input",),
     ),
-    *_onnx(
+    *schemas_of(
         "IsInf",
         "is_inf",
         (
-            _Version(10, (FLOAT32, FLOAT64), FIRST, "none", _INFINITIES),
-            _Version(20, _WITH_FLOAT8, "All floats are allowed.", "none", _INFINITIES),
+            Version(10, (FLOAT32, FLOAT64), FIRST, "none", _INFINITIES),
+            Version(20, _WITH_FLOAT8, "All floats are allowed.", "none", _INFINITIES),
         ),
         ("X",),
-        parameters=tuple((each.name, each.name) for each in _INFINITIES),
     ),
-    *_onnx(
+    *schemas_of(
         "IsNaN",
         "is_nan",
-        (*_of_floats(9, 13), _Version(20, _WITH_FLOAT8, "Floats of 8 bits are allowed.", "none")),
+        (*_of_floats(9, 13), Version(20, _WITH_FLOAT8, "Floats of 8 bits are allowed.", "none")),
         ("X",),
     ),
     *(schema for name in ("Ceil", "Floor", "Reciprocal", "Sigmoid", "Sqrt") for schema in _real(name, 1, 6, 13)),
@@ -345,31 +339,30 @@ SCHEMAS: tuple[ElementwiseSchema, ...] = (
     *_real("Mish", 18, 22),
     *_real("HardSwish", 14, 22, function="hard_swish"),
     *_real("Elu", 1, 6, 22, alpha=1.0),
-    *_onnx(
+    *schemas_of(
         "Shrink",
         "shrink",
-        (_Version(9, _BUT_BFLOAT16, FIRST, "none", (_BIAS, _LAMBD)),),
+        (Version(9, _BUT_BFLOAT16, FIRST, "none", (_BIAS, _LAMBD)),),
         ("input",),
-        parameters=(("bias", "bias"), ("lambd", "lambd")),
     ),
-    *_onnx(
+    *schemas_of(
         "Celu",
         "celu",
         (
-            _Version(12, (FLOAT32,), FIRST, "none", (_ONE_ALPHA,)),
-            _Version(28, _FOUR_FLOATS, "All floats are allowed.", "none", (_ONE_ALPHA,)),
+            Version(12, (FLOAT32,), FIRST, "none", (_ONE_ALPHA,)),
+            Version(28, _FOUR_FLOATS, "All floats are allowed.", "none", (_ONE_ALPHA,)),
         ),
         ("X",),
     ),
     *_real("LeakyRelu", 1, 6, 16, function="leaky_relu", alpha=0.009999999776482582),
     *_real("ThresholdedRelu", 10, 22, function="thresholded_relu", alpha=1.0),
     *_real("HardSigmoid", 1, 6, 22, function="hard_sigmoid", alpha=0.20000000298023224, beta=0.5),
-    *_onnx("Selu", "selu", _SELU, ("X",)),
+    *schemas_of("Selu", "selu", _SELU, ("X",)),
     *_real("Swish", 24, alpha=1.0),
-    *_onnx(
+    *schemas_of(
         "Gelu",
         "gelu",
-        (_Version(20, _FOUR_FLOATS, FIRST, "none", (_APPROXIMATE,)),),
+        (Version(20, _FOUR_FLOATS, FIRST, "none", (_APPROXIMATE,)),),
         ("X",),
         variants=(("approximate", "tanh", "gelu_tanh"),),
     ),

@@ -5,8 +5,6 @@ Sources: the texts and schemas of ONNX; what they leave open is decided in docs/
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from eltwise.core.dtypes import (
     BFLOAT16,
     FLOAT8E4M3FN,
@@ -23,8 +21,8 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.ops.attribute import Attribute
-from eltwise.ops.onnx_operators import FIRST, NO_NEW_TYPE, flag
-from eltwise.ops.schema import ElementwiseSchema, lasts
+from eltwise.ops.onnx_operators import FIRST, NO_NEW_TYPE, Version, flag, schemas_of
+from eltwise.ops.schema import ElementwiseSchema
 
 _Types = tuple[ElementType, ...]
 
@@ -47,93 +45,78 @@ _PRECISION = _type("precision", _FLOATS, "The type that the quotient is rounded 
 _REAL_TYPE = _type("output_dtype", _FLOATS, "The type of the result; by default the scale's.")
 
 
-class _Version(NamedTuple):
+def _version(
+    since: int,
+    types: _Types,
+    changes: str,
+    *attributes: Attribute,
+    scales: _Types | None = None,
+    zero_points: _Types | None = None,
+) -> Version:
     """A version: its first opset, the types of T, of the scale (none: T) and of the zero point (none: T)."""
-
-    since: int
-    types: _Types
-    scales: _Types
-    zero_points: _Types
-    attributes: tuple[Attribute, ...]
-    changes: str
+    return Version(since, types, changes, "axis", attributes, {"other_types": (None, scales, zero_points)})
 
 
 _BLOCKS = "Blocks have scales; types of 4 and 16 bits are allowed"
-_OF_SCALES = "The scale may have another type"
+_AXES = "Indices of a dimension have scales."
+_WITH_INT32 = (*_FLOATS, INT32)
+_OF_FLOAT32, _OF_BYTES = (FLOAT32,), (*_BYTES, INT32)
 
 _QUANTIZE = (
-    _Version(10, (FLOAT32, INT32), (FLOAT32,), _BYTES, (), FIRST),
-    _Version(13, (FLOAT32, INT32), (FLOAT32,), _BYTES, (_AXIS,), "Indices of a dimension have scales."),
-    _Version(
+    _version(10, (FLOAT32, INT32), FIRST, scales=_OF_FLOAT32, zero_points=_BYTES),
+    _version(13, (FLOAT32, INT32), _AXES, _AXIS, scales=_OF_FLOAT32, zero_points=_BYTES),
+    _version(
         19,
-        (*_FLOATS, INT32),
-        (),
-        _WITH_FLOAT8,
-        (_AXIS, _SATURATE),
+        _WITH_INT32,
         "float16, bfloat16 and float8 are allowed; the scale has the type of x.",
+        *(_AXIS, _SATURATE),
+        zero_points=_WITH_FLOAT8,
     ),
-    _Version(
+    _version(
         21,
-        (*_FLOATS, INT32),
-        (),
-        _EVERY,
-        (_AXIS, _BLOCK_SIZE, _QUANTIZED_TYPE, _SATURATE),
+        _WITH_INT32,
         f"{_BLOCKS}; output_dtype states the type of the result.",
+        *(_AXIS, _BLOCK_SIZE, _QUANTIZED_TYPE, _SATURATE),
+        zero_points=_EVERY,
     ),
     *(
-        _Version(
+        _version(
             since,
-            (*_FLOATS, INT32),
-            (*_FLOATS, INT32),
-            _EVERY,
-            (_AXIS, _BLOCK_SIZE, _QUANTIZED_TYPE, _PRECISION, _SATURATE),
+            _WITH_INT32,
             changes,
+            *(_AXIS, _BLOCK_SIZE, _QUANTIZED_TYPE, _PRECISION, _SATURATE),
+            scales=_WITH_INT32,
+            zero_points=_EVERY,
         )
         for since, changes in (
-            (23, f"{_OF_SCALES}; precision is new."),
+            (23, "The scale may have another type; precision is new."),
             *((each, NO_NEW_TYPE) for each in (24, 25, 28)),
         )
     ),
 )
 _DEQUANTIZE = (
-    _Version(10, (*_BYTES, INT32), (FLOAT32,), (), (), FIRST),
-    _Version(13, (*_BYTES, INT32), (FLOAT32,), (), (_AXIS,), "Indices of a dimension have scales."),
-    _Version(19, (*_WITH_FLOAT8, INT32), _FLOATS, (), (_AXIS,), "float8 is allowed; the result has the scale's type."),
-    _Version(21, (*_EVERY, INT32), _FLOATS, (), (_AXIS, _BLOCK_SIZE), f"{_BLOCKS}."),
+    _version(10, _OF_BYTES, FIRST, scales=_OF_FLOAT32),
+    _version(13, _OF_BYTES, _AXES, _AXIS, scales=_OF_FLOAT32),
+    _version(19, (*_WITH_FLOAT8, INT32), "float8 is allowed; the result has the scale's type.", _AXIS, scales=_FLOATS),
+    _version(21, (*_EVERY, INT32), f"{_BLOCKS}.", _AXIS, _BLOCK_SIZE, scales=_FLOATS),
     *(
-        _Version(since, (*_EVERY, INT32), _FLOATS, (), (_AXIS, _BLOCK_SIZE, _REAL_TYPE), changes)
+        _version(since, (*_EVERY, INT32), changes, _AXIS, _BLOCK_SIZE, _REAL_TYPE, scales=_FLOATS)
         for since, changes in ((23, "output_dtype is new."), *((each, NO_NEW_TYPE) for each in (24, 25, 28)))
     ),
 )
+_FIELDS = {"required_operands": 2, "renamed": (("output_dtype", "to"),), "keeps_shape": True}
 
-
-def _schema(name: str, version: _Version, last: int | None) -> ElementwiseSchema:
-    is_back = name == "DequantizeLinear"
-    names = {attribute.name for attribute in version.attributes}
-    parameters = (("output_dtype", "to"), ("saturate", "saturate"), ("precision", "precision"))
-    scale = "x_scale" if is_back else "y_scale"
-    return ElementwiseSchema(
-        name=name,
-        domain="ai.onnx",
-        version=version.since,
-        last=last,
-        types=version.types,
-        operands=("x", scale, f"{scale[0]}_zero_point"),
-        required_operands=2,
-        attributes=version.attributes,
-        changes=version.changes,
-        function="dequantize" if is_back else "quantize",
-        broadcasting="axis",
-        other_types=(None, version.scales or None, version.zero_points or None),
-        parameters=tuple(pair for pair in parameters if pair[0] in names),
-        constants=() if is_back else (("saturate", True), ("precision", None)),
-        like=(1, FLOAT32) if is_back else (2, UINT8),
-        keeps_shape=True,
-    )
-
-
-SCHEMAS: tuple[ElementwiseSchema, ...] = tuple(
-    _schema(name, version, last)
-    for name, versions in (("QuantizeLinear", _QUANTIZE), ("DequantizeLinear", _DEQUANTIZE))
-    for version, last in zip(versions, lasts([version.since for version in versions]), strict=True)
+SCHEMAS: tuple[ElementwiseSchema, ...] = (
+    *schemas_of(
+        "QuantizeLinear",
+        "quantize",
+        _QUANTIZE,
+        ("x", "y_scale", "y_zero_point"),
+        constants=(("saturate", True), ("precision", None)),
+        like=(2, UINT8),
+        **_FIELDS,
+    ),
+    *schemas_of(
+        "DequantizeLinear", "dequantize", _DEQUANTIZE, ("x", "x_scale", "x_zero_point"), like=(1, FLOAT32), **_FIELDS
+    ),
 )

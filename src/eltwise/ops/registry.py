@@ -109,6 +109,16 @@ def previous(of: ElementwiseSchema) -> ElementwiseSchema | None:
     return max(older, key=lambda other: other.version, default=None)
 
 
+def last_opset(of: ElementwiseSchema) -> int | None:
+    """The last opset that has an operator in this version; None where that is the newest.
+
+    >>> last_opset(find("Sub-7")), last_opset(find("Sub-14"))
+    (12, None)
+    """
+    newer = [other.version for other in ELEMENTWISE if (other.name, other.domain) == (of.name, of.domain)]
+    return min((version - 1 for version in newer if version > of.version), default=None)
+
+
 @lru_cache(maxsize=1024)
 def newest_alike(operation: Operation, present: tuple[bool, ...]) -> ElementwiseSchema:
     """The newest version of an operator that computes the same with these attributes, in as many types or others.

@@ -37,7 +37,6 @@ class OpSchema:
         name: the operator's name in its specification.
         domain: which specification.
         version: the since-version: the first opset that has it in this form.
-        last: the last opset that has it in this form; None: up to the newest.
         types: what T may be; the inputs of type T and the output share it.
         operands: the names of the inputs, in order; those after ``required_operands`` may be left out.
         attributes: all attributes that it knows.
@@ -51,7 +50,6 @@ class OpSchema:
     name: str
     domain: Domain
     version: int
-    last: int | None
     types: tuple[ElementType, ...]
     operands: tuple[str, ...]
     required_operands: int
@@ -64,8 +62,6 @@ class OpSchema:
     def __post_init__(self) -> None:
         if not self.types or len(set(self.types)) != len(self.types):
             raise ValueError(f"{self.versioned_name}: types are missing or repeated")
-        if self.last is not None and self.last < self.version:
-            raise ValueError(f"{self.versioned_name}: ends before it starts")
 
     def __str__(self) -> str:
         return self.versioned_name
@@ -118,15 +114,6 @@ class OpSchema:
             raise wrong_type(element_type, self.types, self.versioned_name, operand)
 
 
-def lasts(versions: Sequence[int]) -> list[int | None]:
-    """For each version of an operator the last opset that has it in this form.
-
-    >>> lasts([1, 6, 13])
-    [5, 12, None]
-    """
-    return [*(version - 1 for version in versions[1:]), None]
-
-
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -139,7 +126,7 @@ class ElementwiseSchema(OpSchema):
         variants: attributes whose value chooses another function: the attribute, the value, the function.
         broadcasting: the rule, or ``auto_broadcast`` where the attribute of that name chooses it.
         other_types: for each operand what its type may be, None where it is T; empty where all are T.
-        parameters: the attributes that are parameters of the primitive, and their names there.
+        renamed: the attributes that are parameters of the primitive by another name, with that name.
         constants: the parameters that no attribute states, and their values.
         like: the operand whose type the result has where no attribute states one, and the type where that is absent.
             One that the function does not take is read for its type only.
@@ -157,7 +144,7 @@ class ElementwiseSchema(OpSchema):
     variants: tuple[tuple[str, object, str], ...] = ()
     broadcasting: Broadcasting
     other_types: tuple[tuple[ElementType, ...] | None, ...] = ()
-    parameters: tuple[tuple[str, str], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, Hashable], ...] = ()
     like: tuple[int, ElementType | None] | None = None
     axis: int = -1
@@ -167,6 +154,14 @@ class ElementwiseSchema(OpSchema):
     of_integers: tuple[str, ...] = ()
     constant_operands: tuple[tuple[str, Sizes], ...] = ()
     unsupported: tuple[ElementType, ...] = ()
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """The attributes that are parameters of the primitive, and their names there."""
+        if self.function not in PRIMITIVES:
+            return ()
+        pairs = ((name, dict(self.renamed).get(name, name)) for name in self.attribute_names)
+        return tuple(pair for pair in pairs if pair[1] in PRIMITIVES[self.function].parameters)
 
     def expression(self, count: int | None = None) -> Expression:
         """What is computed for each element of so many operands; attributes without a default are named."""
