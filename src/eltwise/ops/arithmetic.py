@@ -171,7 +171,6 @@ ARITHMETIC = (
     _extremum("minimum", "min", lambda a, b: -(-a - b), min),
     Primitive(
         name="negative",
-        operands=("T",),
         notation="-{}",
         numpy=of_kinds(IntoContiguous(np.negative), ("float", "signed")),
         llvm={"float": ("xor {T} {a}, {sign_bit}",), "signed": ("sub {T} {zero}, {a}",)},
@@ -183,7 +182,6 @@ ARITHMETIC = (
     ),
     Primitive(
         name="absolute",
-        operands=("T",),
         notation="abs({})",
         numpy=of_kinds(np.absolute),
         llvm={

@@ -81,8 +81,6 @@ def _type_limit(name: str, extremum: str, sign: int) -> Primitive:
     limit = "largest" if sign > 0 else "lowest"
     return Primitive(
         name=name,
-        operands=("T",),
-        notation=f"{name}({{}})",
         numpy={"float": _within_type(extremum, sign), **of_kinds(np.positive, INTEGRAL)},
         llvm={
             "float": (_extremum_of(extremum, "float", f"{{T}} {{a}}, {{T}} {{{limit}}}"),),
@@ -92,7 +90,6 @@ def _type_limit(name: str, extremum: str, sign: int) -> Primitive:
         is_modular=True,
         rounds=True,
         widens=False,
-        libraries={},
     )
 
 
@@ -109,7 +106,6 @@ CHOICES = (
     Primitive(
         name="where",
         operands=("boolean", "T", "T"),
-        notation="where({})",
         numpy=of_kinds(with_out(np.where), EVERY_KIND),
         llvm=of_kinds(("select {B} {a}, {T} {b}, {T} {c}",), EVERY_KIND),
         value_range=lambda _c, a, b: Interval(min(a.low, b.low), max(a.high, b.high)),
@@ -119,8 +115,6 @@ CHOICES = (
     ),
     Primitive(
         name="relu",
-        operands=("T",),
-        notation="relu({})",
         numpy={kind: _relu(kind) for kind in NUMERIC},
         llvm={kind: (_extremum_of("maximum", kind, "{T} {a}, {T} {zero}"),) for kind in NUMERIC},
         value_range=lambda a: Interval(max(a.low, 0), max(a.high, 0)),
@@ -130,18 +124,14 @@ CHOICES = (
     Primitive(
         name="prelu",
         operands=("T", "T"),
-        notation="prelu({})",
         numpy=of_kinds(with_out(lambda x, slope: np.where(x < x.dtype.type(0), x * slope, x))),
         llvm={kind: _prelu(kind) for kind in NUMERIC},
         value_range=_sloped_range,
         wraps=True,
         rounds=True,
-        libraries={},
     ),
     Primitive(
         name="limit",
-        operands=("T",),
-        notation="limit({})",
         numpy=of_kinds(with_out(_limited)),
         llvm={
             kind: (
@@ -155,24 +145,18 @@ CHOICES = (
         parameters=("low", "high"),
         whole={"low": math.ceil, "high": math.floor},
         ignores_zero_sign=True,
-        libraries={},
     ),
     _type_limit("at_least_lowest", "maximum", -1),
     _type_limit("at_most_largest", "minimum", 1),
     Primitive(
         name="thresholded_relu",
-        operands=("T",),
-        notation="thresholded_relu({})",
         numpy={"float": with_out(_above)},
         llvm={"float": ("fcmp ogt {T} {a}, {alpha}", "select {B} {0}, {T} {a}, {T} {zero}")},
         value_range=lambda a: a,
         parameters=("alpha",),
-        libraries={},
     ),
     Primitive(
         name="sign",
-        operands=("T",),
-        notation="sign({})",
         numpy={"float": with_out(lambda x: np.sign(x) + x.dtype.type(0)), **of_kinds(np.sign, INTEGRAL)},
         llvm={kind: _sign(kind) for kind in NUMERIC},
         value_range=lambda a: Interval(-1 if a.low < 0 else 0, 1),

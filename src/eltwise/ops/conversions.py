@@ -71,13 +71,10 @@ def _conversion(name: str, numpy: Any, operands: tuple[Any, ...], **fields: Any)
     return Primitive(
         name=name,
         operands=operands,
-        notation=f"{name}({{}})",
         numpy=of_kinds(with_out(function), _EVERY if name == "cast" else NUMERIC),
-        llvm={},
         value_range=lambda *_operands: Interval(-(1 << 64), 1 << 64),
         rounds=True,
         widens=False,
-        libraries={},
         result="to",
         **fields,
     )

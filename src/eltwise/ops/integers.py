@@ -1,4 +1,4 @@
-"""The primitives of integers: remainders, bits and shifts."""
+"""The primitives of integers and booleans: remainders, bits, shifts and logic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.dtypes import Kind, of_numpy
-from eltwise.ops.primitive import INTEGRAL, Instructions, Interval, Primitive, library_names, of_kinds, with_out
+from eltwise.ops.primitive import (
+    INTEGRAL,
+    LOGICAL,
+    Instructions,
+    Interval,
+    Primitive,
+    library_names,
+    of_kinds,
+    with_out,
+)
 
 
 def _shift(instruction: str) -> Instructions:
@@ -116,8 +125,21 @@ def _shift_primitive(name: str, sign: str, llvm: dict[Kind, Instructions], numpy
         llvm=llvm,
         value_range=lambda a, _b: a if name == "shift_right" else Interval(-(1 << 64), 1 << 64),
         wraps=name == "shift_left",
-        libraries={},
         undefined=_leaves_the_bits,
+    )
+
+
+def _logical(name: str, sign: str, instruction: str) -> Primitive:
+    return Primitive(
+        name=f"logical_{name}",
+        operands=("T", "T"),
+        notation=f"{{}} {sign} {{}}",
+        numpy={"boolean": getattr(np, f"logical_{name}")},
+        llvm={"boolean": (f"{instruction} {{T}} {{a}}, {{b}}",)},
+        value_range=lambda _a, _b: Interval(0, 1),
+        commutes=True,
+        libraries=library_names(f"logical_{name}", f"logical_{name}", LOGICAL),
+        result="boolean",
     )
 
 
@@ -129,7 +151,6 @@ INTEGERS = (
     _bitwise("xor", "^", "xor"),
     Primitive(
         name="bitwise_not",
-        operands=("T",),
         notation="~{}",
         numpy=of_kinds(np.invert, INTEGRAL),
         llvm=of_kinds(("xor {T} {a}, {minus_one}",), INTEGRAL),
@@ -139,4 +160,16 @@ INTEGERS = (
     ),
     _shift_primitive("shift_left", "<<", of_kinds(_shift("shl"), INTEGRAL), np.left_shift),
     _shift_primitive("shift_right", ">>", {"signed": _SIGNED_SHIFT, "unsigned": _shift("lshr")}, np.right_shift),
+    _logical("and", "and", "and"),
+    _logical("or", "or", "or"),
+    _logical("xor", "xor", "xor"),
+    Primitive(
+        name="logical_not",
+        notation="not {}",
+        numpy={"boolean": np.logical_not},
+        llvm={"boolean": ("xor {T} {a}, {minus_one}",)},
+        value_range=lambda _a: Interval(0, 1),
+        libraries=library_names("logical_not", "logical_not", LOGICAL),
+        result="boolean",
+    ),
 )

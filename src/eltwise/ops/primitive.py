@@ -49,7 +49,8 @@ class Primitive:
     Attributes:
         name: what expressions, the oracle and the conformance run call it.
         operands: the type of each operand: the type variable T, a boolean, or any type.
-        notation: how it is written: ``{} - {}`` between operands, ``max({})`` around a list of them.
+        notation: how it is written: ``{} - {}`` between operands, ``max({})`` around a list of them, which is the form
+            of the name where none is stated.
         numpy: the function on arrays, by kind of T.
         llvm: the instructions on single elements or vectors, by kind; float16 and bfloat16 are computed in float32.
         value_range: the interval of the exact integer results, from those of the operands.
@@ -80,17 +81,17 @@ class Primitive:
     """
 
     name: str
-    operands: tuple[Literal["T", "boolean", "any"], ...]
-    notation: str
-    numpy: Mapping[Kind, ArrayFunction]
-    llvm: Mapping[Kind, Instructions]
+    operands: tuple[Literal["T", "boolean", "any"], ...] = ("T",)
+    notation: str = ""
+    numpy: Mapping[Kind, ArrayFunction] = field(default_factory=dict)
+    llvm: Mapping[Kind, Instructions] = field(default_factory=dict)
     value_range: Callable[..., Interval]
     is_modular: bool = False
     wraps: bool = False
     rounds: bool = False
     widens: bool = True
     commutes: bool = False
-    libraries: Mapping[str, Mapping[Kind, str]]
+    libraries: Mapping[str, Mapping[Kind, str]] = field(default_factory=dict)
     optional: int = 0
     is_variadic: bool = False
     result: Literal["same", "boolean", "to"] = "same"
@@ -102,6 +103,10 @@ class Primitive:
     undefined: Callable[..., np.ndarray] | None = None
     idempotent: bool = False
     ignores_zero_sign: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.notation:
+            object.__setattr__(self, "notation", f"{self.name}({{}})")
 
     @property
     def has_module(self) -> bool:

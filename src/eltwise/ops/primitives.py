@@ -10,18 +10,15 @@ from __future__ import annotations
 from eltwise.ops.arithmetic import ARITHMETIC, COMPARISONS
 from eltwise.ops.choices import CHOICES
 from eltwise.ops.conversions import CONVERSIONS
+from eltwise.ops.floats import FLOATS
 from eltwise.ops.integers import INTEGERS
-from eltwise.ops.logic import LOGIC
 from eltwise.ops.primitive import Primitive
 from eltwise.ops.real import REAL
-from eltwise.ops.roundings import ROUNDINGS
 from eltwise.ops.sums import SUMS
 
 PRIMITIVES: dict[str, Primitive] = {
     primitive.name: primitive
-    for primitive in (
-        *(*ARITHMETIC, *COMPARISONS, *ROUNDINGS, *CHOICES, *INTEGERS, *LOGIC, *REAL, *CONVERSIONS, *SUMS),
-    )
+    for primitive in (*(*ARITHMETIC, *COMPARISONS, *FLOATS, *CHOICES, *INTEGERS, *REAL, *CONVERSIONS, *SUMS),)
 }
 """Every primitive by its name."""
 

@@ -16,10 +16,6 @@ from eltwise.ops.primitive import FLOATING, INTEGRAL, Interval, Primitive, libra
 def _real(name: str, *parameters: str, numpy: str = "", torch: str = "") -> Primitive:
     return Primitive(
         name=name,
-        operands=("T",),
-        notation=f"{name}({{}})",
-        numpy={},
-        llvm={},
         value_range=lambda a: a,
         rounds=True,
         widens=False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeGuard, TypeVar
 
@@ -225,13 +225,10 @@ class Operation:
     Attributes:
         schema: the operator version.
         attributes: those that are stated, in the schema's order.
-        is_aligned: whether the operands have the rank of the result, so that they broadcast by NumPy's rule whatever
-            the schema's is.
     """
 
     schema: OpSchema
     attributes: tuple[tuple[str, AttributeValue], ...] = ()
-    is_aligned: bool = field(default=False, kw_only=True)
 
     def __hash__(self) -> int:
         return self._hash
@@ -239,7 +236,7 @@ class Operation:
     @cached_property
     def _hash(self) -> int:
         """Computed once: an operation is the key of every call's plan."""
-        return hash((self.schema.domain, self.schema.versioned_name, self.attributes, self.is_aligned))
+        return hash((self.schema.domain, self.schema.versioned_name, self.attributes))
 
     def value(self, name: str) -> AttributeValue:
         """The value of an attribute: as stated, else its default; None where the schema has no such attribute."""
@@ -256,8 +253,6 @@ class Operation:
     @cached_property
     def rule(self) -> Rule:
         """The broadcast rule that the version and its attributes choose; only for element-wise operators."""
-        if self.is_aligned:
-            return Rule("numpy")
         match self._elementwise.broadcasting:
             case "none" | "numpy":
                 return Rule(self._elementwise.broadcasting)
@@ -396,7 +391,7 @@ class Operation:
             self.name,
             tuple(map(schema.operand_name, indices)),
             other_types if any(other_types) else (),
-            schema.keeps_shape and not self.is_aligned,
+            schema.keeps_shape,
             schema.unsupported,
         )
 

@@ -140,14 +140,10 @@ def saturating(element_type: ElementType, number: float) -> list[tuple[int, int]
 def _primitive(name: str, numpy: Any, **fields: Any) -> Primitive:
     return Primitive(
         name=name,
-        operands=("T",),
-        notation=f"{name}({{}})",
         numpy=of_kinds(with_out(numpy), NUMERIC if name == "shrink" else FLOATING),
-        llvm={},
         value_range=lambda *operands: Interval(min(each.low for each in operands), max(each.high for each in operands)),
         rounds=True,
         widens=False,
-        libraries={},
         **fields,
     )
 

@@ -11,14 +11,14 @@ from eltwise.core.errors import UnsupportedError, raise_all
 from eltwise.core.reshaping import of_rank
 from eltwise.core.shapes import Sizes, of_sizes
 from eltwise.engine.call import typed_call
-from eltwise.engine.nodes import run_node
-from eltwise.engine.program import with_inputs
+from eltwise.engine.program import run_node, with_inputs
 from eltwise.engine.runner import Runner
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.infer import located
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.tensors import Tensor, of_array
 from eltwise.ir.types import TensorType
+from eltwise.ops.schema import ElementwiseSchema, Operation
 from eltwise.scale.blocks import Axes, BlockCall
 
 Place = tuple[str, Axes]
@@ -143,9 +143,15 @@ def _nodes(
             operands = iter([names[read] for read in _operands(node, types, axes)])
             inputs = tuple(next(operands, "") if value else "" for value in node.inputs)
             if behaviour == "elementwise":
-                yield Node(node.name, replace(node.bound, is_aligned=True), inputs, (names[output, axes],))
+                yield Node(node.name, _aligned(node.bound), inputs, (names[output, axes],))
             else:
                 names[output, axes] = inputs[0]
+
+
+def _aligned(operation: Operation) -> Operation:
+    """The same operation of operands that have the rank of the result, so that NumPy's rule is theirs."""
+    assert isinstance(operation.schema, ElementwiseSchema)
+    return replace(operation, schema=replace(operation.schema, broadcasting="numpy", keeps_shape=False))
 
 
 def _most_alive(nodes: Sequence[Node]) -> int:

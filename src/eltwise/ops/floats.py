@@ -1,4 +1,4 @@
-"""The primitives of floats that a processor rounds: to integers, square roots and reciprocals.
+"""The primitives of floats that a processor computes: rounded to integers, square roots, reciprocals, and tests.
 
 Rounding to integers is written with sums and comparisons: processors without such an instruction would call a library.
 """
@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from eltwise.ops.primitive import FLOATING, ArrayFunction, Instructions, Primitive, library_names, with_out
+from eltwise.ops.primitive import (
+    FLOATING,
+    ArrayFunction,
+    Instructions,
+    Interval,
+    IntoContiguous,
+    Primitive,
+    library_names,
+    with_out,
+)
 
 _TO_NEAREST: Instructions = (
     "call {T} @llvm.fabs.{t}({T} {a})",
@@ -55,7 +64,6 @@ def _rounded_away(x: np.ndarray) -> np.ndarray:
 def _to_integer(name: str, notation: str, numpy: ArrayFunction, llvm: Instructions, library: str) -> Primitive:
     return Primitive(
         name=name,
-        operands=("T",),
         notation=notation,
         numpy={"float": numpy},
         llvm={"float": llvm},
@@ -64,15 +72,30 @@ def _to_integer(name: str, notation: str, numpy: ArrayFunction, llvm: Instructio
     )
 
 
-ROUNDINGS = (
+def _test(name: str, numpy: ArrayFunction, llvm: Instructions, parameters: tuple[str, ...] = ()) -> Primitive:
+    return Primitive(
+        name=name,
+        numpy={"float": numpy},
+        llvm={"float": llvm},
+        value_range=lambda _a: Interval(0, 1),
+        libraries={} if parameters else library_names(name.replace("_", ""), name.replace("_", ""), FLOATING),
+        result="boolean",
+        parameters=parameters,
+    )
+
+
+def _is_infinite(x: np.ndarray, detect_negative: bool, detect_positive: bool) -> np.ndarray:
+    infinity = x.dtype.type(np.inf)
+    return np.asarray((np.isinf(x) & (x == infinity) & detect_positive) | (np.isinf(x) & (x < 0) & detect_negative))
+
+
+FLOATS = (
     _to_integer("floor", "floor({})", np.floor, _toward("ogt", "fsub"), "floor"),
     _to_integer("ceil", "ceil({})", np.ceil, _toward("olt", "fadd"), "ceil"),
     _to_integer("round", "round({})", np.rint, (*_TO_NEAREST, *_WITH_SIGN), "round"),
     _to_integer("round_away", "round_away({})", with_out(_rounded_away), _AWAY, ""),
     Primitive(
         name="sqrt",
-        operands=("T",),
-        notation="sqrt({})",
         numpy={"float": np.sqrt},
         llvm={"float": ("call {T} @llvm.sqrt.{t}({T} {a})",)},
         value_range=lambda a: a,
@@ -81,12 +104,29 @@ ROUNDINGS = (
     ),
     Primitive(
         name="reciprocal",
-        operands=("T",),
-        notation="reciprocal({})",
         numpy={"float": with_out(lambda x: x.dtype.type(1) / x)},
         llvm={"float": ("fdiv {T} {one}, {a}",)},
         value_range=lambda a: a,
         rounds=True,
         libraries=library_names("reciprocal", "reciprocal", FLOATING),
+    ),
+    _test("is_nan", IntoContiguous(np.isnan), ("fcmp uno {T} {a}, {a}",)),
+    _test(
+        "is_finite",
+        IntoContiguous(np.isfinite),
+        ("call {T} @llvm.fabs.{t}({T} {a})", "fcmp olt {T} {0}, {infinity}"),
+    ),
+    _test(
+        "is_inf",
+        with_out(_is_infinite),
+        (
+            "fcmp oeq {T} {a}, {infinity}",
+            "and {B} {0}, {detect_positive}",
+            "fneg {T} {a}",
+            "fcmp oeq {T} {2}, {infinity}",
+            "and {B} {3}, {detect_negative}",
+            "or {B} {1}, {4}",
+        ),
+        ("detect_negative", "detect_positive"),
     ),
 )
