@@ -14,7 +14,7 @@ import pytest
 
 import eltwise
 from eltwise.engine.functions import FUNCTIONS
-from eltwise.engine.reduction_arguments import SHORTHANDS
+from eltwise.engine.reduce import SHORTHANDS
 from support.stub import PATH, stub
 
 SCRIPT = Path(__file__).parent / "support" / "typed_script.py"

@@ -19,8 +19,8 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
 from eltwise.core.dtypes import TYPES as ALL_TYPES
 from eltwise.engine import reduction_calls
 from eltwise.engine.call import calls_of
+from eltwise.engine.reduce import reducing_of
 from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
-from eltwise.engine.reduction_arguments import reducing_of
 from eltwise.kernels import dispatch, jit, native, partials, reduction_call
 from eltwise.kernels.dispatch import LEAST_REDUCED
 from eltwise.kernels.native import OFTEN

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.engine.reduction_arguments import reducing_of
+from eltwise.engine.reduce import reducing_of
 from eltwise.ops import registry
 from eltwise.scale import blocks
 from eltwise.scale.reductions import reduce_files

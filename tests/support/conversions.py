@@ -167,7 +167,7 @@ def ask(name: str, program: Graph | onnx.ModelProto, given: dict[str, np.ndarray
     if isinstance(program, Graph):
         graph, data = program, written(program)
     else:
-        graph = read_model_proto(program, None, "", reads_weights=False).graph
+        graph = read_model_proto(program, None, reads_weights=False).graph
         data = (program.SerializeToString(),)
     answer = answer_of(name, data, [given[port.name] for port in graph.inputs])
     assert answer.kind == "result", answer.message

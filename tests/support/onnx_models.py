@@ -95,7 +95,7 @@ def _published() -> dict[str, bytes]:
 
 def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[EltwiseError]:
     """What makes a model not valid."""
-    return list(validate.find_problems(read_model_proto(made, folder, "", reads_weights=False).graph))
+    return list(validate.find_problems(read_model_proto(made, folder, reads_weights=False).graph))
 
 
 def sub_model(opset: int = 13, name: str = "difference", **attributes: Any) -> onnx.ModelProto:
@@ -160,7 +160,7 @@ def read(proto: onnx.ModelProto) -> Reading:
 def there_and_back(proto: onnx.ModelProto) -> Graph:
     """The graph of a model, checked to be the same from a ModelProto, from bytes, and after writing."""
     graph = read(proto).graph
-    assert read_model_proto(proto, None, "").graph == graph
+    assert read_model_proto(proto, None).graph == graph
     data = write_onnx(graph)
     again = read_onnx(data, None, "again.onnx")
     assert again.graph == graph

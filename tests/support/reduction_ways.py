@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from eltwise.engine import reduction_arguments, reduction_calls
+from eltwise.engine import reduce as reductions
+from eltwise.engine import reduction_calls
 from eltwise.kernels import compiled, dispatch, native, partials, reduction, reduction_call
 
 WAYS = (
@@ -18,7 +19,7 @@ WAYS = (
 
 
 def _forget() -> None:
-    reduction_arguments._plain_function.cache_clear()
+    reductions._plain_function.cache_clear()
     reduction_calls._function_of.cache_clear()
 
 

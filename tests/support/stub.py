@@ -9,7 +9,7 @@ from pathlib import Path
 
 import eltwise
 from eltwise.engine.functions import FUNCTIONS
-from eltwise.engine.reduction_arguments import SHORTHANDS
+from eltwise.engine.reduce import SHORTHANDS
 from eltwise.ops import registry
 
 PATH = Path(eltwise.__file__).with_name("__init__.pyi")

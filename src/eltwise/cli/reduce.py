@@ -42,7 +42,7 @@ def reduce(
 ) -> None:
     """Reduce an operator's results on files of any size: exactly, rounded once, the same bits everywhere."""
     from eltwise.core.dtypes import by_name
-    from eltwise.engine.reduction_arguments import REDUCTIONS, SHORTHANDS, reducing_of
+    from eltwise.engine.reduce import REDUCTIONS, SHORTHANDS, reducing_of
     from eltwise.formats.tensor_files import check_tensor_files, parse_tensor_file, write_tensor_files
     from eltwise.scale.reductions import reduce_files
     from eltwise.scale.sources import open_sources
