@@ -270,13 +270,7 @@ def _sequence(origin: type, item: Any) -> _Function:
     def read(value: object) -> object:
         if not isinstance(value, list):
             raise _invalid(value, "a list")
-        results = []
-        for index, each in enumerate(value):
-            try:
-                results.append(read_item(each))
-            except _InvalidError as invalid:
-                raise invalid.below(f"[{index}]") from None
-        return origin(results)
+        return origin([_below(f"[{index}]", read_item, each) for index, each in enumerate(value)])
 
     return read
 
@@ -287,15 +281,17 @@ def _mapping(key: Any, item: Any) -> _Function:
     def read(value: object) -> object:
         if not isinstance(value, dict):
             raise _invalid(value, "an object")
-        results = {}
-        for name, each in value.items():
-            try:
-                results[read_key(name)] = read_item(each)
-            except _InvalidError as invalid:
-                raise invalid.below(name) from None
-        return results
+        return {_below(name, read_key, name): _below(name, read_item, each) for name, each in value.items()}
 
     return read
+
+
+def _below(step: str, read_value: _Function, value: object) -> Any:
+    """Read a value in another one; ``step`` leads to it."""
+    try:
+        return read_value(value)
+    except _InvalidError as invalid:
+        raise invalid.below(step) from None
 
 
 def _record(record: type) -> _Function:
@@ -307,14 +303,8 @@ def _record(record: type) -> _Function:
             raise _invalid(value, "an object")
         for name in value.keys() - readers.keys():
             raise _InvalidError(unknown_name("field", name, readers))
-        results = {}
-        for name, read_field in readers.items():
-            try:
-                if name in value or name not in optional:
-                    results[name] = read_field(value.get(name))
-            except _InvalidError as invalid:
-                raise invalid.below(name) from None
-        return record(**results)
+        present = {name: each for name, each in readers.items() if name in value or name not in optional}
+        return record(**{name: _below(name, each, value.get(name)) for name, each in present.items()})
 
     return read
 
