@@ -17,8 +17,8 @@ from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.tensors import MessageSource, bring_in, stored_tensor
-from eltwise.formats.onnx.types import declare, type_text, types_in, value_type
+from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor, stored_tensor
+from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Graph, Node, Tensor, computed_once
 from eltwise.ir.types import TensorType
@@ -41,9 +41,10 @@ _MOST_ROUNDS = 8
 
 _NAMES = frozenset(TensorProto.DataType.keys())
 _LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
-_FOLLOWS = ("expected to have type", "Inference error(s)")
+_FOLLOWS = ("expected to have type", "Inference error(s)", "parse data from external tensors")
 """What inference says of an operand whose type it could not infer, since a node before it has no inference; of a node
-whose graph holds the one that is wrong; and of operators that it takes for functions, whose defaults it leaves out."""
+whose graph holds the one that is wrong, and of operators that it takes for functions, whose defaults it leaves out; and
+of a list of sizes or axes of which the elements are not there."""
 
 
 @computed_once
@@ -134,24 +135,13 @@ def _has_long_lists(typed: ModelProto) -> bool:
 
 
 def without_weights(graph: Graph) -> ModelProto:
-    """Write a model without its functions, and with the small ones of its tensors.
+    """Write a model without its functions, of whose large tensors the elements are said to be in another file.
 
-    The others are values of a known type of which nothing else is known: inference takes a tensor without elements for
-    an error.
+    Inference takes a tensor without elements for an error, and reads no other file.
     """
-    small = [(name, small_tensor(tensor)) for name, tensor in graph.constants]
-    weights = {name: tensor.type for name, tensor in graph.constants if small_tensor(tensor) is None}
-    declared = tuple(pair for pair in graph.declared if pair[0] not in weights)
-    light = replace(
-        graph,
-        message=None,
-        functions=(),
-        metadata=(),
-        constants=tuple((name, tensor) for name, tensor in small if tensor is not None),
-        declared=(*declared, *weights.items()),
-    )
+    constants = tuple((name, _without_elements(tensor)) for name, tensor in graph.constants)
     copy = ModelProto(ir_version=8)  # The first in which every initializer may stay out of the inputs is 4.
-    write_graph(light, copy.graph)
+    write_graph(replace(graph, message=None, functions=(), metadata=(), constants=constants), copy.graph)
     others = ((domain, version) for domain, version in graph.origin.other_opsets if domain != HELD)
     for domain, version in (*others, ("", max(graph.origin.opset, FIRST_INFERRED)), (HELD, 1)):
         copy.opset_import.add(domain=domain, version=version)
@@ -160,32 +150,30 @@ def without_weights(graph: Graph) -> ModelProto:
     return copy
 
 
+def _without_elements(tensor: Tensor) -> Tensor:
+    """A small tensor, or one of the same type that says its elements to be elsewhere."""
+    source, element_type = tensor.source, tensor.type.element_type
+    if isinstance(source, MessageSource):
+        number = source.proto.data_type
+    else:
+        number = TensorProto.UNDEFINED if element_type is None else element_type.onnx_number
+    proto = TensorProto(data_type=number, dims=tensor.shape, data_location=TensorProto.EXTERNAL)
+    return small_tensor(tensor) or stored_tensor(proto)
+
+
 def _strip(graph: GraphProto, opset: int) -> None:
-    """Take the values of large tensors out of nodes and of the graphs in them."""
+    """Take the elements of large tensors out of nodes and of the graphs in them."""
     for node in graph.node:
-        is_constant = node.op_type == "Constant" and not default_domain(node.domain) and len(node.output) == 1
-        for attribute in node.attribute:
-            if attribute.HasField("t") and not _is_small(attribute.t):
-                if is_constant:
-                    node.domain = HELD
-                    _declare(graph, node.output[0], attribute.t)
-                attribute.t.CopyFrom(TensorProto(data_type=attribute.t.data_type, dims=attribute.t.dims))
-        for _name, inner in subgraphs(node):
-            small = [tensor for tensor in inner.initializer if _is_small(tensor)]
-            for tensor in inner.initializer:
-                if not _is_small(tensor):
-                    _declare(inner, tensor.name, tensor)
-            small = GraphProto(initializer=small).initializer
-            inner.ClearField("initializer")
-            inner.initializer.extend(small)
+        bodies = [inner for _name, inner in subgraphs(node)]
+        tensors = [attribute.t for attribute in node.attribute if attribute.HasField("t")]
+        for tensor in (*tensors, *(one for inner in bodies for one in inner.initializer)):
+            light = _without_elements(stored_tensor(tensor))
+            if light.is_external:
+                keep_tensor(tensor, tensor.name, light)
+        for inner in bodies:
             _strip(inner, opset)
         if opset < FIRST_INFERRED and not default_domain(node.domain):
             graph.initializer.extend(_written_as_in_opset_6(node))
-
-
-def _declare(graph: GraphProto, name: str, tensor: TensorProto) -> None:
-    """State the type of a tensor that a graph no longer holds."""
-    declare(graph.value_info.add(name=name), stored_tensor(tensor).type)
 
 
 def _is_small(tensor: TensorProto) -> bool:
@@ -300,9 +288,7 @@ def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: 
         numbered.append(id(node))
         for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
             _prepare(inner, body, numbered, is_outermost=False)
-    constants = {name for name, _tensor in graph.constants} | {
-        name for node, twin in zip(graph.nodes, copy.node, strict=True) if twin.domain == HELD for name in node.outputs
-    }
+    constants = {name for name, _tensor in graph.constants}
     inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input
     copy.ClearField("input")
     copy.input.extend(inputs)
