@@ -15,7 +15,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -189,14 +188,11 @@ def _of_folder(path: Path, raw_type: ElementType | None) -> TensorSet:
         try:
             inner = open_tensors(file, raw_type)
             prefix = stem if inner.is_one else f"{stem}/"
-            for name, tensor in inner.items():
-                full = stem if inner.is_one else f"{stem}/{name}"
-                tensors.add(full, tensor.renamed, full)
+            for content in inner.arrays:
+                full = stem if inner.is_one else f"{stem}/{content.name}"
+                tensors.add(full, content.renamed, full)
             tensors.unreadable.update({f"{stem}/{name}": error for name, error in inner.unreadable.items()})
             tensors.notes.extend(inner.notes)
-            for name, values in inner.others.items():
-                full = stem if inner.is_one else f"{stem}/{name}"
-                tensors.add(full, lambda values=values, full=full: replace(values, name=full))
             tensors.parameters.update({prefix + name: text for name, text in inner.parameters.items()})
             tensors.metadata.update({prefix + name: text for name, text in inner.metadata.items()})
             if "" in inner.models:

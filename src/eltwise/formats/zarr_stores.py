@@ -24,9 +24,9 @@ from eltwise.core.blocks import Box
 from eltwise.core.dtypes import native, of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import DECODING, add_attributes
-from eltwise.formats.blobs import check_chunk, check_sizes
+from eltwise.formats.file_tensors import check_chunk, check_sizes
 from eltwise.formats.files import unreadable
-from eltwise.formats.store_paths import FORMATS, is_url
+from eltwise.formats.store_paths import FORMATS, is_store, is_url
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor
 from eltwise.ir.values import Values, is_element_type, type_of_values
@@ -198,12 +198,8 @@ def _inside(path: Path | str, name: str) -> list[str]:
         return []
     with suppress(OSError), os.scandir(Path(path, name)) as entries:
         folders = [entry for entry in entries if entry.is_dir()]
-        return sorted(each.name for each in folders if not _CHUNKS.fullmatch(each.name) or _is_described(each.path))
+        return sorted(each.name for each in folders if not _CHUNKS.fullmatch(each.name) or is_store(Path(each.path)))
     return []
-
-
-def _is_described(folder: str) -> bool:
-    return any(Path(folder, name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def _is_around(path: Path, folder: Path) -> bool:

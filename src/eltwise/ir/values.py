@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,10 @@ class Values:
     def shape(self) -> tuple[int, ...]:
         """Its sizes."""
         return self.source.shape
+
+    def renamed(self, name: str) -> Values:
+        """The same values with another name."""
+        return replace(self, name=name)
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Read a range in C order as a flat array."""

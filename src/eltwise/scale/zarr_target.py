@@ -240,14 +240,12 @@ def _sizes_of_plain_files(folder: str) -> Iterator[int]:
 def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     """The array that is at a path or URL, if this job has begun or made it; None where nothing is there."""
     zarr = library(text)
-    hint = "delete it, or name another one"
     if not is_url(text):
         path = Path(text)
         if not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
             return None
         if path.is_symlink() or not path.is_dir():
-            problem = "the target exists, and is not what this command has begun"
-            raise FileFormatError(problem, where=text, got="a link or a file", hint=hint)
+            raise _not_begun(text, "a link or a file")
     from eltwise.formats.guarded_store import opened  # It needs the library.
 
     try:
@@ -259,20 +257,20 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     mark = dict(array.attrs).get(MARK)
     job = mark.get("job") if isinstance(mark, dict) else None
     if not isinstance(array, zarr.Array) or not isinstance(job, str):
-        raise FileFormatError("the target exists, and is not what this command has begun", where=text, hint=hint)
-    changed, blocks = _changed(text, job, identity), ZarrBlocks(text, text, array)
+        raise _not_begun(text)
+    try:
+        changed, blocks = identity.changed(job), ZarrBlocks(text, text, array)
+    except FileFormatError:
+        raise _not_begun(text) from None
     if changed and blocks.mark.get("complete") is True:
         problem = f"the target is complete, and was made of another content of {' and '.join(changed)}"
-        raise FileFormatError(problem, where=text, hint=hint)
+        raise FileFormatError(problem, where=text, hint="delete it, or name another one")
     return blocks
 
 
-def _changed(text: str, job: str, identity: JobIdentity) -> tuple[str, ...]:
-    try:
-        return identity.changed(job)
-    except FileFormatError:
-        problem, hint = "the target exists, and is not what this command has begun", "delete it, or name another one"
-        raise FileFormatError(problem, where=text, hint=hint) from None
+def _not_begun(text: str, got: str = "") -> FileFormatError:
+    problem = "the target exists, and is not what this command has begun"
+    return FileFormatError(problem, where=text, got=got, hint="delete it, or name another one")
 
 
 def _made(text: str, store: str, part: JobPart, identity: JobIdentity) -> Any:
