@@ -17,14 +17,14 @@ from onnx.onnx_cpp2py_export.checker import CheckerContext
 from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, small_tensor
 from eltwise.formats.onnx.nodes import same_value, write_node
-from eltwise.formats.onnx.schemas import attribute_value, in_opset, without_defaults
+from eltwise.formats.onnx.schemas import attribute_value, in_opset
 from eltwise.formats.onnx.tensors import keep_tensor, stored_tensor
 from eltwise.formats.onnx.types import declare
 from eltwise.formats.onnx.writer import write_graph
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.builder import GraphBuilder
-from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of, without_idle
+from eltwise.passes.opset_changes import FIRST_NEGATIVE, count_axes, stays, steps_of, without_unneeded
 
 ReadNode = Callable[[NodeProto, int], Node]
 """Reads a node as of an opset."""
@@ -50,10 +50,7 @@ def convert_node(builder: GraphBuilder, original: Node, read: ReadNode) -> tuple
         if before == FIRST_NEGATIVE > after and (counted := count_axes(node, before, builder.scope)) is not node:
             node = counted
             reasons[f"its axes are counted from the start, as before opset {FIRST_NEGATIVE}"] = None
-        if (shorter := without_defaults(node, before, after)) is not node:
-            node = shorter
-            reasons[f"without attributes that have their default, which opset {after} does not know"] = None
-        if (shorter := without_idle(node, before, after, builder.scope)) is not node:
+        if (shorter := without_unneeded(node, before, after, builder.scope)) is not node:
             node = shorter
             reasons[f"without attributes that change nothing here, which opset {after} does not know"] = None
         if stays(node, before, after, builder.scope):

@@ -17,7 +17,7 @@ import numpy as np
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import small_tensor
-from eltwise.formats.onnx.nodes import published_schema
+from eltwise.formats.onnx.nodes import published_schema, same_value, write_node
 from eltwise.formats.onnx.schemas import attribute_value, in_opset, ports_fit, since_versions
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
@@ -277,19 +277,21 @@ def _attributes_fit(node: Node, old: OpSchema, new: OpSchema) -> bool:
     )
 
 
-def without_idle(node: Node, before: int, after: int, scope: Scope) -> Node:
-    """The node without the attributes that the opset ``after`` lacks and that change nothing for its constants."""
+def without_unneeded(node: Node, before: int, after: int, scope: Scope) -> Node:
+    """The node without the attributes that the opset ``after`` lacks, where it means the same without them."""
     old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
     if old is None or new is None:
         return node
-    lost = old.attributes.keys() - new.attributes.keys()
-    idle = dict.fromkeys(
-        name
-        for (op_type, name), is_idle in _IDLE.items()
-        if op_type == node.schema.name and name in lost and is_idle(node, scope)
+    unneeded = dict.fromkeys(
+        attribute.name
+        for attribute in write_node(node).attribute
+        if attribute.name in old.attributes.keys() - new.attributes.keys()
+        and (
+            same_value(attribute, old.attributes[attribute.name].default_value)
+            or ((node.schema.name, attribute.name) in _IDLE and _IDLE[node.schema.name, attribute.name](node, scope))
+        )
     )
-    stated = {name for name, _value in node.operation.attributes}
-    return in_opset(node, before, attributes=idle) if idle.keys() & stated else node
+    return in_opset(node, before, attributes=unneeded) if unneeded else node
 
 
 def count_axes(node: Node, opset: int, scope: Scope) -> Node:

@@ -10,20 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-from eltwise.core.dtypes import FLOAT8E4M3FN, FLOAT8E5M2, INT4, INT64, UINT4, ElementType
+from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import EltwiseError, GraphError, UnsupportedError
 from eltwise.core.shapes import UNKNOWN
+from eltwise.formats.onnx.messages import version_of_type
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.types import TensorType
 from eltwise.passes.builder import has_index_operand
 from eltwise.passes.conversion import Conversion, Reason, each_dimension
+from eltwise.passes.opset_changes import FIRST_NEGATIVE
 from eltwise.passes.report import Change
-
-_LEAST_IR_VERSION = {FLOAT8E4M3FN: 9, FLOAT8E5M2: 9, INT4: 10, UINT4: 10}
-"""The first ``ir_version`` of ONNX files that has a type, of those that not all have; see ONNX's Versioning page."""
-
-_FIRST_NEGATIVE_AXES = 11
-"""The first opset in which Squeeze and Unsqueeze count axes from the end."""
 
 
 class ToOnnx(Conversion):
@@ -77,7 +73,7 @@ class ToOnnx(Conversion):
         """Give the graph an ``ir_version`` that has its types."""
         types = [tensor.element_type for _name, tensor in graph.constants]
         types += [port.type.element_type for port in (*graph.inputs, *graph.outputs) if port.type.element_type]
-        least = max((_LEAST_IR_VERSION.get(element_type, 0) for element_type in types), default=0)
+        least = max((version_of_type(each.onnx_number) for each in types), default=0)
         return replace(graph, origin=replace(graph.origin, file_version=max(graph.origin.file_version, least)))
 
     def _pass_on(self, node: Node) -> Reason:
@@ -144,7 +140,7 @@ class ToOnnx(Conversion):
 
     def _counted_from_start(self, node: Node, version: int, values: tuple[int, ...]) -> tuple[int, ...]:
         """Axes as the version counts them."""
-        if version >= _FIRST_NEGATIVE_AXES or min(values) >= 0:
+        if version >= FIRST_NEGATIVE or min(values) >= 0:
             return values
         rank = self.type_of(node.inputs[0]).shape.rank
         if rank is None:

@@ -85,14 +85,9 @@ def _fields(descriptor: Descriptor) -> tuple[tuple[str, ...], tuple[str, ...], t
 _LEAST_FILE_VERSION = 8
 """No older version is asked for: files of it are read by every runtime."""
 
-_VERSION_OF_TYPE = {
-    **dict.fromkeys(range(17), _LEAST_FILE_VERSION),
-    **dict.fromkeys(range(17, 21), 9),  # float8
-    **dict.fromkeys((21, 22), 10),  # 4-bit integers
-    23: 11,  # float4
-    24: 12,  # float8 of exponents
-    **dict.fromkeys((25, 26), 13),  # 2-bit integers
-}
+_LAST_TYPES = ((16, 0), (20, 9), (22, 10), (23, 11), (24, 12), (26, 13))
+"""The number of the last element type of all before float8, then of versions that brought new ones."""
+
 _NEWER_TYPES = 14
 _VERSION_OF_FIELD = {
     "attribute_proto": 9,
@@ -104,6 +99,11 @@ _VERSION_OF_FIELD = {
 }
 _TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
+
+
+def version_of_type(number: int) -> int:
+    """The first ``ir_version`` that has the element type of a number; 0 where every one has it."""
+    return next((version for last, version in _LAST_TYPES if number <= last), _NEWER_TYPES)
 
 
 def needed_file_version(model: ModelProto) -> tuple[int, str]:
@@ -123,9 +123,9 @@ def needed_file_version(model: ModelProto) -> tuple[int, str]:
             if message.HasField(name) if fields[name].has_presence else getattr(message, name):
                 needs.append((version, f"the {name} of a {kind}"))
         numbers = [getattr(message, name) for name in _TYPE_FIELDS if name in fields and not fields[name].message_type]
-        needs += [(_VERSION_OF_TYPE.get(number, _NEWER_TYPES), f"element type {number}") for number in numbers]
+        needs += [(version_of_type(number), f"element type {number}") for number in numbers]
         for attribute in message.attribute if isinstance(message, NodeProto) else ():
             if attribute.name in _TYPE_ATTRIBUTES:
                 reason = f"element type {attribute.i} of a {message.op_type}"
-                needs.append((_VERSION_OF_TYPE.get(attribute.i, _NEWER_TYPES), reason))
+                needs.append((version_of_type(attribute.i), reason))
     return max(needs, key=lambda need: need[0])

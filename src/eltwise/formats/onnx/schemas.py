@@ -13,7 +13,7 @@ from onnx.defs import OpSchema
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
-from eltwise.formats.onnx.nodes import known_schema, published_schema, same_value, write_node
+from eltwise.formats.onnx.nodes import known_schema, published_schema, write_node
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Foreign, ForeignSchema, Node
 from eltwise.ir.scopes import Names, Scope
@@ -178,20 +178,6 @@ def in_opset(node: Node, opset: int, name: str = "", attributes: Mapping[str, ob
     messages |= {key: helper.make_attribute(key, value) for key, value in changed.items() if value is not None}
     remaining = tuple(pair for pair in messages.items() if changed.get(pair[0], pair[1]) is not None)
     return replace(node, operation=Foreign(foreign, remaining, node.graphs))
-
-
-def without_defaults(node: Node, before: int, after: int) -> Node:
-    """The node without the attributes that the opset ``after`` lacks, where it says what it would mean without them."""
-    old, new = published_schema(node.schema.name, before), published_schema(node.schema.name, after)
-    if old is None or new is None:
-        return node
-    unneeded: dict[str, object] = {}
-    for attribute in write_node(node).attribute:
-        name = attribute.name
-        is_lost = name in old.attributes and name not in new.attributes
-        if is_lost and same_value(attribute, old.attributes[name].default_value):
-            unneeded[name] = None
-    return in_opset(node, before, attributes=unneeded) if unneeded else node
 
 
 def ports_fit(
