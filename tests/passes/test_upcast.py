@@ -169,7 +169,7 @@ def mixed_model() -> onnx.ModelProto:
 
 
 def test_bfloat16_sub_runs_right_in_onnxruntime(seed: int) -> None:
-    before = read_model_proto(mixed_model(), None, "").graph
+    before = read_model_proto(mixed_model()).graph
     graph, report = upcast(before, lambda node: node.name in ("outer", "itself", "inner"))
     made = write_model_proto(graph)
     assert [change.node for change in report.changes] == ["outer", "itself", "inner"]
@@ -184,7 +184,7 @@ def test_bfloat16_sub_runs_right_in_onnxruntime(seed: int) -> None:
 
 
 def test_what_is_not_chosen_stays_and_what_is_not_exact_is_refused() -> None:
-    before = read_model_proto(mixed_model(), None, "").graph
+    before = read_model_proto(mixed_model()).graph
     unchanged, report = upcast(before, lambda _node: False)
     assert unchanged is before
     assert report.unchanged

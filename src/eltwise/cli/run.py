@@ -156,8 +156,7 @@ def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, Tensor
 
 def read_input_sets(graph: Graph, texts: Sequence[str]) -> Mapping[str, object] | Mapping[str, Mapping[str, object]]:
     """Read the arrays that options name, or the sets of inputs of a folder, which is named alone."""
-    from eltwise.formats.input_sets import input_sets
-    from eltwise.formats.tensor_files import read_tensor_file
+    from eltwise.formats.tensor_files import input_sets, read_tensor_file
 
     folders = [text for text in texts if "=" not in text and Path(text).is_dir()]
     if not folders:

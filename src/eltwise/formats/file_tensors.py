@@ -1,14 +1,15 @@
 """Tensors whose elements lie one after another in a file, or that are unpacked into one.
 
 Files are read with ``pread`` rather than mapped, so that a file that shrinks meanwhile is an error and not a crash, and
-what was read does not stay in the process.
+what was read does not stay in the process. Elements of 4 bits lie two in a byte, the first in the low half, as ONNX's
+raw data and the ``.bin`` of OpenVINO IR have them.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -19,9 +20,9 @@ import numpy as np
 
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BOOL, ElementType, native
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
+from eltwise.core.shapes import LARGEST_RANK, is_addressable
 from eltwise.formats import files
-from eltwise.formats.blobs import check_sizes, unpacked
 from eltwise.ir.tensors import Source, Tensor, storage_of
 from eltwise.kernels.pool import POOL
 
@@ -33,6 +34,9 @@ _NEAR_BYTES = 1 << 14
 
 _MOST_READ = 1 << 24
 """So many bytes are read at once where elements are gathered."""
+
+
+_LARGEST_CHUNK = 1 << 30
 
 
 def state_of(status: os.stat_result) -> str:
@@ -260,3 +264,35 @@ def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: 
     except EltwiseError as error:
         raise error.located(where=where, operand=f"tensor {name!r}") from None
     return Tensor(source, element_type, name, where)
+
+
+def check_sizes(sizes: Sequence[int], element_bytes: int) -> None:
+    """Refuse sizes that no array of elements of so many bytes can have, before anything is allocated."""
+    if len(sizes) > LARGEST_RANK:
+        raise ShapeError("the rank is too large", got=str(len(sizes)), allowed=f"up to {LARGEST_RANK}")
+    if not is_addressable(sizes, element_bytes):
+        raise ShapeError("a tensor of these sizes is too large", got=",".join(map(str, sizes)))
+
+
+def check_chunk(chunk: Sequence[int], element_bytes: int) -> None:
+    """Refuse a chunk that is unpacked as a whole and takes too much memory, whatever its file says."""
+    if math.prod(chunk) * element_bytes > _LARGEST_CHUNK:
+        got, allowed = str(tuple(chunk)), f"up to {_LARGEST_CHUNK} bytes"
+        raise FileFormatError("a chunk is too large", got=got, allowed=allowed)
+
+
+def unpacked(pairs: np.ndarray, elements: int) -> np.ndarray:
+    """Unpack elements of four bits; the first of a pair is the lower half of the byte."""
+    halves = np.stack([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=-1)
+    return np.ascontiguousarray(halves.reshape(-1)[:elements])
+
+
+def encode(tensor: Tensor) -> np.ndarray:
+    """The bytes of a tensor as files hold them; they may share its memory."""
+    flat = tensor.array.reshape(-1)
+    carriers = flat.view(f"u{flat.itemsize}")
+    if tensor.element_type.bits == 4:
+        halves = np.zeros(2 * tensor.element_type.file_bytes(flat.size), np.uint8)
+        halves[: flat.size] = carriers & np.uint8(15)
+        return np.asarray(halves[0::2] | halves[1::2] << np.uint8(4))
+    return carriers.astype(carriers.dtype.newbyteorder("<"), copy=False).view(np.uint8)

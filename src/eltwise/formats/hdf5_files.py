@@ -13,7 +13,7 @@ import numpy as np
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
-from eltwise.formats.blobs import check_chunk
+from eltwise.formats.file_tensors import check_chunk
 from eltwise.formats.files import unreadable
 from eltwise.formats.foreign_tensors import Rows, of_source
 from eltwise.formats.netcdf_files import open_netcdf

@@ -98,7 +98,7 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
     if isinstance(source, bytes | bytearray | memoryview):
         return read_onnx(bytes(source), None, "", reads_weights)
     if is_model_proto(source):
-        return read_model_proto(source, None, "", reads_weights)
+        return read_model_proto(source, None, reads_weights)
     allowed = "a path, the bytes of a file, an open file, an onnx.ModelProto or a loaded model"
     raise FileFormatError("not a model", got=type(source).__name__, allowed=allowed)
 

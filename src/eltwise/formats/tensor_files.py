@@ -1,11 +1,13 @@
 """Tensor files: the ending selects the format, for reading and writing.
 
-``a.npy``; ``a.npz:key``, or ``a.npz`` where it holds one array; ``a.pb``, an ONNX TensorProto.
+``a.npy``; ``a.npz:key``, or ``a.npz`` where it holds one array; ``a.pb``, an ONNX TensorProto. Sets of inputs of a
+model are .npz files in a folder, or folders of tensor files such as ONNX's ``test_data_set_0``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,9 @@ from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import open_tensors
-from eltwise.ir.graph import Tensor
+from eltwise.ir.graph import Graph, Tensor
+
+_NUMBERED = re.compile(r"input_(\d+)")
 
 
 @dataclass(frozen=True)
@@ -124,3 +128,42 @@ def pb_bytes(name: str, array: np.ndarray) -> bytes:
     from eltwise.formats.onnx.tensors import write_tensor
 
     return bytes(write_tensor(name, Tensor(array, of_numpy(array.dtype))).SerializeToString(deterministic=True))
+
+
+def input_sets(graph: Graph, folder: Path) -> dict[str, dict[str, TensorFile]]:
+    """The sets of a folder by their names, in the order of these, each with the file of every input.
+
+    A set is an .npz file of inputs by their names, or a folder of .pb and .npy files, of which ``input_K`` is the input
+    at the position K and another name is that of an input. A folder of such files is itself one set.
+
+    Raises:
+        FileFormatError: where there is no set.
+        EltwiseError: for what is no input of the model.
+    """
+    try:
+        entries = sorted(folder.iterdir(), key=lambda path: (len(path.name), path.name))  # 10 comes after 9.
+    except OSError as error:
+        raise files.unreadable(folder, error) from None
+    sets = {path.name: _of_archive(graph, path) for path in entries if path.suffix.lower() == ".npz"}
+    sets |= {path.name: _of_files(graph, path) for path in entries if path.is_dir()}
+    sets[folder.name] = _of_files(graph, folder)
+    sets = {name: one for name, one in sets.items() if one}
+    if not sets:
+        allowed = ".npz files, or folders with input_0.pb, input_1.pb, ..."
+        raise FileFormatError("the folder has no sets of inputs", where=str(folder), allowed=allowed)
+    return sets
+
+
+def _of_archive(graph: Graph, path: Path) -> dict[str, TensorFile]:
+    return {graph.find_input(name).name: TensorFile(path, name) for name in open_tensors(path)}
+
+
+def _of_files(graph: Graph, folder: Path) -> dict[str, TensorFile]:
+    """The files of inputs in a folder; those of expected outputs are not read."""
+    sources: dict[str, TensorFile] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in (".pb", ".npy") and not path.stem.startswith("output_"):
+            match = _NUMBERED.fullmatch(path.stem)
+            port = graph.find_input(path.stem if match is None else match[1])
+            sources[port.name] = TensorFile(path)
+    return sources

@@ -163,9 +163,9 @@ def read(data: bytes | ModelProto) -> Reading | EltwiseError:
     try:
         if isinstance(data, bytes):
             return read_onnx(data, FOLDER, "broken.onnx")
-        return read_model_proto(data, FOLDER, "broken.onnx")
+        return read_model_proto(data, FOLDER)
     except EltwiseError as error:
-        return error
+        return error.located(where="broken.onnx")
 
 
 def outcome(data: bytes | ModelProto) -> str:

@@ -90,7 +90,7 @@ def test_a_model_that_is_refused_as_a_whole(change: Change, kind: type[EltwiseEr
     with pytest.raises(kind, match=f"m.onnx: .*{sentence}"):
         read_onnx(proto.SerializeToString(), None, "m.onnx")
     with pytest.raises(kind, match=sentence):
-        read_model_proto(proto, None, "")
+        read_model_proto(proto)
 
 
 def sub(change: Change | None = None, **attributes: Any) -> ModelProto:

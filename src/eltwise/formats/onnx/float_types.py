@@ -53,7 +53,7 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
             message.tensor_type.elem_type = element_type.onnx_number
         elif isinstance(message, NodeProto):
             _set_attributes(message, element_type)
-    return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph
+    return read_model_proto(model, folder_of(graph), reads_weights=False).graph
 
 
 def any_float(attribute: object) -> object:
@@ -163,7 +163,7 @@ class Narrowing:
         del model.graph.initializer[:]
         model.graph.initializer.extend(retained_tensors)
         del model.graph.value_info[:]
-        return read_model_proto(model, path, "", reads_weights=False).graph
+        return read_model_proto(model, path, reads_weights=False).graph
 
     def _ports_of(self, node: NodeProto) -> tuple[frozenset[int], frozenset[int]] | None:
         """Which inputs and outputs of a node are float16 then; None for one that must stay as it is."""

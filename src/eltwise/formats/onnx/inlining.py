@@ -24,7 +24,7 @@ def with_counted_rounds(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """The model in which each Loop and Scan gives out a value for each round, and the names of these outputs."""
     model = write_model_proto(graph)
     counters = _count_rounds(model)
-    return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph, counters
+    return read_model_proto(model, folder_of(graph), reads_weights=False).graph, counters
 
 
 def with_inlined(
@@ -62,7 +62,7 @@ def with_inlined(
     }
     deciding = [name for name in dict.fromkeys(deciding) if name in produced]
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in deciding)
-    return read_model_proto(model, folder_of(graph), "", reads_weights=False).graph, tuple(deciding)
+    return read_model_proto(model, folder_of(graph), reads_weights=False).graph, tuple(deciding)
 
 
 def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto) -> list[NodeProto]:

@@ -78,18 +78,12 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
         raise error.located(where=where) from None
 
 
-def read_model_proto(model: ModelProto, folder: Path | None, where: str, reads_weights: bool = True) -> Reading:
-    """Read a copy of an ONNX model that is parsed already.
-
-    The arguments and errors are those of ``read_onnx``.
-    """
-    try:
-        check_text(model)
-        copy = ModelProto()
-        copy.CopyFrom(model)
-        return _read_model(OnnxFile(copy, None, folder), where, reads_weights)
-    except EltwiseError as error:
-        raise error.located(where=where) from None
+def read_model_proto(model: ModelProto, folder: Path | None = None, reads_weights: bool = True) -> Reading:
+    """Read a copy of an ONNX model that is parsed already; arguments and errors are those of ``read_onnx``."""
+    check_text(model)
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return _read_model(OnnxFile(copy, None, folder), "", reads_weights)
 
 
 def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:

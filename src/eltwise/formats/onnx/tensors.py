@@ -23,8 +23,7 @@ from eltwise.core.errors import (
     ValueRangeError,
 )
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN_RANK, element_count, of_sizes
-from eltwise.formats.blobs import check_sizes, encode, unpacked
-from eltwise.formats.file_tensors import MemoryFile, range_of
+from eltwise.formats.file_tensors import MemoryFile, check_sizes, encode, range_of, unpacked
 from eltwise.formats.files import Buffer
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.messages import parse_message

@@ -10,8 +10,8 @@ from lxml import etree
 
 from eltwise.core.errors import ShapeError
 from eltwise.core.shapes import Shape
-from eltwise.formats import blobs, files
-from eltwise.formats.file_tensors import OpenFile
+from eltwise.formats import files
+from eltwise.formats.file_tensors import OpenFile, encode
 from eltwise.formats.openvino.document import EDGE, format_tree, join_names
 from eltwise.formats.openvino.layers import DIMENSION_WORDS
 from eltwise.ir.graph import Tensor
@@ -87,7 +87,7 @@ class IrBuilder:
 
     def add_constant(self, name: str, tensor: Tensor, names: Sequence[str] = ()) -> Output:
         """Add a constant with its bytes."""
-        offset, size = self._stored(blobs.encode(tensor).data)
+        offset, size = self._stored(encode(tensor).data)
         data = {"element_type": tensor.element_type.ir, "shape": str(tensor.type.shape), "offset": offset, "size": size}
         return self.add("Const", name, data, output=tensor.type, names=names)
 
