@@ -19,7 +19,7 @@ from eltwise.kernels.pairs import Pair
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.rounding_tests import SAFE_ARGUMENT, SAFE_RESULT, SINGLE_LEAST, single_error
 from eltwise.kernels.vectors import Vector
-from eltwise.ops.real import REAL
+from eltwise.ops.floats import REAL
 from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
 

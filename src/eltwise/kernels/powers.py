@@ -32,7 +32,7 @@ from eltwise.kernels.rounding_tests import for_rounding, undecided_of
 from eltwise.kernels.soft_code import R, accurate
 from eltwise.kernels.soft_floats import of_float, soft
 from eltwise.kernels.vectors import F, Vector, as_double, widened
-from eltwise.ops.real import whole_power
+from eltwise.ops.floats import whole_power
 
 _FARTHEST = 800.0
 """Powers with a logarithm beyond this number are infinite or 0 in float64."""

@@ -140,7 +140,6 @@ CHOICES = (
             )
             for kind in NUMERIC
         },
-        value_range=lambda _a: Interval(-(1 << 64), 1 << 64),
         rounds=True,
         parameters=("low", "high"),
         whole={"low": math.ceil, "high": math.floor},
@@ -152,7 +151,6 @@ CHOICES = (
         name="thresholded_relu",
         numpy={"float": with_out(_above)},
         llvm={"float": ("fcmp ogt {T} {a}, {alpha}", "select {B} {0}, {T} {a}, {T} {zero}")},
-        value_range=lambda a: a,
         parameters=("alpha",),
     ),
     Primitive(

@@ -12,7 +12,7 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import double, product, quotient, total
-from eltwise.ops.primitive import NUMERIC, Interval, Primitive, of_kinds, with_out
+from eltwise.ops.primitive import NUMERIC, Primitive, of_kinds, with_out
 
 _EVERY = (*NUMERIC, "boolean")
 
@@ -72,7 +72,6 @@ def _conversion(name: str, numpy: Any, operands: tuple[Any, ...], **fields: Any)
         name=name,
         operands=operands,
         numpy=of_kinds(with_out(function), _EVERY if name == "cast" else NUMERIC),
-        value_range=lambda *_operands: Interval(-(1 << 64), 1 << 64),
         rounds=True,
         widens=False,
         result="to",

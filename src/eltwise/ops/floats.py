@@ -1,20 +1,25 @@
-"""The primitives of floats that a processor computes: rounded to integers, square roots, reciprocals, and tests.
+"""The primitives of floats: what a processor computes, tests, and functions of real numbers, rounded once.
 
 Rounding to integers is written with sums and comparisons: processors without such an instruction would call a library.
+Powers of integers to integers are whole, and wrap; the module for kernels has those to floats, too.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from eltwise.core.errors import ValueRangeError
 from eltwise.ops.primitive import (
     FLOATING,
+    INTEGRAL,
     ArrayFunction,
     Instructions,
-    Interval,
     IntoContiguous,
     Primitive,
     library_names,
+    of_kinds,
     with_out,
 )
 
@@ -67,7 +72,6 @@ def _to_integer(name: str, notation: str, numpy: ArrayFunction, llvm: Instructio
         notation=notation,
         numpy={"float": numpy},
         llvm={"float": llvm},
-        value_range=lambda a: a,
         libraries=library_names(library, library, FLOATING) if library else {},
     )
 
@@ -77,7 +81,6 @@ def _test(name: str, numpy: ArrayFunction, llvm: Instructions, parameters: tuple
         name=name,
         numpy={"float": numpy},
         llvm={"float": llvm},
-        value_range=lambda _a: Interval(0, 1),
         libraries={} if parameters else library_names(name.replace("_", ""), name.replace("_", ""), FLOATING),
         result="boolean",
         parameters=parameters,
@@ -98,7 +101,6 @@ FLOATS = (
         name="sqrt",
         numpy={"float": np.sqrt},
         llvm={"float": ("call {T} @llvm.sqrt.{t}({T} {a})",)},
-        value_range=lambda a: a,
         rounds=True,
         libraries=library_names("sqrt", "sqrt", FLOATING),
     ),
@@ -106,7 +108,6 @@ FLOATS = (
         name="reciprocal",
         numpy={"float": with_out(lambda x: x.dtype.type(1) / x)},
         llvm={"float": ("fdiv {T} {one}, {a}",)},
-        value_range=lambda a: a,
         rounds=True,
         libraries=library_names("reciprocal", "reciprocal", FLOATING),
     ),
@@ -128,5 +129,65 @@ FLOATS = (
             "or {B} {1}, {4}",
         ),
         ("detect_negative", "detect_positive"),
+    ),
+)
+
+
+def _real(name: str, *parameters: str, numpy: str = "", torch: str = "") -> Primitive:
+    return Primitive(
+        name=name,
+        rounds=True,
+        widens=False,
+        is_real=True,
+        parameters=parameters,
+        libraries=library_names(numpy, torch or name, FLOATING) if numpy else {},
+    )
+
+
+def _inverse(name: str) -> Primitive:
+    return _real(f"a{name}", numpy=f"arc{name}", torch=f"a{name}")
+
+
+def whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """Powers of integers to integers modulo 2^64, of which the type of the base has the low bits.
+
+    Negative powers are 0 where they are no integers.
+
+    Raises:
+        ValueRangeError: for a negative power of 0.
+    """
+    is_negative = exponent < exponent.dtype.type(0)
+    if np.any(is_negative & (base == base.dtype.type(0))):
+        problem = "an integer 0 cannot be raised to a negative power"
+        raise ValueRangeError(problem, allowed="an exponent of 0 or more, or another base")
+    if base.dtype == exponent.dtype and base.dtype.kind in "iu" and not is_negative.any():
+        unsigned = np.dtype(f"u{base.dtype.itemsize}")  # Those of integers with a sign are undefined beyond the type.
+        return np.asarray(np.power(base.astype(unsigned), exponent.astype(unsigned)).astype(base.dtype))
+    wide, count = (each.astype(np.int64).view(np.uint64) for each in (base, exponent))
+    is_unit = (wide == 1) | ((~wide == 0) & (base < base.dtype.type(0)))
+    inverse = np.where(is_unit, np.where(count & 1, wide, 1), 0)
+    powers = np.where(is_negative, inverse, np.power(wide, np.where(is_negative, 0, count)))
+    return powers.view(np.int64).astype(base.dtype)
+
+
+REAL = (
+    *(_real(name, numpy=name) for name in ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")),
+    *(_inverse(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")),
+    *map(_real, ("erf", "sigmoid", "softplus", "softsign", "mish", "gelu", "gelu_tanh", "hard_swish", "hsigmoid")),
+    _real("swish", "alpha"),
+    _real("elu", "alpha"),
+    _real("celu", "alpha"),
+    _real("selu", "alpha", "gamma"),
+    _real("leaky_relu", "alpha"),
+    _real("hard_sigmoid", "alpha", "beta"),
+    replace(
+        _real("power"),
+        operands=("T", "any"),
+        wraps=True,
+        numpy=of_kinds(with_out(whole_power), INTEGRAL),
+    ),
+    replace(
+        _real("fake_quantize", "levels"),
+        operands=("T",) * 5,
     ),
 )

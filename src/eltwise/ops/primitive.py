@@ -42,6 +42,9 @@ class Interval(NamedTuple):
         return other.low <= self.low and self.high <= other.high
 
 
+_EVERY_INTEGER = Interval(-(1 << 64), 1 << 64)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Primitive:
     """One elementary operation on elements.
@@ -53,7 +56,7 @@ class Primitive:
             of the name where none is stated.
         numpy: the function on arrays, by kind of T.
         llvm: the instructions on single elements or vectors, by kind; float16 and bfloat16 are computed in float32.
-        value_range: the interval of the exact integer results, from those of the operands.
+        value_range: the interval of the exact integer results, from those of the operands; every integer by default.
         is_modular: whether an integer result modulo 2^n depends on the operands modulo 2^n only, so that an operand
             may have been computed in a wider type without wrapping.
         wraps: whether a result of integers may be beyond the type, and then is taken modulo 2^n.
@@ -85,7 +88,7 @@ class Primitive:
     notation: str = ""
     numpy: Mapping[Kind, ArrayFunction] = field(default_factory=dict)
     llvm: Mapping[Kind, Instructions] = field(default_factory=dict)
-    value_range: Callable[..., Interval]
+    value_range: Callable[..., Interval] = lambda *_operands: _EVERY_INTEGER
     is_modular: bool = False
     wraps: bool = False
     rounds: bool = False

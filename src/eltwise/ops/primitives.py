@@ -10,10 +10,9 @@ from __future__ import annotations
 from eltwise.ops.arithmetic import ARITHMETIC, COMPARISONS
 from eltwise.ops.choices import CHOICES
 from eltwise.ops.conversions import CONVERSIONS
-from eltwise.ops.floats import FLOATS
+from eltwise.ops.floats import FLOATS, REAL
 from eltwise.ops.integers import INTEGERS
 from eltwise.ops.primitive import Primitive
-from eltwise.ops.real import REAL
 from eltwise.ops.sums import SUMS
 
 PRIMITIVES: dict[str, Primitive] = {

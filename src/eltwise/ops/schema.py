@@ -214,10 +214,6 @@ def stated_types(schema: ElementwiseSchema) -> tuple[ElementType, ...]:
     return tuple(each for each in schema.types if each.is_integer or not is_real)
 
 
-def _unknown(_input: object) -> None:
-    """The element type of an input of which nothing is known."""
-
-
 @dataclass(frozen=True)
 class Operation:
     """A schema with its attributes bound.
@@ -333,7 +329,7 @@ class Operation:
         return self._computation((True,) * count)
 
     def computation_of(
-        self, inputs: Sequence[InputT | None], type_of: Callable[[InputT], ElementType | None] = _unknown
+        self, inputs: Sequence[InputT | None], type_of: Callable[[InputT], ElementType | None] = lambda _input: None
     ) -> tuple[Computation, tuple[InputT, ...]]:
         """What is computed of inputs, and the operands: the inputs that are not None, which is one left out.
 

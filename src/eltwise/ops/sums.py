@@ -21,14 +21,6 @@ LEAST_SUM, MOST_SUM = 2.0**-900, 2.0**990
 """The sizes of sums between which no product of float64 loses digits or overflows."""
 
 
-def _summed(*arrays: np.ndarray) -> np.ndarray:
-    return _of_sum(arrays, 1)
-
-
-def _mean(*arrays: np.ndarray) -> np.ndarray:
-    return _of_sum(arrays, len(arrays))
-
-
 def _of_sum(arrays: Sequence[np.ndarray], divisor: int) -> np.ndarray:
     """The real sum over a divisor: with float64, rounded to odd; of float64 with Python's fractions where need be."""
     element_type, share = of_numpy(arrays[0].dtype), 2.0 ** -len(arrays).bit_length()
@@ -149,7 +141,7 @@ def _primitive(name: str, numpy: Any, **fields: Any) -> Primitive:
 
 
 SUMS = (
-    _primitive("sum", _summed, is_variadic=True),
-    _primitive("mean", _mean, is_variadic=True),
+    _primitive("sum", lambda *arrays: _of_sum(arrays, 1), is_variadic=True),
+    _primitive("mean", lambda *arrays: _of_sum(arrays, len(arrays)), is_variadic=True),
     _primitive("shrink", _shrunk, parameters=("bias", "lambd")),
 )
