@@ -2,13 +2,15 @@
 
 onnx's checker and its strict inference are asked, each about one node at a time, so that every problem names its node.
 What a text forbids and runtimes still load with one meaning is no problem here: nodes in another order than that of
-their values, wrong declared shapes of results, missing names and texts, and the missing import of ``com.microsoft``.
+their values, wrong declared shapes of results, missing names and texts, and the missing import of ``com.microsoft``,
+whose operators onnxruntime runs with one meaning; a function must have it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 from onnx.checker import ValidationError, check_node
@@ -26,7 +28,6 @@ from eltwise.core.errors import (
 )
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
-from eltwise.formats.onnx.imports import import_problems
 from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
 from eltwise.formats.onnx.nodes import Original, called_functions, published_schema, read_node, write_node
 from eltwise.formats.onnx.reader import OnnxFile, folder_of
@@ -40,7 +41,7 @@ from eltwise.formats.onnx.schemas import (
 )
 from eltwise.formats.onnx.tensors import MessageSource, check_tensor, position_problems, read_element_type
 from eltwise.formats.onnx.types import type_text
-from eltwise.ir.graph import Graph, Node, Origin, Port, computed_once
+from eltwise.ir.graph import Function, Graph, Node, Origin, Port, computed_once
 from eltwise.ir.scopes import Scope, all_graphs, scopes_of
 from eltwise.ir.verify import structure_problems
 
@@ -51,6 +52,10 @@ _UNDECLARED = (
 )
 """Operators that stand in ONNX's own domain in opsets that do not have them, and that runtimes run. Source: the
 experimental operators of onnx's checker, and those that onnxruntime adds to the domain."""
+
+
+_IMPLIED = {"com.microsoft": 1}
+_Imports = Mapping[str, int]
 
 
 @computed_once
@@ -67,7 +72,7 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
         if any(not default_domain(entry.domain) for entry in imports) and not 1 <= opset <= newest_opset():
             message = f"the opset of the function {function.name!r} is not known here"
             problems.append(UnsupportedError(message, got=str(opset), allowed=f"1 to {newest_opset()}"))
-    problems += [*import_problems(graph), *_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
+    problems += [*_import_problems(graph), *_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
     for scope in scopes_of(graph, infer_types(graph)):
@@ -88,6 +93,60 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
 
 def _located(error: EltwiseError, node: Node) -> EltwiseError:
     return error.located(operator=node.schema.versioned_name, node=node.label)
+
+
+def _import_problems(graph: Graph) -> Iterator[EltwiseError]:
+    """Find the domains of operators that are not imported, and the functions of opsets that mean something else."""
+    imports = {"": graph.origin.opset, **dict(graph.origin.other_opsets)}
+    imports = {domain: version for domain, version in imports.items() if domain or version}
+    yield from _missing_imports(replace(graph, functions=()), {**_IMPLIED, **imports}, "")
+    called = called_functions(graph)
+    for function in graph.functions:
+        owner = f"the function {function.name!r}"
+        entries = getattr(function.body.message, "opset_import", ())
+        of_function = {default_domain(entry.domain): entry.version for entry in entries}
+        for entry in entries:
+            domain, last = default_domain(entry.domain), of_function[default_domain(entry.domain)]
+            if last != entry.version:
+                problem = f"two opsets of the domain {_domain_shown(domain)} are imported"
+                yield GraphError(problem, operand=owner, got=f"{entry.version} and {last}")
+        yield from _missing_imports(function.body, of_function, owner)
+        yield from _contradicting(function, of_function, imports, called)
+
+
+def _missing_imports(graph: Graph, imports: _Imports, owner: str) -> Iterator[EltwiseError]:
+    """Name the first node of each domain that is not imported."""
+    domains = set(imports)
+    for body in all_graphs(graph):
+        for node in body.nodes:
+            domain, name = node.operator
+            if domain not in domains:
+                domains.add(domain)
+                problem = f"no opset of the domain {_domain_shown(domain)} is imported"
+                yield GraphError(problem, operand=owner).located(operator=name, node=node.label)
+
+
+def _contradicting(
+    function: Function, imports: _Imports, of_model: _Imports, called: frozenset[tuple[str, str]]
+) -> Iterator[EltwiseError]:
+    """Find operators of which the model's opset has another version: runtimes differ in the one that they run."""
+    for body in all_graphs(function.body):
+        for node in body.nodes:
+            domain, name = node.operator
+            versions = imports.get(domain), of_model.get(domain)
+            if None in versions or versions[0] == versions[1] or (domain, name) in called:
+                continue
+            schemas = [published_schema(name, version or 0, domain) for version in versions]
+            if not domain and schemas[0] is None:  # It is named as no operator of the function's opset.
+                continue
+            if len({schema.since_version if schema else None for schema in schemas}) > 1:
+                problem = "the opset of the function has another version of this operator than that of the model"
+                operand, got = f"the function {function.name!r}", " and ".join(map(str, versions))
+                yield GraphError(problem, operand=operand, got=got).located(operator=name, node=node.label)
+
+
+def _domain_shown(domain: str) -> str:
+    return repr(domain) if domain else "ai.onnx"
 
 
 def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
