@@ -5,7 +5,8 @@ Each is also the error of Python that such a mistake raises elsewhere, so that `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Self
 
 from eltwise.core.escaping import as_lines, on_one_line
@@ -97,6 +98,15 @@ class EltwiseError(Exception):
         return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}
 
 
+@contextmanager
+def errors_located(*, where: str = "", operator: str = "", node: str = "", operand: str = "") -> Iterator[None]:
+    """Fill the fields of place of errors; see ``EltwiseError.located``."""
+    try:
+        yield
+    except EltwiseError as error:
+        raise error.located(where=where, operator=operator, node=node, operand=operand) from None
+
+
 class ArgumentTypeError(EltwiseError, TypeError):
     """An argument of a type that the function does not take."""
 
@@ -183,11 +193,8 @@ def _grouped(problems: Sequence[EltwiseError]) -> list[str]:
 def _of_several(problems: Sequence[EltwiseError]) -> str:
     first = problems[0]
     where, operand = f"{first.where}: " if first.where else "", f", {first.operand}" if first.operand else ""
-    return f"{where}{counted(len(problems), 'node')} ({_nodes(problems)}){operand}: {first.sentence}"
-
-
-def _nodes(problems: Sequence[EltwiseError]) -> str:
-    return named([f"{problem.operator} {problem.node!r}".strip() for problem in problems], _MOST_NODES)
+    nodes = named([f"{problem.operator} {problem.node!r}".strip() for problem in problems], _MOST_NODES)
+    return f"{where}{counted(len(problems), 'node')} ({nodes}){operand}: {first.sentence}"
 
 
 def raise_all(problems: Sequence[EltwiseError]) -> None:

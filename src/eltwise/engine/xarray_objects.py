@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, ShapeError
+from eltwise.core.errors import AttributeValueError, GraphError, ShapeError, errors_located
 from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
@@ -64,18 +64,17 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
             raise GraphError("the Datasets have different variables", got=got)
     results = {}
     for name in names:
-        try:
+        with errors_located(where=f"variable {name!r}"):
             of_name = [each[name] if hasattr(each, "data_vars") else each for each in operands]
             results[name] = compute(computation, of_name, *rest)
-        except EltwiseError as error:
-            raise error.located(where=f"variable {name!r}") from None
     try:
         xarray.align(*results.values(), join="exact", copy=False)
         result = type(datasets[0])(results, attrs=common_attributes(datasets))
     except ValueError as error:  # Their dimensions differ, which xarray would fill with missing values.
         problem = "the results of the variables make no Dataset"
         raise ShapeError(problem, got=reason_of(error), hint=_ALIGN) from None
-    labelled = _of_xarray(computation, operands)
+    pairs = zip(computation.operands, operands, strict=True)
+    labelled = [(f"operand {name}", each) for name, each in pairs if hasattr(each, "coords")]
     arrays = [array for _name, each in labelled for array in getattr(each, "data_vars", {"": each}).values()]
     sizes = {name: size for dataset in reversed(datasets) for name, size in dataset.sizes.items()}
     coords = _coords(labelled, {**sizes, **{name: -1 for each in arrays for name in each.dims}, **result.sizes})
@@ -129,12 +128,6 @@ def _frame(
     is_one_name = all(array.name == first.name for _name, array in arrays)
     attributes = common_attributes([array for _name, array in arrays])
     return names, {"coords": coords, "name": first.name if is_one_name else None, "attrs": attributes}
-
-
-def _of_xarray(computation: Computation, operands: Sequence[Any]) -> list[tuple[str, Any]]:
-    """The operands that have coordinates, with what they are called."""
-    names = [f"operand {name}" for name in computation.operands]
-    return [(name, each) for name, each in zip(names, operands, strict=True) if hasattr(each, "coords")]
 
 
 def _coords(operands: Sequence[tuple[str, Any]], sizes: Mapping[Hashable, int]) -> dict[Hashable, Any]:

@@ -40,14 +40,12 @@ def state(text: str) -> str:
     if is_url(text):
         return _digest(_below_url(text))
     path = Path(text)
-    try:
+    with files.reading_errors(path):
         if not path.is_dir():
             return state_of(path.stat())
         # A link may lead elsewhere for a while; a file is held open, a store is not.
         link_state = f"{state_of(path.lstat())} " if path.is_symlink() else ""
         return link_state + _digest(_below(text, set()))
-    except OSError as error:
-        raise files.unreadable(path, error) from None
 
 
 def extent(text: str) -> str:
@@ -59,13 +57,11 @@ def extent(text: str) -> str:
         FileFormatError: where it cannot be looked at.
     """
     path = Path(text)
-    try:
+    with files.reading_errors(path):
         if not path.is_dir():
             return _begin(path)
         descriptions = [path / name for name in FORMATS if (path / name).is_file()]
         return _digest(chain(_below(text, set(), _size), map(_begin, descriptions)))
-    except OSError as error:
-        raise files.unreadable(path, error) from None
 
 
 def states_of(sets: Iterable[TensorSet]) -> States:

@@ -20,7 +20,7 @@ import numpy as np
 
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BOOL, ElementType, native
-from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
+from eltwise.core.errors import FileFormatError, ShapeError, errors_located
 from eltwise.core.shapes import LARGEST_RANK, is_addressable
 from eltwise.formats import files
 from eltwise.ir.tensors import Source, Tensor, storage_of
@@ -50,11 +50,9 @@ class OpenFile:
     def __init__(self, path: Path, is_temporary: bool = False) -> None:
         files.check_regular(path)
         self.path, self._is_temporary, self._lock = path, is_temporary, Lock()
-        try:
+        with files.reading_errors(path):
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             status = os.fstat(self._descriptor)
-        except (OSError, ValueError) as error:
-            raise files.unreadable(path, error) from None
         self.size, self.state = status.st_size, state_of(status)
 
     def __del__(self) -> None:
@@ -78,7 +76,7 @@ class OpenFile:
                 if not read:
                     raise FileFormatError("the file ended while it was read", where=str(self.path))
                 done += read
-        except OSError as error:
+        except OSError as error:  # Many files are read in small parts, of which a context would double the time.
             raise files.unreadable(self.path, error) from None
         return data
 
@@ -259,10 +257,8 @@ def range_of(
 def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> Tensor:
     """A named tensor whose elements lie in a file; see ``range_of``."""
     where = str(file.path)
-    try:
+    with errors_located(where=where, operand=f"tensor {name!r}"):
         source = range_of(element_type, shape, file, offset)
-    except EltwiseError as error:
-        raise error.located(where=where, operand=f"tensor {name!r}") from None
     return Tensor(source, element_type, name, where)
 
 

@@ -13,6 +13,10 @@ from eltwise.core.errors import FileFormatError, FileMissingError
 from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, sync_folder
 
+Errors = type[Exception] | tuple[type[Exception], ...]
+OF_PATHS = (OSError, ValueError)
+"""What the system and Python raise of a path; the latter of one with a NUL character."""
+
 Buffer = bytes | bytearray | memoryview
 Chunk = Buffer | int
 """A part of a file's content; a number is so many zero bytes, left as a hole."""
@@ -41,14 +45,12 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     Raises:
         FileFormatError: for what is no file, cannot be read, or has more bytes than ``limit``.
     """
-    try:
+    with reading_errors(path):
         check_regular(path)
         size = path.stat().st_size
         if limit is not None and size > limit:
             raise FileFormatError("the file is too large", where=str(path), got=f"{size} bytes", allowed=f"{limit}")
         return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
 
 
 def read_message(path: Path) -> bytes:
@@ -58,11 +60,8 @@ def read_message(path: Path) -> bytes:
         FileFormatError: where it is no file, cannot be read, or begins with no message.
     """
     check_regular(path)
-    try:
-        with path.open("rb") as file:
-            first = file.read(1)
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
+    with reading_errors(path), path.open("rb") as file:
+        first = file.read(1)
     if first and first[0] < _SMALLEST_TAG:
         raise FileFormatError("not a protobuf message", where=str(path), got=f"a first byte of {first[0]}")
     return read_bytes(path, LARGEST_PROTOBUF)
@@ -70,39 +69,32 @@ def read_message(path: Path) -> bytes:
 
 def check_regular(path: Path) -> None:
     """Refuse a path that exists and is not a file: a folder, and a pipe or device, which might never end."""
-    try:
+    with reading_errors(path):
         is_other = path.exists() and not path.is_file()
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
     if is_other:
         raise FileFormatError("this is a folder, a pipe or a device, not a file", where=str(path))
 
 
 def is_folder(path: Path) -> bool:
     """Whether a path leads to a folder; one that cannot even be looked for is refused."""
-    try:
+    with reading_errors(path):
         return path.is_dir()
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
 
 
 def copied(path: Path, size: int) -> Iterator[Chunk]:
     """The content of a file of this size, piece by piece."""
     done = 0
-    try:
-        with path.open("rb", buffering=0) as file:
-            while done < size:
-                if hole := min(_hole(file.fileno(), done), size - done):
-                    done = file.seek(done + hole)
-                    yield hole
-                    continue
-                piece = file.read(min(_PIECE, size - done))
-                if not piece:
-                    break
-                done += len(piece)
-                yield len(piece) if piece == _HOLE else piece
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with reading_errors(path), path.open("rb", buffering=0) as file:
+        while done < size:
+            if hole := min(_hole(file.fileno(), done), size - done):
+                done = file.seek(done + hole)
+                yield hole
+                continue
+            piece = file.read(min(_PIECE, size - done))
+            if not piece:
+                break
+            done += len(piece)
+            yield len(piece) if piece == _HOLE else piece
     if done < size:
         raise FileFormatError("the file ended while it was copied", where=str(path))
 
@@ -115,6 +107,15 @@ def _hole(descriptor: int, position: int) -> int:
         return os.lseek(descriptor, position, os.SEEK_DATA) - position
     except OSError as error:  # Nothing is stored from there on, or the file ends before.
         return max(os.fstat(descriptor).st_size - position, 0) if error.errno == errno.ENXIO else 0
+
+
+@contextmanager
+def reading_errors(path: Path | str, kind: str = "file", errors: Errors = OF_PATHS) -> Iterator[None]:
+    """Make errors those of what cannot be read; libraries and remote file systems raise any ``Exception``."""
+    try:
+        yield
+    except errors as error:
+        raise unreadable(path, error, kind) from None
 
 
 def unreadable(path: Path | str, error: BaseException, kind: str = "file") -> FileFormatError:
@@ -146,18 +147,15 @@ def add_text(path: Path, text: str) -> None:
     if path.is_symlink():
         raise FileFormatError("this is a link, not a file", where=str(path), hint="name the file itself")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    try:
-        with os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0) as file:
-            size = file.seek(0, os.SEEK_END)
-            data = (("\n\n" if size else "") + text).encode(errors="backslashreplace")
-            try:
-                while data:
-                    data = data[file.write(data) :]
-            except OSError:
-                file.truncate(size)
-                raise
-    except OSError as error:
-        raise unwritable(path, error) from None
+    with writing_errors(path), os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        data = (("\n\n" if size else "") + text).encode(errors="backslashreplace")
+        try:
+            while data:
+                data = data[file.write(data) :]
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def write_together(contents: Sequence[tuple[Path, Iterable[Chunk]]]) -> None:
@@ -250,10 +248,8 @@ def check_space(path: Path, needed: int) -> None:
     """Refuse a file of so many bytes that the disk of its folder has no room for, before anything is written."""
     import shutil  # Only for what is large.
 
-    try:
+    with writing_errors(path):
         usage = shutil.disk_usage(unfollowed(path).parent)
-    except OSError as error:
-        raise unwritable(path, error) from None
     if usage.total and needed > usage.free:  # A file system that states no size at all does not know it.
         problem, hint = "the result is larger than the free space of its disk", "make room, or name another disk"
         sizes = {"got": f"{needed} bytes", "allowed": f"up to {usage.free} bytes"}
@@ -294,7 +290,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def check_new_folder(folder: Path) -> None:
     """Refuse a path that no new folder can be made at."""
     resolved = unfollowed(folder)
-    try:
+    with writing_errors(folder, "folder", OF_PATHS):
         if resolved.is_symlink():
             raise FileFormatError("this is a link, not a folder", where=str(folder), hint="name the folder itself")
         if resolved.is_dir() and any(resolved.iterdir()):
@@ -302,8 +298,6 @@ def check_new_folder(folder: Path) -> None:
         if resolved.exists() and not resolved.is_dir():
             raise FileFormatError("this is a file, not a folder", where=str(folder))
         _check_folder(folder, resolved.parent, "the folder above")
-    except (OSError, ValueError) as error:
-        raise unwritable(folder, error, "folder") from None
 
 
 @contextmanager
@@ -315,17 +309,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     check_new_folder(folder)
     resolved = unfollowed(folder)
-    try:
-        with ExitStack() as stack:
-            staging = Staging.made(str(resolved))
-            stack.callback(staging.remove)
-            temporary = Path(staging.of(STAGED))
-            temporary.mkdir()
-            yield temporary
-            publish_folder(staging, resolved)
-            sync_folder(str(resolved.parent))
-    except OSError as error:
-        raise unwritable(folder, error, "folder") from None
+    with writing_errors(folder, "folder"), ExitStack() as stack:
+        staging = Staging.made(str(resolved))
+        stack.callback(staging.remove)
+        temporary = Path(staging.of(STAGED))
+        temporary.mkdir()
+        yield temporary
+        publish_folder(staging, resolved)
+        sync_folder(str(resolved.parent))
 
 
 def publish_folder(staging: Staging, target: Path, name: str = STAGED) -> None:
@@ -341,10 +332,8 @@ def make_folder(folder: Path) -> None:
     Raises:
         FileFormatError: where it cannot be made.
     """
-    try:
+    with writing_errors(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error, "folder") from None
 
 
 def write_into(folder: Path, name: str, data: bytes) -> None:
@@ -354,7 +343,16 @@ def write_into(folder: Path, name: str, data: bytes) -> None:
     file.write_bytes(data)
 
 
-def unwritable(path: Path | str, error: OSError | ValueError, kind: str = "file") -> FileFormatError:
+@contextmanager
+def writing_errors(path: Path | str, kind: str = "file", errors: Errors = OSError) -> Iterator[None]:
+    """Make errors those of what the operating system cannot write."""
+    try:
+        yield
+    except errors as error:
+        raise unwritable(path, error, kind) from None
+
+
+def unwritable(path: Path | str, error: Exception, kind: str = "file") -> FileFormatError:
     """Make the error for a file that the operating system cannot write; one of the family is itself."""
     if isinstance(error, FileFormatError):
         return error

@@ -21,7 +21,7 @@ from eltwise.core.dtypes import BFLOAT16, by_name, native, of_numpy
 from eltwise.core.errors import FileFormatError, UnsupportedError
 from eltwise.core.foreign import library
 from eltwise.formats.file_tensors import FileRange, OpenFile
-from eltwise.formats.files import unreadable
+from eltwise.formats.files import reading_errors
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import InMemory, Packing, Source, Tensor
 from eltwise.ir.values import Values, is_element_type, of_python, type_of_values
@@ -63,10 +63,8 @@ class Rows(Source):
 
     def box(self, box: Box) -> np.ndarray:
         """Read a part."""
-        try:
+        with reading_errors(self._where, errors=Exception):
             return native(np.asarray(self._read_box(box)))
-        except Exception as error:  # noqa: BLE001 - libraries raise what they like
-            raise unreadable(self._where, error) from None
 
     def at(self, indices: np.ndarray) -> np.ndarray:
         """Read the tiles that the indices touch."""
@@ -161,15 +159,13 @@ def _of_torch(name: str, value: Any, torch: Any, where: str) -> Tensor | Values:
         return np.asarray(resolved.view(same_width).numpy().view(element_type.storage))
 
     source: Source
-    try:
+    with reading_errors(where, errors=Exception):
         if value.layout is torch.strided and not (value.is_conj() or value.is_neg()):
             source = InMemory(array_of(value))
         else:
             whole = value if value.layout is torch.strided else value.to_sparse()
             array_of(_part_of(whole, (slice(0, 0),) * whole.ndim))  # It can be read.
             source = Rows(tuple(whole.shape), lambda box: array_of(_part_of(whole, box)), where)
-    except Exception as error:  # noqa: BLE001 - torch raises what it likes, as of a tensor without elements on "meta"
-        raise unreadable(where, error) from None
     if element_type is None:
         return Values(source, name, where, type_name, value.element_size())
     return Tensor(source, element_type, name, where)
@@ -194,10 +190,8 @@ def open_gguf(path: Path) -> TensorSet:
     where = str(path)
     gguf = library("gguf", "a GGUF file", where)
     file = OpenFile(path)
-    try:
+    with reading_errors(where, errors=Exception):
         stored = _reader_of(gguf)(path)
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        raise unreadable(where, error) from None
     tensors = TensorSet(where, format="gguf")
     for name, field in stored.fields.items():
         if not name.startswith(_GGUF_COUNTS):
@@ -280,10 +274,8 @@ def fetched(model: str) -> Path:
     if repository.count("/") != 1:
         raise FileFormatError("not a model on the Hub", where=url, allowed="hf://ORGANISATION/MODEL[@REVISION]")
     hub = library("huggingface_hub", "a model on the Hugging Face Hub", url)
-    try:
+    with reading_errors(url, errors=Exception):
         folder = hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(_HUB_FILES))
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        raise unreadable(url, error) from None
     names = sorted(Path(folder).glob("*.safetensors"))
     if not names:
         raise FileFormatError("the model has no safetensors files", where=url)

@@ -14,7 +14,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.core.foreign import library, reason_of
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.file_tensors import check_chunk
-from eltwise.formats.files import unreadable
+from eltwise.formats.files import reading_errors
 from eltwise.formats.foreign_tensors import Rows, of_source
 from eltwise.formats.netcdf_files import open_netcdf
 from eltwise.ir.tensor_sets import TensorSet
@@ -50,15 +50,13 @@ def open_hdf5(path: Path) -> TensorSet:
         return open_netcdf(path)
     h5py = library("h5py", "an HDF5 file", where)
     tensors = TensorSet(where, format="hdf5")
-    try:
+    with reading_errors(where, errors=Exception):
         file = h5py.File(path, "r")
         _add_readable_attributes(tensors, "", file.attrs, is_array=False)
         for count, (name, stored) in enumerate(_paths_of(file, h5py)):
             if count > _MOST_PATHS:
                 raise FileFormatError("the links of the file make too many paths", where=where, got=f"such as {name!r}")
             _add_stored(tensors, name, stored, h5py)
-    except Exception as error:  # noqa: BLE001 - the library raises what it likes
-        raise unreadable(where, error) from None
     return tensors
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from eltwise.core.border import stripped
 from eltwise.core.dtypes import ElementType, by_name
-from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError
+from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, errors_located
 from eltwise.core.fields import unique
 from eltwise.formats import files
 from eltwise.formats.file_tensors import FileRange, OpenFile, of_file
@@ -146,10 +146,8 @@ def _file(path: Path) -> Checkpoint:
         raise FileFormatError(f"not a readable safetensors file ({error})", where=where) from None
     length = int.from_bytes(file.bytes_at(0, 8).tobytes(), "little")
     text = file.bytes_at(8, length).tobytes()
-    try:
+    with errors_located(where=where):
         entries, metadata = parsed_header(text)
-    except FileFormatError as error:
-        raise error.located(where=where) from None
     tensors = {}
     for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda pair: pair[1][2:]):
         tensors[name] = TensorBytes(name, dtype, shape, file, 8 + length + begin, end - begin)

@@ -140,11 +140,13 @@ def input_sets(graph: Graph, folder: Path) -> dict[str, dict[str, TensorFile]]:
         FileFormatError: where there is no set.
         EltwiseError: for what is no input of the model.
     """
-    try:
+    with files.reading_errors(folder):
         entries = sorted(folder.iterdir(), key=lambda path: (len(path.name), path.name))  # 10 comes after 9.
-    except OSError as error:
-        raise files.unreadable(folder, error) from None
-    sets = {path.name: _of_archive(graph, path) for path in entries if path.suffix.lower() == ".npz"}
+    sets = {
+        path.name: {graph.find_input(each).name: TensorFile(path, each) for each in open_tensors(path)}
+        for path in entries
+        if path.suffix.lower() == ".npz"
+    }
     sets |= {path.name: _of_files(graph, path) for path in entries if path.is_dir()}
     sets[folder.name] = _of_files(graph, folder)
     sets = {name: one for name, one in sets.items() if one}
@@ -152,10 +154,6 @@ def input_sets(graph: Graph, folder: Path) -> dict[str, dict[str, TensorFile]]:
         allowed = ".npz files, or folders with input_0.pb, input_1.pb, ..."
         raise FileFormatError("the folder has no sets of inputs", where=str(folder), allowed=allowed)
     return sets
-
-
-def _of_archive(graph: Graph, path: Path) -> dict[str, TensorFile]:
-    return {graph.find_input(name).name: TensorFile(path, name) for name in open_tensors(path)}
 
 
 def _of_files(graph: Graph, folder: Path) -> dict[str, TensorFile]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from eltwise.core.border import stripped
 from eltwise.core.dtypes import UINT8, ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, named
+from eltwise.core.errors import EltwiseError, FileFormatError, errors_located, named
 from eltwise.core.foreign import reason_of
 from eltwise.formats import files, foreign_tensors, hdf5_files, npy, registry
 from eltwise.formats.file_tensors import FileRange, OpenFile, UnpackedFile, range_of
@@ -70,11 +70,9 @@ def open_tensors(source: str | os.PathLike[str], raw_type: ElementType | None = 
     if is_url(text):
         return _behind_url(text)
     path = Path(text)
-    try:
+    with files.reading_errors(path):
         if path.is_dir():
             return _of_folder(path, raw_type)
-    except (OSError, ValueError) as error:
-        raise files.unreadable(path, error) from None
     if path.name.endswith(INDEX):
         return _safetensors(path)
     ending = path.suffix.lower()
@@ -299,16 +297,14 @@ def _member(
 
 def _checked(file: OpenFile, member: zipfile.ZipInfo, where: str) -> OpenFile:
     """The archive itself, where the checksum of a member that is not compressed is that of its bytes."""
-    try:
-        with (
-            _zip_errors("the member cannot be read", where),
-            zipfile.ZipFile(file.path) as archive,
-            archive.open(member) as stream,
-        ):
-            while stream.read(_PIECE):
-                pass
-    except EltwiseError as error:
-        raise error.located(operand=f"tensor {member.filename.removesuffix('.npy')!r}") from None
+    with (
+        errors_located(operand=f"tensor {member.filename.removesuffix('.npy')!r}"),
+        _zip_errors("the member cannot be read", where),
+        zipfile.ZipFile(file.path) as archive,
+        archive.open(member) as stream,
+    ):
+        while stream.read(_PIECE):
+            pass
     return file
 
 

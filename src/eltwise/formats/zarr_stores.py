@@ -25,7 +25,7 @@ from eltwise.core.dtypes import native, of_numpy
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.attributes import DECODING, add_attributes
 from eltwise.formats.file_tensors import check_chunk, check_sizes
-from eltwise.formats.files import unreadable
+from eltwise.formats.files import reading_errors, unreadable
 from eltwise.formats.store_paths import FORMATS, is_store, is_url
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import Source, Tensor
@@ -70,12 +70,10 @@ def open_store(path: Path | str) -> TensorSet:
 
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr warns of codecs that other libraries may lack.
-        try:
+        with reading_errors(path, "zarr store", Exception):
             store = opened(str(path))
             root: Any = zarr.open(store, mode="r", use_consolidated=False)
             _check_one_format(root, path)
-        except Exception as error:  # noqa: BLE001  # zarr and file systems raise what they like.
-            raise unreadable(path, error, "zarr store") from None
         tensors = TensorSet(str(path), is_one=isinstance(root, zarr.Array), format="zarr")
         copies = dict[str, str]()
         try:
@@ -156,10 +154,8 @@ def _add_members(
         The description of each array that zarr opens.
     """
     zarr, described = library(str(path)), dict[str, str]()
-    try:
+    with reading_errors(path, "zarr store", Exception):
         names = sorted(_listed(group.store_path.store.list_dir(group.store_path.path))) if names is None else names
-    except Exception as error:  # noqa: BLE001  # File systems raise what they like.
-        raise unreadable(path, error, "zarr store") from None
     folder = None if is_url(str(path)) else Path(path, prefix)
     for name in names:
         if folder is not None and _is_around(folder / name, folder):
@@ -279,21 +275,17 @@ def _opened(name: str, array: Any, path: Path | str) -> Tensor | Values:
     """An array of numbers or of other values."""
     from eltwise.formats.guarded_codecs import bytes_of_element, guarded  # It needs the library.
 
-    try:
+    with reading_errors(path, "zarr store", Exception):
         stored = np.dtype(array.dtype)
         shape, chunk = tuple(map(int, array.shape)), tuple(map(int, array.shards or array.chunks))
-    except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-        raise unreadable(path, error, "zarr store") from None
     values, itemsize = "" if is_element_type(stored) else type_of_values(stored), bytes_of_element(stored)
     element_type = None if values else of_numpy(stored)
     check_sizes(shape, itemsize)
     check_chunk(chunk, itemsize)
     if any(size and not step for size, step in zip(shape, chunk, strict=True)):
         raise FileFormatError("a chunk has no elements", got=str(chunk), allowed="sizes of at least 1")
-    try:
+    with reading_errors(path, "zarr store", Exception):
         reader = guarded(array)
-    except Exception as error:  # noqa: BLE001  # Codecs raise what they like.
-        raise unreadable(path, error, "zarr store") from None
     elements = ZarrArray(array, shape, chunk, path, deque([reader]))
     if element_type is None:
         return Values(elements, name, str(path), values, 0 if stored.kind == "T" else itemsize)
@@ -334,13 +326,11 @@ class ZarrArray(Source):
         return self._read(lambda reader: reader.array.vindex[np.unravel_index(indices, tuple(self.shape))])
 
     def _read(self, read: Callable[[GuardedArray], Any]) -> np.ndarray:
-        try:
+        with reading_errors(self.path, "zarr store", Exception):
             reader = self._reader()
             if reader.texts is not None:
                 reader.texts.excess = 0
             elements = native(np.asarray(read(reader), "T" if reader.texts else None))
-        except Exception as error:  # noqa: BLE001  # zarr raises what it likes.
-            raise unreadable(self.path, error, "zarr store") from None
         if reader.first.error is not None:
             raise unreadable(self.path, reader.first.error, "zarr store")
         self.idle.append(reader)

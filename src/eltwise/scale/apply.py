@@ -76,10 +76,12 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
         elements=sum(prod(part.call.shape) for part in parts),
         bytes=sum(part.call.bytes for part in parts),
     )
-    try:
+    with files.writing_errors(output):
         present = complete_array(output, identity) if _is_zarr(output) else None
         if present is not None:
-            present.check_complete(_checksums(parts[0], present, threads))
+            (part,) = parts
+            checksums = (partial(present.checksum, part, index) for index in range(len(part.grid)))
+            present.check_complete(in_order(checksums, threads))
             if not is_url(output):
                 remove_journal(Path(output), identity, outcome.blocks)
             return replace(outcome, was_complete=True)
@@ -95,8 +97,6 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
                     check_unchanged(each)
             outcome.not_inverted = None if count is None else sum(each.counted for each in target.journal.done.values())
             target.finish()
-    except OSError as error:
-        raise files.unwritable(output, error) from None
     return outcome
 
 
@@ -150,10 +150,6 @@ def _noted(done: Done, target: JobTarget) -> Done:
     if done.entry is not None and not done.is_old:
         target.journal.add(done.number, done.entry)
     return done
-
-
-def _checksums(part: JobPart, target: ZarrBlocks, threads: int) -> Iterator[int | None]:
-    return in_order((partial(target.checksum, part, index) for index in range(len(part.grid))), threads)
 
 
 def _is_zarr(output: str) -> bool:

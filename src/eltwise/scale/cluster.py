@@ -170,7 +170,7 @@ def _await_workers(client: Any, resources: Resources) -> int:
             hint = "start workers, and run the same command again" if threads == 0 else "run the same command again"
             raise FileFormatError(f"{lack}, for {resources.wait:g} s", where=_address(client), hint=hint)
         if waited >= _QUIET_SECONDS and not is_said:
-            resources.note(f"{_address(client)}: {lack}; waiting up to {resources.wait:g} s")
+            resources.say(f"{_address(client)}: {lack}; waiting up to {resources.wait:g} s")
             is_said = True
         time.sleep(0.1)
 

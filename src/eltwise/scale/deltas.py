@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.border import check_range, public
-from eltwise.core.errors import FileFormatError, counted
+from eltwise.core.errors import FileFormatError, counted, errors_located
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.formats import files
 from eltwise.formats.file_states import States, check_unchanged, state
@@ -161,10 +161,8 @@ def _header(checkpoint: Checkpoint) -> bytes:
         return checkpoint.header
     tensors = checkpoint.tensors.values()
     header = header_of([(each.name, each.dtype, each.shape, each.size) for each in tensors], checkpoint.metadata)
-    try:
+    with errors_located(where=checkpoint.where):
         checked_header(header, sum(tensor.size for tensor in tensors))
-    except FileFormatError as error:
-        raise error.located(where=checkpoint.where) from None
     return header
 
 

@@ -10,6 +10,7 @@ from threading import Lock
 
 import numpy as np
 
+from eltwise.core.errors import errors_located
 from eltwise.core.staging import Staging, sync_folder
 from eltwise.formats import files, npy
 from eltwise.formats.file_tensors import OpenFile
@@ -83,10 +84,8 @@ class FileTarget:
 
     def write(self, part: JobPart, index: int, block: np.ndarray) -> None:
         """Write a block; see ``JobTarget``."""
-        try:
+        with errors_located(operand=part.grid.name(index)), files.writing_errors(self.path):
             self._write(self._offset(part, index), block.reshape(-1).view(np.uint8).data)
-        except OSError as error:
-            raise files.unwritable(self.path, error).located(operand=part.grid.name(index)) from None
 
     def checksum(self, part: JobPart, index: int) -> int:
         """The CRC-32C of a block as it is in the file; see ``JobTarget``."""

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from eltwise.core.blocks import Grid
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, errors_located
 from eltwise.core.fields import plain
 from eltwise.core.progress import Progress, no_progress
 from eltwise.formats.zarr_stores import ZarrArray
@@ -50,12 +50,7 @@ class Resources:
     scheduler: str | None = None
     progress: Progress = no_progress
     wait: float = 300
-    say: Callable[[str], None] | None = None
-
-    def note(self, sentence: str) -> None:
-        """Say to whom it may concern that the job waits."""
-        if self.say is not None:
-            self.say(sentence)
+    say: Callable[[str], None] = lambda _sentence: None
 
 
 @dataclass
@@ -163,10 +158,8 @@ class JobPart:
         Raises:
             FileFormatError: where it cannot be read, naming the block.
         """
-        try:
+        with errors_located(operand=self.grid.name(index)):
             return self.call.read(self.grid[index])
-        except FileFormatError as error:
-            raise error.located(operand=self.grid.name(index)) from None
 
     def bytes_of(self, index: int) -> int:
         """How many bytes a block of the result has, which is the last of an axis or not."""

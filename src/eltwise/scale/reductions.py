@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.core.blocks import Grid
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import errors_located
 from eltwise.core.shapes import Sizes
 from eltwise.engine.arrays import Axis
 from eltwise.engine.reducing import Reducing, normalized_axes
@@ -144,11 +144,9 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     jobs = {}
     on_blocks = replace(reducing, source=reducing.source.computation(len(sources.sets)).aligned())
     for name, call in sources.calls(Application(reducing.source)):
-        try:
+        with errors_located(where=sources.texts[0]):
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
-        except EltwiseError as error:
-            raise error.located(where=sources.texts[0]) from None
         jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes)
     return jobs
 

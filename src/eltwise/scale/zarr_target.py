@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from eltwise.core.blocks import Grid
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import EltwiseError, FileFormatError, errors_located
 from eltwise.core.foreign import reason_of
 from eltwise.core.staging import Staging, in_the_way, sync_folder
 from eltwise.formats import files
@@ -105,13 +105,8 @@ class ZarrBlocks:
 
     def write(self, part: JobPart, index: int, block: np.ndarray) -> None:
         """Write a block; see ``JobTarget``."""
-        try:
+        with errors_located(operand=part.grid.name(index)), _writing_errors(self.text):
             self.array[part.grid[index]] = block
-        except OSError as error:
-            failure = files.unwritable(self.text, error, "zarr store")
-            raise failure.located(operand=part.grid.name(index)) from None
-        except Exception as error:  # noqa: BLE001 - zarr, its codecs and file systems raise what they like
-            raise files.unreadable(self.text, error, "zarr store").located(operand=part.grid.name(index)) from None
 
     def checksum(self, part: JobPart, index: int) -> int | None:
         """The CRC-32C of a block as it is in the store, None for one that cannot be read; see ``JobTarget``."""
@@ -165,7 +160,7 @@ class ZarrTarget(ZarrBlocks):
         """Mark the array as complete, and rename it to where it belongs."""
         entries = self.journal.done
         total = checksum_of(entries[number].checksum for number in sorted(entries))
-        try:
+        with _writing_errors(self.text):
             mark = {"job": self.journal.identity.text(), "complete": True, "crc32c": total}
             self.array.update_attributes({MARK: mark})
             if self._publish is not None:
@@ -175,11 +170,14 @@ class ZarrTarget(ZarrBlocks):
                 self._publish(target)
                 self.journal.end()
                 sync_folder(str(target.parent))
-        except OSError as error:
-            raise files.unwritable(self.text, error, "zarr store") from None
-        except Exception as error:  # noqa: BLE001 - as above
-            raise files.unreadable(self.text, error, "zarr store") from None
         self.journal.end()
+
+
+@contextmanager
+def _writing_errors(text: str) -> Iterator[None]:
+    """Make errors those of a store that cannot be written, or else that zarr, its codecs or file systems refuse."""
+    with files.reading_errors(text, "zarr store", Exception), files.writing_errors(text, "zarr store"):
+        yield
 
 
 def complete_array(text: str, identity: JobIdentity) -> ZarrBlocks | None:

@@ -176,10 +176,6 @@ def _strip(graph: GraphProto, opset: int) -> None:
             graph.initializer.extend(_written_as_in_opset_6(node))
 
 
-def _is_small(tensor: TensorProto) -> bool:
-    return small_tensor(stored_tensor(tensor)) is not None
-
-
 def small_tensor(tensor: Tensor) -> Tensor | None:
     """A tensor of few elements, also where they are in another file; None for any other one, and where they are not."""
     if tensor.is_sparse or element_count(tensor.shape) > 8 * _LARGEST_KEPT:
@@ -235,7 +231,7 @@ def _hold(copy: GraphProto, graph: GraphProto) -> None:
 def holds_more(attribute: AttributeProto) -> bool:
     """Whether ``bare_node`` leaves something of an attribute out."""
     has_graph = attribute.HasField("g") or bool(attribute.graphs)
-    return has_graph or (attribute.HasField("t") and not _is_small(attribute.t))
+    return has_graph or (attribute.HasField("t") and small_tensor(stored_tensor(attribute.t)) is None)
 
 
 def _written_as_in_opset_6(node: NodeProto) -> Iterator[TensorProto]:

@@ -19,6 +19,7 @@ from eltwise.core.errors import (
     GraphError,
     ManyProblemsError,
     UnsupportedError,
+    errors_located,
     unknown_name,
 )
 from eltwise.formats.onnx.external import ExternalData
@@ -70,12 +71,10 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
     Raises:
         EltwiseError: where the bytes are no model, or one of a version that is not known.
     """
-    try:
+    with errors_located(where=where):
         model = parse_message(data, ModelProto, "an ONNX model")
         original = None if model.SerializeToString() == data else data
         return _read_model(OnnxFile(model, original, folder), where, reads_weights)
-    except EltwiseError as error:
-        raise error.located(where=where) from None
 
 
 def read_model_proto(model: ModelProto, folder: Path | None = None, reads_weights: bool = True) -> Reading:

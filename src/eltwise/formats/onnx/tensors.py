@@ -21,6 +21,7 @@ from eltwise.core.errors import (
     ShapeError,
     UnsupportedError,
     ValueRangeError,
+    errors_located,
 )
 from eltwise.core.shapes import LARGEST_RANK, UNKNOWN_RANK, element_count, of_sizes
 from eltwise.formats.file_tensors import MemoryFile, check_sizes, encode, range_of, unpacked
@@ -52,10 +53,8 @@ _MOST_POSITIONS = 1 << 16
 
 def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
     """Read the bytes of a .pb file that holds one tensor; ``where`` is what to call the file in errors."""
-    try:
+    with errors_located(where=where):
         return read_tensor(parse_message(data, TensorProto, "an ONNX tensor"), ExternalData(folder))
-    except EltwiseError as error:
-        raise error.located(where=where) from None
 
 
 def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> Tensor:
@@ -64,7 +63,7 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
     Raises:
         EltwiseError: for an element type that does not run, and data that is not what type and shape need.
     """
-    try:
+    with errors_located(operand=operand):
         if proto.HasField("segment"):
             raise UnsupportedError("a tensor in segments is unsupported")
         element_type = read_element_type(proto.data_type)
@@ -78,8 +77,6 @@ def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> 
         if field == "external_data":
             data = folder.read(proto.external_data, element_type.file_bytes(element_count(sizes))).data
         return Tensor(range_of(element_type, sizes, MemoryFile(data, _DATA), 0).array, element_type)
-    except EltwiseError as error:
-        raise error.located(operand=operand) from None
 
 
 def check_tensor(proto: TensorProto, folder: ExternalData) -> None:
@@ -95,10 +92,8 @@ def check_external(tensor: Tensor) -> None:
     """Refuse a tensor of a model whose external data is not there, without reading it."""
     source = tensor.source
     if isinstance(source, MessageSource) and source.is_external:
-        try:
+        with errors_located(operand=source.operand):
             check_tensor(source.proto, source.folder)
-        except EltwiseError as error:
-            raise error.located(operand=source.operand) from None
 
 
 def read_element_type(number: int) -> ElementType:

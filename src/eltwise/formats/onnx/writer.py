@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
+from eltwise.core.errors import FileFormatError, UnsupportedError, errors_located
 from eltwise.core.progress import Progress, no_progress
 from eltwise.core.shapes import element_count
 from eltwise.formats.files import LARGEST_PROTOBUF, check_writable, write_together
 from eltwise.formats.onnx.external import ExternalData, ExternalWriter, move_data
 from eltwise.formats.onnx.header import default_domain, read_origin, write_metadata, write_origin
 from eltwise.formats.onnx.messages import walk
-from eltwise.formats.onnx.nodes import Original, write_node
+from eltwise.formats.onnx.nodes import write_node
 from eltwise.formats.onnx.reader import OnnxFile, folder_of
 from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor
 from eltwise.formats.onnx.types import declare, value_type
@@ -90,7 +90,7 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
         external_data: whether tensors of 1 KiB or more go to ``<name>.data`` beside it.
             Where the constants inside the model exceed 1 GiB they always do.
     """
-    try:
+    with errors_located(where=str(path)):
         inside = (one for one in _tensors(graph) if not one.is_external)
         if not external_data and sum(map(_file_bytes, inside)) <= LARGEST_INSIDE:
             write_kept_file(graph, path)
@@ -100,8 +100,6 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
             bring_in(tensor, folder)
             writer.take(tensor)
         write_together([*writer.files(), (path, [_serialized(model)])])
-    except EltwiseError as error:
-        raise error.located(where=str(path)) from None
 
 
 def write_model_proto(graph: Graph) -> ModelProto:
@@ -124,9 +122,9 @@ def write_model_proto(graph: Graph) -> ModelProto:
     if graph.origin != read_origin(file.model):
         write_origin(graph.origin, model)
     write_graph(replace(graph, message=file.model.graph), model.graph)
-    for function, proto, before in zip(graph.functions, model.functions, file.model.functions, strict=True):
+    for function, proto in zip(graph.functions, model.functions, strict=True):
         if not function.body.untouched:
-            _write_function(function, proto, before)
+            _write_function(function, proto)
     return model
 
 
@@ -148,7 +146,7 @@ def write_graph(graph: Graph, proto: GraphProto) -> None:
     before = graph.message if isinstance(graph.message, GraphProto) else GraphProto()
     if proto.name != graph.name:
         proto.name = graph.name
-    _write_nodes(graph, proto, before)
+    _write_nodes(graph, proto)
     _write_constants(graph, proto, before)
     ports = {port.name: port for port in (*graph.inputs, *graph.optional_inputs)}
     ordered = [ports.pop(name) for name in graph.input_order if name in ports]
@@ -157,20 +155,15 @@ def write_graph(graph: Graph, proto: GraphProto) -> None:
     _write_values(proto.value_info, graph.declared)
 
 
-def _write_function(function: Function, proto: FunctionProto, before: FunctionProto) -> None:
-    _write_nodes(function.body, proto, before)
+def _write_function(function: Function, proto: FunctionProto) -> None:
+    _write_nodes(function.body, proto)
     _write_values(proto.value_info, function.body.declared)
     for entry in proto.opset_import:
         if not default_domain(entry.domain):
             entry.version = function.body.origin.opset
 
 
-def _write_nodes(graph: Graph, proto: GraphProto | FunctionProto, before: GraphProto | FunctionProto) -> None:
-    if len(graph.nodes) == len(before.node) and all(
-        node.untouched and isinstance(node.message, Original) and node.message.proto is old
-        for node, old in zip(graph.nodes, before.node, strict=True)
-    ):
-        return
+def _write_nodes(graph: Graph, proto: GraphProto | FunctionProto) -> None:
     proto.ClearField("node")
     for node in graph.nodes:
         schema = registry.resolve("ai.onnx", node.schema.name, graph.origin.opset)

@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from lxml import etree
 
-from eltwise.core.errors import EltwiseError, FileFormatError
+from eltwise.core.errors import FileFormatError, errors_located
 from eltwise.formats.file_tensors import OpenFile
 from eltwise.formats.openvino.document import Layer, parse_integer
 
@@ -42,10 +42,8 @@ class Content:
 
     @cached_property
     def _digest(self) -> str:
-        try:
+        with errors_located(where=str(self.weights.path) if self.weights else ""):
             self.check()
-        except EltwiseError as error:
-            raise error.located(where=str(self.weights.path) if self.weights else "") from None
         digest = blake2b(self.text, digest_size=16)
         for offset, size in self.ranges:
             for start in range(0, size, _AT_A_TIME):

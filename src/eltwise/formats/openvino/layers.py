@@ -22,6 +22,7 @@ from eltwise.core.errors import (
     FileFormatError,
     ShapeError,
     UnsupportedError,
+    errors_located,
     unknown_name,
 )
 from eltwise.core.shapes import (
@@ -91,13 +92,9 @@ def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:
     except EltwiseError as error:
         operands = "attributes offset and size" if isinstance(error, FileFormatError) else "attribute shape"
         raise error.located(operand=operands) from None
-    return Tensor(replace(source, clean=_bytes_of_bool) if element_type is BOOL else source, element_type)
-
-
-def _bytes_of_bool(data: np.ndarray) -> np.ndarray:
-    """Each byte but 0 is true in an IR."""
-    true: np.ndarray = data != 0
-    return true.view(np.uint8)
+    if element_type is BOOL:  # Each byte but 0 is true in an IR.
+        source = replace(source, clean=lambda data: np.asarray(data != 0).view(np.uint8))
+    return Tensor(source, element_type)
 
 
 def _texts(layer: Layer, names: tuple[str, ...]) -> list[str]:
@@ -114,14 +111,12 @@ def read_shape(text: str) -> Shape:
     >>> str(read_shape("-1, ?,2..5,..3"))
     '?,?,2..5,..3'
     """
-    try:
+    with errors_located(operand="attribute shape"):
         if text.count(",") >= LARGEST_RANK or len(text) > _LONGEST_SHAPE:
             raise ShapeError("the rank is too large", allowed=f"up to {LARGEST_RANK}")
         if text.strip() == "...":
             return UNKNOWN_RANK
         return Shape(tuple(_read_dimension(part.strip()) for part in text.split(",")) if text.strip() else ())
-    except ShapeError as error:
-        raise error.located(operand="attribute shape") from None
 
 
 def _read_dimension(text: str) -> Dimension:

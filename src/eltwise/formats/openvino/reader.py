@@ -16,7 +16,14 @@ from lxml import etree
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import ElementTypeError, EltwiseError, FileFormatError, GraphError, UnsupportedError
+from eltwise.core.errors import (
+    ElementTypeError,
+    EltwiseError,
+    FileFormatError,
+    GraphError,
+    UnsupportedError,
+    errors_located,
+)
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
 from eltwise.formats.openvino.contents import contents_of
@@ -114,10 +121,8 @@ def port_types(graph: Graph) -> dict[str, TensorType]:
 def read_constants(path: Path) -> TensorSet:
     """Find the constants of a model file; their elements are not read."""
     file, constants = _ir_file(path), TensorSet(str(path), format="openvino", stores_once=True)
-    try:
+    with errors_located(where=str(path)):
         layers = [layer for layer in read_net(file.xml).layers if layer.kind == "const"]
-    except EltwiseError as error:
-        raise error.located(where=str(path)) from None
     if layers and file.weights is None:
         problem, missing = "there is no file with the constants beside the .xml", path.with_suffix(".bin").name
         raise FileFormatError(problem, where=str(path), got=missing)
@@ -128,10 +133,8 @@ def read_constants(path: Path) -> TensorSet:
 
 
 def _read_named(layer: Layer, weights: OpenFile | None, path: Path) -> Tensor:
-    try:
+    with errors_located(node=layer.name, operator=shown(layer.type)):
         return read_constant(layer, weights).opened(layer.name, str(path))
-    except EltwiseError as error:
-        raise error.located(node=layer.name, operator=shown(layer.type)) from None
 
 
 def _ir_file(path: Path) -> IrFile:
@@ -141,11 +144,9 @@ def _ir_file(path: Path) -> IrFile:
 
 
 def _read(file: IrFile, weights: OpenFile | None, where: str) -> Reading:
-    try:
+    with errors_located(where=where):
         net = read_net(file.xml)
         return _Assembly(net, _wired(net), weights).reading(file)
-    except EltwiseError as error:
-        raise error.located(where=where) from None
 
 
 def _wired(net: Net) -> dict[int, tuple[_Source | None, ...]]:
