@@ -47,9 +47,6 @@ class ElementType:
     def __repr__(self) -> str:
         return self.name
 
-    def __str__(self) -> str:
-        return self.name
-
     def __reduce__(self) -> str | tuple[object, ...]:
         return (by_name, (self.name,))
 

@@ -140,7 +140,7 @@ def plain(value: object) -> Any:
 def _plain_of(kind: type) -> _Function:
     """What gives the plain values of the values of a type."""
     if is_dataclass(kind) or hasattr(kind, "_fields"):
-        writers = _writers(kind).items()
+        writers = [(name, _writer(annotation)) for name, annotation in _annotations(kind).items()]
         return lambda value: {
             name: write(item) for name, write in writers if (item := getattr(value, name)) is not None
         }
@@ -158,10 +158,6 @@ def _as_it_is(value: object) -> object:
 def toml_text(scalar: object) -> str:
     """A string, integer or boolean as TOML, whose basic strings are those of JSON but for one control character."""
     return json.dumps(scalar, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _writers(record: type) -> dict[str, _Function]:
-    return {name: _writer(annotation) for name, annotation in _annotations(record).items()}
 
 
 @cache

@@ -52,14 +52,6 @@ def _named(name: object, reductions: Mapping[str, NamedT]) -> NamedT:
     return reductions[name]
 
 
-def _axis_of(axis: Axis, dim: Axis) -> Axis:
-    """The axes that are reduced, where they are given as dim, which PyTorch and xarray call them."""
-    if axis is not None:
-        problem = "axis and dim are two names of the same argument"
-        raise AttributeValueError(problem, operand="dim", got=shown(dim), hint="give one of them")
-    return dim
-
-
 def _with_axes(result: Any, operands: Sequence[object], axis: Axis) -> Any:
     """A result with the axes that were reduced, of size 1."""
     kinds = (kind_of(operand) for operand in operands)
@@ -122,7 +114,10 @@ def reduced(
 ) -> Any:
     """Reduce the results of an operator, or differences; see ``reduce``."""
     if dim is not None:
-        axis = _axis_of(axis, dim)
+        if axis is not None:
+            problem = "axis and dim are two names of the same argument"
+            raise AttributeValueError(problem, operand="dim", got=shown(dim), hint="give one of them")
+        axis = dim
     is_plain = dtype is None and (axis is None or type(axis) is int)
     if initial is not None or where is not True:
         result = masked(reducing_of(name, source, dtype), operands, axis, where, initial)

@@ -60,21 +60,16 @@ def as_stated(result: np.ndarray, exact: np.ndarray, unstated: np.ndarray | None
     return np.where(unstated, exact, result)
 
 
-def _may_leave_undefined(node: Node) -> bool:
-    """Whether there are operands of which no specification states the node's result."""
-    if node.schema.behaviour != "elementwise":
-        return False
-    return _has_undefined_steps(node.computation(lambda _value: None)[0].expression)
-
-
 def _has_undefined_steps(expression: Expression) -> bool:
+    """Whether there are operands of which no specification states the result."""
     return any(step.definition.undefined is not None for step in expression.steps)
 
 
 def _of_node(node: Node, result: np.ndarray, marks: Marks) -> np.ndarray:
     """The marks of what one node makes: moved elements keep their order; of what only the run knew all may be."""
     if node.schema.behaviour == "elementwise":
-        is_marked = _may_leave_undefined(node) or any(value in marks for value in node.inputs)
+        expression = node.computation(lambda _value: None)[0].expression
+        is_marked = _has_undefined_steps(expression) or any(value in marks for value in node.inputs)
         return np.full(result.shape, is_marked)
     mark = marks.get(node.inputs[0]) if node.inputs else None
     return np.zeros(result.shape, np.bool_) if mark is None else mark.reshape(result.shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from eltwise.core.dtypes import INT64, ElementType
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
@@ -95,11 +94,6 @@ class Conversion(GraphBuilder):
     def _index_vector(self, value: str, name: str) -> str:
         """The value that holds a shape or axes known only in a run, made acceptable to the target."""
         raise NotImplementedError
-
-    @cached_property
-    def output_values(self) -> frozenset[str]:
-        """The source's values that are outputs."""
-        return frozenset(port.value for port in self.source.outputs)
 
     def _graph(self, inferred: tuple[Port, ...]) -> Graph:
         inputs = self._inputs()

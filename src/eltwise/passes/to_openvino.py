@@ -85,7 +85,7 @@ class ToOpenVino(Conversion):
         """
         data, output = self.name(node.inputs[0]), self.name(node.outputs[0])
         element_type = self.type_of(node.inputs[0]).element_type
-        if element_type is not None and node.outputs[0] in self.output_values:
+        if element_type is not None and any(port.value == node.outputs[0] for port in self.source.outputs):
             self.cast(data, output, [element_type], element_type)
             return "it changes nothing but the name of an output"
         self.renamed[node.outputs[0]] = data
