@@ -12,9 +12,7 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.core.odd_rounding import double, product, quotient, total
-from eltwise.ops.primitive import NUMERIC, Primitive, of_kinds, with_out
-
-_EVERY = (*NUMERIC, "boolean")
+from eltwise.ops.primitive import EVERY_KIND, NUMERIC, Primitive, of_kinds, with_out
 
 
 def _cast(x: np.ndarray, *, to: ElementType, saturate: bool) -> np.ndarray:
@@ -71,7 +69,7 @@ def _conversion(name: str, numpy: Any, operands: tuple[Any, ...], **fields: Any)
     return Primitive(
         name=name,
         operands=operands,
-        numpy=of_kinds(with_out(function), _EVERY if name == "cast" else NUMERIC),
+        numpy=of_kinds(with_out(function), EVERY_KIND if name == "cast" else NUMERIC),
         rounds=True,
         widens=False,
         result="to",

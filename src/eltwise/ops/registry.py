@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError, shown, unknown_name
-from eltwise.ops import casts, data_movement, onnx_operators, onnx_quantization, openvino_operators
+from eltwise.ops import casts, data_movement, onnx_operators, openvino_operators
 from eltwise.ops.schema import Domain, ElementwiseSchema, Operation, OpSchema
 
 NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
@@ -14,9 +14,9 @@ NEWEST_OPSET: dict[Domain, int] = {"ai.onnx": 28, "openvino": 16}
 
 ELEMENTWISE: tuple[ElementwiseSchema, ...] = (
     *onnx_operators.SCHEMAS,
-    *onnx_quantization.SCHEMAS,
+    *casts.QUANTIZATION,
     *openvino_operators.SCHEMAS,
-    *casts.SCHEMAS,
+    *casts.CASTS,
 )
 DATA_MOVEMENT = data_movement.SCHEMAS
 _BY_VERSIONED_NAME = {schema.versioned_name: schema for schema in ELEMENTWISE}
