@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import eltwise
-from eltwise.scale.byte_planes import to_planes
 from eltwise.scale.checksum import crc32c
+from eltwise.scale.delta_file import to_planes
 
 _LENGTH, _BATCH = 64, 8
 

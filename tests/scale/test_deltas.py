@@ -23,9 +23,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import eltwise
-from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.checksum import crc32c
-from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, open_delta
+from eltwise.scale.delta_file import FOOTER, MAGIC, PIECE, from_planes, open_delta, to_planes
 from support.peak import PEAK_KIB
 from support.waiting import wait_for
 

@@ -27,7 +27,6 @@ from eltwise.formats.safetensors_files import (
     type_of,
 )
 from eltwise.kernels.threads import num_threads
-from eltwise.scale.byte_planes import from_planes, to_planes
 from eltwise.scale.checksum import crc32c
 from eltwise.scale.delta_file import (
     MAGIC,
@@ -36,7 +35,9 @@ from eltwise.scale.delta_file import (
     DeltaTensor,
     Kind,
     Width,
+    from_planes,
     open_delta,
+    to_planes,
     zstandard,
 )
 from eltwise.scale.jobs import in_order
