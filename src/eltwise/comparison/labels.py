@@ -8,8 +8,7 @@ from hashlib import blake2b
 
 from eltwise.comparison.matching import Pairs
 from eltwise.core.errors import EltwiseError
-from eltwise.ir.structure import Labels
-from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensor_sets import Labels, TensorSet
 from eltwise.ir.tensors import Tensor
 
 _READ = 1 << 20

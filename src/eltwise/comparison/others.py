@@ -12,8 +12,7 @@ from eltwise.comparison.matching import Pairs
 from eltwise.core.border import stripped
 from eltwise.core.containers import CONTAINERS
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.structure import Labels, Structure, changed_inputs, changed_names, changed_nodes
-from eltwise.ir.tensor_sets import TensorSet
+from eltwise.ir.tensor_sets import Labels, Structure, TensorSet, changed_inputs, changed_names, changed_nodes
 
 _LONGEST_SHOWN = 80
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Port, Tensor
-from eltwise.ir.structure import Labels, Structure, Wiring
+from eltwise.ir.tensor_sets import Labels, Structure, Wiring
 from eltwise.ops.registry import newest_alike
 from eltwise.ops.schema import ElementwiseSchema
 
