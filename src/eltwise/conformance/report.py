@@ -128,7 +128,7 @@ class ConformanceReport(Written[TestResult]):
         head = {"format": self.format, "version": self.version} | plain(replace(self, tests=()))
         del head["tests"]
         lines = ",\n".join(to_json(plain(test)) for test in self.tests)
-        return saved(f'{to_json(head)[:-1]}, "tests": [\n{lines}\n]}}\n', path)
+        return saved(f'{to_json(head)[:-1]}, "tests": [\n{lines}\n]}}', path)
 
     def page_content(self, source: str = "results.json") -> tuple[str, str]:
         """The title of its page and the content; ``source`` names the results file in the commands that it shows."""
