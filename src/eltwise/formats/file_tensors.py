@@ -20,7 +20,7 @@ import numpy as np
 
 from eltwise.core.blocks import Box
 from eltwise.core.dtypes import BOOL, ElementType, native
-from eltwise.core.errors import FileFormatError, ShapeError, errors_located
+from eltwise.core.errors import EltwiseError, FileFormatError, ShapeError
 from eltwise.core.shapes import LARGEST_RANK, is_addressable
 from eltwise.formats import files
 from eltwise.ir.tensors import Source, Tensor, storage_of
@@ -257,8 +257,10 @@ def range_of(
 def of_file(name: str, element_type: ElementType, shape: tuple[int, ...], file: OpenFile, offset: int) -> Tensor:
     """A named tensor whose elements lie in a file; see ``range_of``."""
     where = str(file.path)
-    with errors_located(where=where, operand=f"tensor {name!r}"):
+    try:  # Checkpoints can have very many of these.
         source = range_of(element_type, shape, file, offset)
+    except EltwiseError as error:
+        raise error.located(where=where, operand=f"tensor {name!r}") from None
     return Tensor(source, element_type, name, where)
 
 

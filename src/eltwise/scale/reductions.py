@@ -143,11 +143,12 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     """What is reduced of the tensors of each name; their blocks broadcast as NumPy's arrays do."""
     jobs = {}
     on_blocks = replace(reducing, source=reducing.source.computation(len(sources.sets)).aligned())
-    for name, call in sources.calls(Application(reducing.source)):
-        with errors_located(where=sources.texts[0]):
+    calls = sources.calls(Application(reducing.source))
+    with errors_located(where=sources.texts[0]):
+        for name, call in calls:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
-        jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes)
+            jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes)
     return jobs
 
 
