@@ -20,6 +20,8 @@ CIRCULAR = ("cos", "sin", "tan")
 _FARTHEST = dict.fromkeys(CIRCULAR, FARTHEST_ANGLE) | dict.fromkeys(("gelu", "gelu_tanh", "mish", "swish"), 2.0**20)
 """Functions of which pairs are no estimates of larger arguments."""
 
+_CLAMPED = ("hard_sigmoid", "hard_swish", "hsigmoid")
+
 _LEAST, _MOST = 2.0**-960, 2.0**960
 """The sizes between which pairs of float64 keep their digits."""
 
@@ -27,11 +29,14 @@ _LEAST, _MOST = 2.0**-960, 2.0**960
 def estimated_pair(name: str, parameters: Mapping[str, float], x: F) -> tuple[Pair[F], Any]:
     """The sums of two float64 that estimate a function's values, and flags where they do not decide these.
 
-    Where no flag is set the first one plus the second is the value, rounded. Flags are set for all values that are 0,
-    infinite, NaN, or too small or large for pairs, and for arguments that are but for 0.
+    Where no flag is set the first one plus the second is the value, rounded. Flags are set for all values that are
+    infinite, NaN, or too small or large for pairs, most of those that are 0, and for arguments that are but for 0.
     """
     pair, size = estimates.FORMULAS[name](Pair(x, x.constant(0.0)), **parameters), abs(x)
-    unsure = _is_tiny(x) | is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
+    unsure = is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
+    if name in _CLAMPED:  # Many of their values are zeros, which are exact where x is none.
+        unsure = unsure & (pair.high.flags("une", 0.0) | pair.low.flags("une", 0.0) | x.flags("oeq", 0.0))
+    unsure = unsure | _is_tiny(x)
     return pair, unsure | size.flags("ugt", _FARTHEST[name]) if name in _FARTHEST else unsure
 
 

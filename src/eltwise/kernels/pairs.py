@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import copysign
 from typing import Any, ClassVar, Generic
 
 from eltwise.core.odd_rounding import ordered_sum, two_sum
@@ -25,7 +26,7 @@ class Pair(Generic[F]):
     def _of(self, value: Pair[F] | float) -> Pair[F]:
         if isinstance(value, Pair):
             return value
-        return self.real(value, 0.0)
+        return self.real(value, copysign(0.0, value))  # So that the sum of both is a zero of this sign, too.
 
     def _single(self, value: F | float) -> F:
         return self.high.constant(value) if isinstance(value, float) else value
