@@ -261,8 +261,8 @@ Rounded to odd, and once more to the type, an estimate is the result, but for ar
 """
 
 
-def inexact_hard_sigmoid(x: F, alpha: float, beta: float) -> F:
-    """Not 0 where ``alpha * x + beta`` may be no float64, which has so many digits that it may be rounded again."""
+def is_hard_sigmoid_inexact(x: N, alpha: float, beta: float) -> Any:
+    """Flags where ``alpha * x + beta`` may be no float64, which has so many digits that it may be rounded again."""
     product = x * alpha
     total = product + beta
-    return abs(total - beta - product) + abs(total - product - beta)
+    return (abs(total - beta - product) + abs(total - product - beta)).flags("one", 0.0)

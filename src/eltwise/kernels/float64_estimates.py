@@ -36,7 +36,7 @@ def estimated_pair(name: str, parameters: Mapping[str, float], x: F) -> tuple[Pa
     unsure = is_unsure(pair.high, pair.low, abs(pair.high) * estimates.PAIR_ERROR)
     if name in _CLAMPED:  # Many of their values are zeros, which are exact where x is none.
         unsure = unsure & (pair.high.flags("une", 0.0) | pair.low.flags("une", 0.0) | x.flags("oeq", 0.0))
-    unsure = unsure | _is_tiny(x)
+    unsure = unsure | is_tiny(x, _LEAST)
     return pair, unsure | size.flags("ugt", _FARTHEST[name]) if name in _FARTHEST else unsure
 
 
@@ -48,7 +48,7 @@ def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F], u
     near, size = estimates.FORMULAS[name](_bounded(name, x), **parameters), abs(x)
     # Terms that cancel may leave nothing in one float64.
     is_left = pair.high.flags("one", 0.0) & x.flags("one", 0.0)
-    is_ordinary = (_is_tiny(x) | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf)
+    is_ordinary = (is_tiny(x, _LEAST) | is_left | near.flags("one", 0.0)) & abs(near).flags("olt", inf)
     is_ordinary = is_ordinary & size.flags("olt", inf)
     result = (pair.high + pair.low).chosen(is_ordinary, near)
     for sign in (-1, 1):
@@ -57,8 +57,9 @@ def estimated(name: str, parameters: Mapping[str, float], x: F, pair: Pair[F], u
     return (x + x).chosen(x.flags("une", x), result), undecided & is_ordinary
 
 
-def _is_tiny(x: F) -> Any:
-    return abs(x).flags("olt", _LEAST) & x.flags("one", 0.0)
+def is_tiny(x: F, limit: float) -> Any:
+    """Flags of numbers other than 0 whose magnitudes are below a limit."""
+    return abs(x).flags("olt", limit) & x.flags("one", 0.0)
 
 
 def is_unsure(high: F, low: F, error: F) -> Any:

@@ -16,7 +16,7 @@ from eltwise.core.dtypes import FLOAT64, ElementType, of_numpy
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
 from eltwise.kernels.arrays import Array
-from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair
+from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair, is_tiny
 from eltwise.kernels.soft_floats import Soft, of_float, rounded, rounded_to_odd
 
 
@@ -57,9 +57,9 @@ def _evaluated(name: str, parameters: Mapping[str, float], array: np.ndarray) ->
         values = np.asarray(estimates.FORMULAS[name](Array(wide), **parameters).values)
         undecided = differ(values * (1 - estimates.ERROR), values * (1 + estimates.ERROR), element_type)
         if name in estimates.EXACT_IN_DOUBLE:
-            undecided &= (np.abs(wide) < estimates.TINY) & (wide != 0)
+            undecided &= is_tiny(Array(wide), estimates.TINY)
         if name == "hard_sigmoid":
-            undecided &= estimates.inexact_hard_sigmoid(Array(wide), **parameters).values != 0
+            undecided &= estimates.is_hard_sigmoid_inexact(Array(wide), **parameters)
         undecided &= np.isfinite(values) & np.isfinite(wide)
         if name in CIRCULAR:
             undecided |= (np.abs(wide) > FARTHEST_ANGLE) & np.isfinite(wide)

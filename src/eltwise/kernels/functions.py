@@ -15,14 +15,13 @@ from eltwise.core.dtypes import FLOAT32, FLOAT64, ElementType
 from eltwise.kernels import estimates, real_formulas
 from eltwise.kernels.angle_estimates import FARTHEST_ANGLE
 from eltwise.kernels.flags import Flags
-from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair
+from eltwise.kernels.float64_estimates import CIRCULAR, estimated, estimated_pair, is_tiny
 from eltwise.kernels.instructions import Instructions
 from eltwise.kernels.precision import SINGLE
 from eltwise.kernels.recomputation import compute_each, recomputed
 from eltwise.kernels.rounding_tests import (
     for_rounding,
     is_far,
-    is_tiny,
     is_unclear,
     undecided_of,
     undecided_single,
@@ -61,7 +60,7 @@ def write_function(
         return _by_double(name, parameters, element_type, single)
     estimate = estimates.FORMULAS[name](single, **parameters)
     if name in estimates.EXACT_IN_SINGLE:
-        undecided = is_tiny(single)
+        undecided = is_tiny(single, estimates.TINY)
     else:
         undecided = undecided_single(element_type, name, single, estimate)
     return recomputed(estimate, undecided, lambda _mask: _by_double(name, parameters, element_type, single))
@@ -81,22 +80,22 @@ def _by_double(name: str, parameters: Mapping[str, float], element_type: Element
     """A function of narrower types than float64, estimated in that one."""
     argument = widened(x)
     estimate = estimates.FORMULAS[name](argument, **parameters)
-    is_exact = name in estimates.EXACT_IN_DOUBLE
+    tiny = is_tiny(x, estimates.TINY) if name in estimates.EXACT_IN_DOUBLE else None
 
     def checked(_mask: str) -> str:
         result, undecided = undecided_of(element_type, estimate)
-        if is_exact or name == "hard_sigmoid":
+        if tiny is not None or name == "hard_sigmoid":
             result = for_rounding(element_type, estimate)
-        if is_exact:
-            undecided = undecided & is_tiny(argument)
+        if tiny is not None:
+            undecided = undecided & tiny
         elif name == "hard_sigmoid":
-            undecided = undecided & estimates.inexact_hard_sigmoid(argument, **parameters).flags("one", 0.0)
+            undecided = undecided & estimates.is_hard_sigmoid_inexact(argument, **parameters)
         elif name in CIRCULAR:
             undecided = undecided | is_far(argument)
         return _checked(name, parameters, element_type, argument, result, undecided)
 
-    if is_exact:
-        return recomputed(for_rounding(element_type, estimate), is_tiny(x), checked)
+    if tiny is not None:
+        return recomputed(for_rounding(element_type, estimate), tiny, checked)
     if element_type is not FLOAT32:
         return checked("")
     near = narrowed(estimate)

@@ -57,11 +57,6 @@ def is_far(x: Vector) -> Flags:
     return size.flags("ogt", FARTHEST_ANGLE) & size.flags("olt", inf)
 
 
-def is_tiny(x: Vector) -> Flags:
-    """Where estimates of numbers other than 0 are not exact."""
-    return abs(x).flags("olt", estimates.TINY) & x.flags("one", 0.0)
-
-
 def undecided_of(element_type: ElementType, estimate: Vector) -> tuple[Vector, Flags]:
     """Float64 estimates as float32, and flags where real values that near might be rounded otherwise."""
     if element_type is FLOAT32:
