@@ -471,10 +471,25 @@ def test_what_is_gone_for_a_moment_is_a_change(
     change = linked_elsewhere if what == "link.zarr" else away
     with monkeypatch.context() as patched:
         patched.setattr(BlockCall, "compute", with_change(lambda: change(tmp_path / what)))
-        gone = r"changed while it was read|is gone\)|is a link to what is not there|No such file or directory"
+        gone = r"changed while it was read|is gone\)|is a link to what is not there"
         with pytest.raises(eltwise.EltwiseError, match=gone):
             apply(source, str(tmp_path / "c.npy"))
     assert not (tmp_path / "c.npy").exists()
+
+
+def test_what_could_not_be_read_while_it_was_gone_is_a_change(
+    contents: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = KINDS["zarr 3"](tmp_path, contents[0])
+
+    def fail() -> None:
+        away(tmp_path / "a.zarr")
+        raise FileFormatError("the zarr store cannot be read", where=source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BlockCall, "compute", with_change(fail))
+        with pytest.raises(eltwise.EltwiseError, match="changed while it was read"):
+            apply(source, str(tmp_path / "c.npy"))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "url"])

@@ -92,9 +92,12 @@ def compute_files(computation: BlockComputation, sources: Sources, output: str, 
             else:
                 done = _on_cluster(client, computation, sources, parts[0], target, resources)
             with _ending(target.journal):
-                follow(done, target.journal, outcome, resources)
-                for each in states:
-                    check_unchanged(each)
+                try:
+                    follow(done, target.journal, outcome, resources)
+                except FileFormatError:  # What is gone for a moment cannot be read, since it was changed.
+                    _check_unchanged(states)
+                    raise
+                _check_unchanged(states)
             outcome.not_inverted = None if count is None else sum(each.counted for each in target.journal.done.values())
             target.finish()
     return outcome
@@ -111,6 +114,11 @@ def _identity(
 
 def _digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _check_unchanged(states: Sequence[States]) -> None:
+    for each in states:
+        check_unchanged(each)
 
 
 @contextmanager
