@@ -73,7 +73,7 @@ def sigmoid(x: F) -> F:
 
 def tanh(x: F) -> F:
     """The hyperbolic tangent."""
-    twice = expm1(_at_most(_at_least(x + x, -80.0), 80.0))
+    twice = expm1(abs(x) * -2.0)
     return (twice / (twice + 2.0)).signed_as(x)
 
 

@@ -156,13 +156,14 @@ def whole_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     Raises:
         ValueRangeError: for a negative power of 0.
     """
+    is_native = base.dtype == exponent.dtype and base.dtype.isnative
+    if is_native and base.dtype.kind in "iu" and exponent.min(initial=0) == 0:
+        unsigned = np.dtype(f"u{base.dtype.itemsize}")  # Those of integers with a sign are undefined beyond the type.
+        return np.asarray(np.power(base.view(unsigned), exponent.view(unsigned)).view(base.dtype))
     is_negative = exponent < exponent.dtype.type(0)
     if np.any(is_negative & (base == base.dtype.type(0))):
         problem = "an integer 0 cannot be raised to a negative power"
         raise ValueRangeError(problem, allowed="an exponent of 0 or more, or another base")
-    if base.dtype == exponent.dtype and base.dtype.kind in "iu" and not is_negative.any():
-        unsigned = np.dtype(f"u{base.dtype.itemsize}")  # Those of integers with a sign are undefined beyond the type.
-        return np.asarray(np.power(base.astype(unsigned), exponent.astype(unsigned)).astype(base.dtype))
     wide, count = (each.astype(np.int64).view(np.uint64) for each in (base, exponent))
     is_unit = (wide == 1) | ((~wide == 0) & (base < base.dtype.type(0)))
     inverse = np.where(is_unit, np.where(count & 1, wide, 1), 0)
