@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import numpy as np
 import pytest
 
@@ -219,3 +222,28 @@ def test_booleans_compare_only_for_equality() -> None:
     assert eltwise.operator("Equal-1")(a, b).tolist() == [True, False, False]
     with pytest.raises(EltwiseError, match="bool"):
         eltwise.less(a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [*((name, 175) for name in ("Sub-14", "Less-13", "Max-13", "onnx.Div-14", "Clip-13")), ("Sigmoid-13", 300)],
+)
+def test_sizes_that_were_not_met_before_take_few_steps(name: str, most: int) -> None:
+    """Programs whose sizes vary meet new ones at each call: 100 calls of Python take 20 us or more."""
+    operator = eltwise.operator(name)
+    operands = [np.ones((2, 40), np.float32)] * (1 if name[:3] in ("Sig", "Cli") else 2)
+    count = 0
+
+    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    for size in range(10, 14):  # The first of them makes what all sizes share.
+        count = 0
+        few = [operand[:, :size] for operand in operands]
+        sys.setprofile(count_call)
+        try:
+            operator(*few)
+        finally:
+            sys.setprofile(None)
+    assert count <= most, f"{name}: {count} calls of Python for sizes that were not met before"

@@ -70,8 +70,11 @@ def broadcast(rule: Rule, *shapes: Shape) -> Broadcast:
         ShapeError: where the shapes cannot broadcast, naming the dimension and both sizes.
         AttributeValueError: where ``axis`` is out of range.
     """
+    first = shapes[rule.base]
+    if rule.name == "numpy" and first.is_known and all(shape is first for shape in shapes):
+        return Broadcast(first, (0,) * len(shapes))
     order = [rule.base, *(index for index in range(len(shapes)) if index != rule.base)]
-    result = Broadcast(shapes[rule.base], (0,))
+    result = Broadcast(first, (0,))
     for index in order[1:]:
         other = shapes[index]
         try:

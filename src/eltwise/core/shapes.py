@@ -118,9 +118,10 @@ class Shape(NamedTuple):
 
     def sizes(self) -> tuple[int, ...]:
         """The sizes of a known shape, as NumPy writes them."""
-        if self.dimensions is None or not self.is_known:
+        sizes = tuple(each.low for each in self.dimensions or () if each.low == each.high)
+        if self.dimensions is None or len(sizes) < len(self.dimensions):
             raise ShapeError("the shape is not known", got=str(self))
-        return tuple(dimension.low for dimension in self.dimensions)
+        return sizes
 
     def meet(self, other: Shape) -> Shape | None:
         """The shapes that both stand for, None where there are none."""

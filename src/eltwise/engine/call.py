@@ -109,13 +109,16 @@ class Calls:
         Raises:
             EltwiseError: as ``apply`` does.
         """
-        prepared = self.cache.get(key_of(operands, out))
+        arrays: list[Any] = [*operands]
+        key = key_of(arrays, out)
+        prepared = self.cache.get(key)
+        if prepared is None:
+            arrays, types = self._arrays(operands, as_array)
+        if key is None:  # Numbers and objects that were no arrays are some now.
+            key = key_of(arrays, out)
+            prepared = self.cache.get(key)
         if prepared is not None:
-            return [*operands] if out is None else [*operands, out], prepared
-        arrays, types = self._arrays(operands, as_array)
-        prepared = self.cache.get(key_of(arrays, out))  # Numbers and objects that were no arrays are some now.
-        if prepared is not None:
-            return [*arrays] if out is None else [*arrays, out], prepared
+            return arrays if out is None else [*arrays, out], prepared
         if self._is_blocked(arrays):
             return calls_of(self.computation.aligned()).prepared(self._repeated(arrays, types), out)
         typed = self._typed(arrays, types)
@@ -123,7 +126,7 @@ class Calls:
         target = None if out is None else check_out(out, result_type, typed.plan.shape)
         outs = [] if target is None else [target]
         prepared = self._prepare(arrays, outs, typed)
-        self.cache.add(key_of(arrays, target), prepared)
+        self.cache.add(key or key_of(arrays, target), prepared)
         return [*arrays, *outs], prepared
 
     def check(self, operands: Sequence[object], as_operand: AsOperand = as_array) -> tuple[list[Any], TypedCall]:

@@ -351,6 +351,8 @@ def array_of(value: object, operand: str = "") -> np.ndarray:
     Raises:
         EltwiseError: for what is no operand, or does not give its data.
     """
+    if type(value) is np.ndarray:
+        return value
     library = check_operand(value, operand)
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)

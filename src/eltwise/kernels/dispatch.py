@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, Literal
 
@@ -113,11 +113,17 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
         return 0 if mode() == "compiled" else 1 << 63
     if any(step.definition.has_module for step in expression.steps):
         return 0
+    return LEAST_BYTES if _has_fast_loops(expression, element_type) else LEAST_BYTES_OF_SLOW_LOOPS
+
+
+@lru_cache(maxsize=1024)
+def _has_fast_loops(expression: Expression, element_type: ElementType) -> bool:
+    """Whether NumPy computes each step in a loop of its own that is not slow."""
     types = expression.types(element_type)
-    forms = [step.definition.numpy_function(step.type_of(types)) for step in expression.steps]
-    has_loops = all(isinstance(form, (np.ufunc, IntoContiguous)) for form in forms)
-    is_slow = any(each in (FLOAT16, BFLOAT16) for each in types) or (element_type.is_integer and expression.divides)
-    return LEAST_BYTES if has_loops and not is_slow else LEAST_BYTES_OF_SLOW_LOOPS
+    if any(each in (FLOAT16, BFLOAT16) for each in types) or (element_type.is_integer and expression.divides):
+        return False
+    forms = (step.definition.numpy_function(step.type_of(types)) for step in expression.steps)
+    return all(isinstance(form, (np.ufunc, IntoContiguous)) for form in forms)
 
 
 def is_large_reduction(shape: Sizes) -> bool:

@@ -7,7 +7,7 @@ computed in float32, which has more than twice their digits).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,7 @@ def _run(loops: tuple[_Loop, ...], operands: Sequence[np.ndarray], out: np.ndarr
     return function(*arguments) if out is None else function(*arguments, out=out, casting="unsafe")
 
 
+@lru_cache(maxsize=1024)
 def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
     loops, count = loops_of(expression, element_type), expression.operands

@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     def aligns_ends(self) -> bool:
         """Whether the operands broadcast by NumPy's rule as they are."""
         return all(
-            tuple(sizes[axis] for axis in axes) == sizes[len(sizes) - len(axes) :]
+            len(axes) == len(sizes) or tuple(sizes[axis] for axis in axes) == sizes[len(sizes) - len(axes) :]
             for sizes, axes in zip(self.operands, self.axes, strict=True)
         )
 
@@ -90,6 +90,8 @@ def make_plan(broadcast: Broadcast, operands: Sequence[Sizes], element_type: Ele
     sizes = broadcast.shape.sizes()
     if not is_addressable(sizes, element_type.storage.itemsize):
         raise ShapeError("the result is too large", got=f"shape ({broadcast.shape})")
+    if all(each == sizes for each in operands):
+        return aligned_plan(sizes, operands)
     starts = [start or 0 for start in broadcast.starts]
     axes = [tuple(range(start, start + len(each))) for start, each in zip(starts, operands, strict=True)]
     return Plan(sizes, tuple(_with_ones(*each, len(sizes)) for each in zip(operands, axes, strict=True)), tuple(axes))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import BOOL, ElementType, not_run
@@ -64,6 +64,7 @@ class Computation:
         """The type of the result, where T is this type and no other operand's type decides it."""
         return self.expression.result_type(element_type)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - computations are few, and kept by who calls them
     def result_type_of(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
         """The type of the result of operands of these types; None where it is not known.
 
@@ -88,6 +89,7 @@ class Computation:
         """The expression of operands of these types, which were checked and of which T is ``element_type``."""
         return self.expression.with_types(element_type, types) if self.other_types else self.expression
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - as above
     def check_types(self, types: tuple[ElementType | None, ...]) -> ElementType | None:
         """The type T of operands; None where it is not known.
 
