@@ -17,9 +17,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import Calls, calls_of
-from eltwise.engine.call_cache import key_of
 from eltwise.engine.intake import LIBRARIES, NOT_IN_NUMPY, Kind, array_of, kind_of
-from eltwise.kernels import float_mode
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
@@ -39,9 +37,9 @@ def apply(calls: Calls, operands: Sequence[object], out: object = None) -> Any:
         EltwiseError: for operands, shapes or types that do not go together, before anything is computed.
     """
     try:
-        prepared = calls.cache.get(key_of(operands, out))
-        if prepared is not None and float_mode.is_default():
-            return prepared.run(*operands) if out is None else prepared.run(*operands, out)
+        result = calls.without_check(operands, out)
+        if result is not None:
+            return result
         if not any(map(kind_of, (*operands, out))):
             return calls.apply(operands, out)
         return _apply_to_others(calls, operands, out)

@@ -49,3 +49,8 @@ def key_of(operands: Sequence[object], out: object = None, names: tuple[str, ...
             return None
         parts += (out.dtype, out.shape, out.strides)
     return tuple(parts)
+
+
+def types_and_ranks(operands: Sequence[np.ndarray]) -> Hashable:
+    """What of a call does not depend on sizes."""
+    return tuple([part for each in operands for part in (each.dtype, each.ndim)])

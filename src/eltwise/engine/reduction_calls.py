@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -16,11 +16,11 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis
 from eltwise.engine.call import Calls, Prepared
-from eltwise.engine.call_cache import MOST_CALLS, key_of
+from eltwise.engine.call_cache import types_and_ranks
 from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
-from eltwise.kernels import dispatch, float_mode
+from eltwise.kernels import dispatch
 from eltwise.kernels.partials import is_compiled, kernel_call, reduced
 from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.computation import Computation
@@ -44,8 +44,6 @@ class ReductionCalls(Calls):
     def __init__(self, computation: Computation, reducing: Reducing, axis: Axis) -> None:
         super().__init__(computation)
         self._reducing, self._axis = reducing, axis
-        self._by_size: dict[Hashable, _OfAnySize] = {}
-        self._met: set[Hashable] = set()
 
     def _prepare(self, operands: Sequence[np.ndarray], outs: Sequence[np.ndarray], typed: TypedCall) -> Prepared:
         reducing, (_expression, element_type, plan) = self._reducing, typed
@@ -61,7 +59,7 @@ class ReductionCalls(Calls):
             return Prepared(exact, typed)
         attempt: Callable[[Sequence[np.ndarray]], np.ndarray | None] | None = None
         if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
-            attempt = self._by_size.setdefault(_kind_of(operands), _OfAnySize(reducing, typed))
+            attempt = self.of_any_size.setdefault(types_and_ranks(operands), _OfAnySize(reducing, typed))
         if is_compiled(elements):
             attempt = kernel_call(elements, operands)
 
@@ -78,23 +76,6 @@ class ReductionCalls(Calls):
         often = dispatch.often_reduced(prod(plan.shape))
         return Prepared(dispatch.recorded(run, typed, self.records, recipe_of, often), typed)
 
-    def of_new_size(self, key: Hashable, operands: Sequence[Any]) -> np.ndarray | None:
-        """The result of arrays whose sizes were not met, unless it takes more than a kernel: then they are prepared.
-
-        Args:
-            key: that of the call, under which nothing is prepared.
-            operands: its operands.
-        """
-        if key is None or key in self._met or not operands[0].size or not float_mode.is_default():
-            return None
-        by_size = self._by_size.get(_kind_of(operands))
-        if by_size is None or any(each.shape != operands[0].shape for each in operands):
-            return None
-        if len(self._met) >= MOST_CALLS:
-            self._met.clear()
-        self._met.add(key)
-        return by_size(operands)
-
 
 class _OfAnySize:
     """Reductions of all elements of arrays of one shape, by a kernel for many sizes once they were made often."""
@@ -106,8 +87,10 @@ class _OfAnySize:
 
     def __call__(self, operands: Sequence[np.ndarray]) -> np.ndarray | None:
         """The result; None where no kernel gives it."""
-        size = operands[0].size
-        if size > MOST_OF_ANY_SIZE or not all(each.flags.c_contiguous for each in operands):
+        size, shape = operands[0].size, operands[0].shape
+        if not 0 < size <= MOST_OF_ANY_SIZE or any(each.shape != shape for each in operands):
+            return None
+        if not all(each.flags.c_contiguous for each in operands):
             return None
         if self._share < 1:
             self._share += 1 / dispatch.often_reduced(size)
@@ -127,11 +110,6 @@ class _OfAnySize:
             if not elements.why_no_kernel():
                 return kernel_call(elements, flat).of_any_size(flat)
         return lambda _operands: None
-
-
-def _kind_of(operands: Sequence[np.ndarray]) -> Hashable:
-    """What does not depend on sizes: the number of axes, and the types."""
-    return (operands[0].ndim, *[each.dtype for each in operands])
 
 
 def function_of(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
@@ -160,14 +138,9 @@ def _new_function(reducing: Reducing, axis: Axis) -> Callable[..., Any]:
                 result = narrowed(np.asarray(wide(*operands)), reducing.dtype)
                 if result is not None:
                     return result[()]
-            key = key_of(operands)
-            prepared = calls.cache.get(key)
-            if prepared is None:
-                result = calls.of_new_size(key, operands)
-                if result is not None:
-                    return result[()]
-            elif float_mode.is_default():
-                return prepared.run(*operands)[()]
+            result = calls.without_check(operands)
+            if result is not None:
+                return result[()]
             if any(kind_of(operand) for operand in operands):
                 return _on_others(reducing, calls.computation, operands, axis)
             return calls.apply(operands)[()]

@@ -90,6 +90,28 @@ def _checked(run: Run, check: Callable[[Sequence[np.ndarray]], None]) -> Run:
     return checked
 
 
+def of_any_size(typed: TypedCall, *, keeps_shape: bool) -> Callable[[Sequence[np.ndarray]], np.ndarray | None]:
+    """Make the function that computes operands of the types of a call, and of any sizes, with NumPy's own loops.
+
+    Returns:
+        A function of operands in native byte order, some of which have a rank, that gives None where they do not
+        broadcast as NumPy does, with ``keeps_shape`` to the shape of the first, or a kernel is faster.
+    """
+    expression, element_type, _plan = typed
+    run, most = numpy_kernel.direct(expression, element_type), least_bytes(expression, element_type)
+
+    def compute(operands: Sequence[np.ndarray]) -> np.ndarray | None:
+        try:
+            layout = np.broadcast(*operands)
+        except (ValueError, RuntimeError):  # It knows ranks up to 32 only.
+            return None
+        if keeps_shape and layout.shape != operands[0].shape:
+            return None
+        return run(*operands) if layout.size * element_type.storage.itemsize < most else None
+
+    return compute
+
+
 def recorded(run: Run, typed: TypedCall, records: Records, recipe_of: RecipeOf, often: int = OFTEN) -> Run:
     """The same function; its calls get a record once they were made often, where that is possible.
 
