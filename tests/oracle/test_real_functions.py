@@ -18,7 +18,7 @@ from eltwise.kernels.numpy_kernel import planned
 from eltwise.kernels.plan import TypedCall, aligned_plan
 from eltwise.ops.expression import expression_of
 from eltwise.oracle import bits_of, evaluate, nearest, same_bits
-from eltwise.oracle.hard_values import hard_values
+from eltwise.oracle.hard_values import hard_values, random_bits
 from eltwise.oracle.nearest import MARGIN, UndecidedError
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, encode
 from eltwise.oracle.real_functions import FUNCTIONS, RealFunction, correctly_rounded
@@ -321,3 +321,10 @@ def test_infinite_and_zero_parameters_give_what_the_formula_gives() -> None:
     for dtype in (np.float32, np.float64):
         flat = evaluate("celu", np.array([-2, 2], dtype), rule="none", parameters={"alpha": 0.0})
         assert same_bits(flat, np.array([-0.0, 2], dtype))
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.kind == "float" and each.runs], ids=str)
+@pytest.mark.parametrize("name", ["reciprocal", "sqrt"])
+def test_what_fractions_give_is_what_balls_give(name: str, element_type: ElementType, seed: int) -> None:
+    x = np.concatenate([hard_values(element_type), random_bits(element_type, 300, seed)])
+    assert same_bits(evaluate(name, x, rule="numpy"), correctly_rounded(name, x).values)

@@ -44,10 +44,10 @@ def _real(name: str) -> Function:
 
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
-    functions.FUNCTIONS
+    {name: _real(name) for name in real_functions.FUNCTIONS}
+    | functions.FUNCTIONS
     | quantization.FUNCTIONS
     | power.FUNCTIONS
-    | {name: _real(name) for name in real_functions.FUNCTIONS}
 )
 """Every function of the oracle by name."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
-from math import inf
+from math import inf, isqrt
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from eltwise.oracle.arithmetic import (
     modulo,
     negated,
     product,
+    quotient,
     total,
     truncated,
 )
@@ -40,6 +41,9 @@ from eltwise.oracle.elements import Elements
 from eltwise.oracle.exact import Flags, Numbers, constant, decoded, encoded, flags, whole
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, FloatLayout, Integers
 from eltwise.oracle.signatures import ANY, BITS, BOOLEAN, FLOAT, INTEGER, NUMBER, Function, Operand
+
+_MORE_DIGITS = 1 << 64
+"""A factor of more binary digits than the fraction of any float has."""
 
 
 def _squared_difference(a: Elements, b: Elements) -> Elements:
@@ -107,6 +111,15 @@ def _shrink(elements: Elements, bias: float, lambd: float) -> Elements:
     if x.are_integers:
         return encoded(elements.element_type, truncated(result), saturates=True)
     return encoded(elements.element_type, result)
+
+
+def _square_root(a: Numbers) -> Numbers:
+    """Square roots with some more digits than any float, of which the last says whether there are further ones."""
+    negative = a.negative & ~a.zero
+    squares = np.where(negative | a.infinite, 0, a.numerators) * a.denominators * _MORE_DIGITS**2
+    roots = np.frompyfunc(isqrt, 1, 1)(squares)
+    odd = 2 * roots + np.not_equal(roots * roots, squares)
+    return replace(a, numerators=odd, denominators=a.denominators * _MORE_DIGITS * 2, nan=a.nan | negative)
 
 
 def _zeros(a: Numbers) -> Numbers:
@@ -190,6 +203,8 @@ FUNCTIONS: dict[str, Function] = {
     "floor_divide": _exact(floor_divided, *_PAIR),
     "modulo": _exact(modulo, *_PAIR),
     "fmod": _exact(fmod, *_PAIR),
+    "reciprocal": _exact(lambda x: quotient(constant(1.0), x), FLOAT),
+    "sqrt": _exact(_square_root, FLOAT),
     "maximum": _of_all(lambda *operands: reduce(maximum, operands)),
     "minimum": _of_all(lambda *operands: reduce(minimum, operands)),
     "sum": _of_all(lambda *operands: reduce(total, operands)),
