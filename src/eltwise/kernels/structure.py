@@ -109,11 +109,15 @@ class Structure(NamedTuple):
         """How many elements are computed at a time; few where they are gathered or divided one by one.
 
         Two vectors of floats at a time let the processor compute one where a real function of the other waits for its
-        last result; types of 16 bits are several vectors of float32 anyway.
+        last result; types of 16 bits are several vectors of float32 anyway. Booleans of several vectors are packed into
+        one.
         """
         lanes = self.target.vector_bytes // self.width
         if self.expression.is_real and self.width >= FLOAT32.storage.itemsize:
             lanes *= 2
+        is_gathered = {"strided", "transposed"} & {*self.walks}
+        if self.expression.gives_booleans and not is_gathered:
+            return min(4 * lanes, self.target.vector_bytes)
         is_single = "strided" in self.walks or any(each.is_integer and each.bits == 64 for each in self.types)
         return min(lanes, 16) if is_single else lanes
 
