@@ -227,7 +227,9 @@ class Calls:
         has_swapped = any(not array.dtype.isnative for array in outs)
         divisors = Divisors((1,), lambda arrays: self.check_divisor(arrays, typed)) if typed.checks_divisor else None
         run = dispatch.prepare(typed, (has_swapped, *swapped), divisors, self.records)
-        if self.computation.rule.name == "numpy" and typed.plan.shape and divisors is None and not any(swapped):
+        # Of no elements no divisor is looked at, and a scalar is no array.
+        is_usual = bool(typed.plan.shape) and 0 not in typed.plan.shape and divisors is None and not any(swapped)
+        if is_usual and self.computation.rule.name == "numpy":
             compute = dispatch.of_any_size(typed, keeps_shape=self.computation.keeps_shape)
             self.of_any_size.setdefault(types_and_ranks(operands), compute)
         return Prepared(run if typed.plan.shape else _scalar(run, len(operands)), typed)
