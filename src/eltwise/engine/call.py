@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError, ValueRangeError
 from eltwise.core.shapes import of_sizes
 from eltwise.engine.arrays import as_array, check_out, exact_scalar
-from eltwise.engine.call_cache import MOST_CALLS, CallCache, key_of, types_and_ranks
+from eltwise.engine.call_cache import CallCache, SizelessCalls, key_of
 from eltwise.engine.intake import is_scalar
 from eltwise.ir.types import TensorType, elementwise
 from eltwise.kernels import dispatch, float_mode
@@ -29,10 +29,6 @@ AsOperand = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementTyp
 
 
 _ZERO_DIVISOR = "an integer cannot be divided by 0"
-
-
-OfAnySize = Callable[[Sequence[np.ndarray]], np.ndarray | None]
-"""Computes operands of whatever sizes; None where they do not go together, or a prepared call is faster."""
 
 
 class Prepared(NamedTuple):
@@ -70,7 +66,7 @@ class Calls:
         cache: the calls that were checked.
         records: those that are made often, which are found without running Python.
         function: the builtin function that looks into the records, where somebody made one.
-        of_any_size: what computes operands of whatever sizes, by ``types_and_ranks``.
+        of_any_size: what computes operands whose sizes were not met.
         rounds: whether results depend on the floating-point mode whatever the types are.
     """
 
@@ -81,8 +77,7 @@ class Calls:
         self.cache = CallCache[Prepared]()
         self.records = Records(len(computation.operands), gives_scalars=True)
         self.function: Callable[..., np.ndarray] | None = None
-        self.of_any_size: dict[Hashable, OfAnySize] = {}
-        self._met: set[Hashable] = set()
+        self.of_any_size = SizelessCalls()
 
     def without_check(self, operands: Sequence[Any], out: object = None) -> np.ndarray | None:
         """The result of arrays like those of an earlier call; None where a call must be checked.
@@ -96,18 +91,8 @@ class Calls:
         if not float_mode.is_default():
             return None
         if prepared is None:
-            return None if out is not None or key is None or key in self._met else self._of_new_size(key, operands)
+            return self.of_any_size.compute(key, operands) if out is None else None
         return prepared.run(*operands) if out is None else prepared.run(*operands, out)
-
-    def _of_new_size(self, key: Hashable, operands: Sequence[np.ndarray]) -> np.ndarray | None:
-        """The result of arrays whose sizes were not met; None where it is worth preparing the call, as at the next."""
-        compute = self.of_any_size.get(types_and_ranks(operands))
-        if compute is None:
-            return None
-        if len(self._met) >= MOST_CALLS:
-            self._met.clear()
-        self._met.add(key)
-        return compute(operands)
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
@@ -231,7 +216,7 @@ class Calls:
         is_usual = bool(typed.plan.shape) and 0 not in typed.plan.shape and divisors is None and not any(swapped)
         if is_usual and self.computation.rule.name == "numpy":
             compute = dispatch.of_any_size(typed, keeps_shape=self.computation.keeps_shape)
-            self.of_any_size.setdefault(types_and_ranks(operands), compute)
+            self.of_any_size.add(operands, compute)
         return Prepared(run if typed.plan.shape else _scalar(run, len(operands)), typed)
 
     def check_divisor(self, arrays: Sequence[np.ndarray], typed: TypedCall) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 PreparedT = TypeVar("PreparedT")
+
+OfAnySize = Callable[[Sequence[np.ndarray]], np.ndarray | None]
+"""Computes operands of whatever sizes; None where they do not go together, or a prepared call is faster."""
 
 MOST_CALLS = 4096
 """From so many sets of types and shapes on a cache starts anew: a program that makes more repeats few of them."""
@@ -51,6 +54,27 @@ def key_of(operands: Sequence[object], out: object = None, names: tuple[str, ...
     return tuple(parts)
 
 
-def types_and_ranks(operands: Sequence[np.ndarray]) -> Hashable:
-    """What of a call does not depend on sizes."""
+class SizelessCalls:
+    """What computes operands of any sizes, by their types and ranks: a call is prepared when its sizes come back."""
+
+    def __init__(self) -> None:
+        self._by_types: dict[Hashable, OfAnySize] = {}
+        self._met: set[Hashable] = set()
+
+    def add(self, operands: Sequence[np.ndarray], compute: OfAnySize) -> OfAnySize:
+        """Keep what computes operands like these, if there is none; give what is kept."""
+        return self._by_types.setdefault(_types_and_ranks(operands), compute)
+
+    def compute(self, key: Hashable, operands: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The result of a call, given its key; None where it was met before, or nothing computes it."""
+        compute = None if key is None or key in self._met else self._by_types.get(_types_and_ranks(operands))
+        if compute is None:
+            return None
+        if len(self._met) >= MOST_CALLS:
+            self._met.clear()
+        self._met.add(key)
+        return compute(operands)
+
+
+def _types_and_ranks(operands: Sequence[np.ndarray]) -> Hashable:
     return tuple([part for each in operands for part in (each.dtype, each.ndim)])

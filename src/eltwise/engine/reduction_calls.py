@@ -16,7 +16,6 @@ from eltwise.core.errors import EltwiseError
 from eltwise.engine.array_libraries import with_libraries
 from eltwise.engine.arrays import Axis
 from eltwise.engine.call import Calls, Prepared
-from eltwise.engine.call_cache import types_and_ranks
 from eltwise.engine.intake import kind_of
 from eltwise.engine.reducing import Reducing, normalized_axes
 from eltwise.engine.rounding import narrowed
@@ -59,7 +58,7 @@ class ReductionCalls(Calls):
             return Prepared(exact, typed)
         attempt: Callable[[Sequence[np.ndarray]], np.ndarray | None] | None = None
         if len(axes) == len(plan.shape) and not typed.checks_divisor and len({each.shape for each in operands}) == 1:
-            attempt = self.of_any_size.setdefault(types_and_ranks(operands), _OfAnySize(reducing, typed))
+            attempt = self.of_any_size.add(operands, _OfAnySize(reducing, typed))
         if is_compiled(elements):
             attempt = kernel_call(elements, operands)
 
