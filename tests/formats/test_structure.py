@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import onnx
 import pytest
-from onnx import parser
+from onnx import FunctionProto, GraphProto, ModelProto, parser
 
 import eltwise
 
@@ -105,6 +107,91 @@ def test_names_the_order_of_nodes_and_the_kind_of_constant_are_no_structure(tmp_
     constant = "  k = Constant <value_float = 2.0> ()\n"
     model = model.replace(constant, "").replace("{1, 2, 3}>", "{1, 2, 3}, float k = {2}>")
     assert compared(tmp_path, MODEL, model) == ""
+
+
+NESTED = """<ir_version: 9, opset_import: ["" : 17, "one" : 1, "two" : 1]>
+g (float x, float v, float[3] rows, bool c) => (float[3] y, float z)
+<float w = {2}>
+{
+  a = Sub (x, w)
+  y = Scan <num_scan_inputs = 1, body = s (float row) => (float r) {
+    b = Div (row, a)
+    d = If (c) <
+      then_branch = t () => (float p) { p = Pow (v, b) },
+      else_branch = e () => (float q) { q = Mod <fmod = 1> (b, row) }
+    >
+    r = Sub (d, x)
+  }> (rows)
+  m = one.f (a, x)
+  z = two.f (m, v)
+}
+<domain: "one", opset_import: ["" : 17]> f <alpha: float = 0.5> (h, i) => (k) {
+  j = LeakyRelu <alpha: float = @alpha> (h)
+  k = Sub (j, i)
+}
+<domain: "two", opset_import: ["" : 17]> f (h, i) => (k) {
+  j = Neg (h)
+  k = Div (j, i)
+}
+"""
+
+
+def _bodies(
+    body: GraphProto | FunctionProto, around: tuple[str, ...] = ()
+) -> Iterator[tuple[onnx.NodeProto, list[str]]]:
+    """Each node of a graph, and of those in it, with the values that it may read."""
+    names = [each if isinstance(each, str) else each.name for each in body.input]
+    names += [each.name for each in body.initializer] if isinstance(body, GraphProto) else []
+    visible = (*around, *names, *(name for node in body.node for name in node.output))
+    for node in body.node:
+        yield node, [name for name in visible if name not in node.output]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _bodies(attribute.g, visible)
+
+
+def _all_nodes(model: ModelProto) -> list[tuple[onnx.NodeProto, list[str]]]:
+    return [pair for body in (model.graph, *model.functions) for pair in _bodies(body)]
+
+
+def _in_reverse(model: ModelProto) -> ModelProto:
+    """The same with the nodes of each graph in reverse order."""
+    model = deepcopy(model)
+    inner = [one.g for node, _names in _all_nodes(model) for one in node.attribute if one.HasField("g")]
+    for body in (model.graph, *model.functions, *inner):
+        nodes = [deepcopy(node) for node in reversed(body.node)]
+        del body.node[:]
+        body.node.extend(nodes)
+    return model
+
+
+def test_each_operand_counts_in_graphs_of_any_depth_and_order() -> None:
+    """Every other value that is visible there is another computation: of the graph, around it, or of a function."""
+    model, count = parser.parse_model(NESTED), 0
+    assert eltwise.compare(model, model).is_good
+    assert eltwise.compare(model, _in_reverse(model)).is_good
+    for number, (node, names) in enumerate(_all_nodes(model)):
+        for operand, name in enumerate(node.input):
+            for other in set(names) - {name}:
+                changed = deepcopy(model)
+                _all_nodes(changed)[number][0].input[operand] = other
+                if other in {result for each in changed.graph.node for result in each.output} - {"a", "m"}:
+                    continue  # It may be a cycle.
+                for one, two in ((model, changed), (_in_reverse(model), _in_reverse(changed))):
+                    assert not eltwise.compare(one, two).is_good, (node.op_type, name, other)
+                count += 1
+    assert count > 60
+
+
+def test_defaults_of_the_attributes_of_functions_are_structure() -> None:
+    """Also which of two functions of one name has them."""
+    model = parser.parse_model(NESTED)
+    report = eltwise.compare(model, parser.parse_model(NESTED.replace("alpha: float = 0.5", "alpha: float = 0.25")))
+    assert "1 node of function one.f with other attributes" in report.others[0].explanation
+    exchanged = parser.parse_model(NESTED)
+    for node in exchanged.graph.node:
+        node.domain = {"one": "two", "two": "one"}.get(node.domain, "")
+    assert not eltwise.compare(model, exchanged).is_good
 
 
 PORTS = """<ir_version: 8, opset_import: ["" : 17]>

@@ -13,11 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Port, Tensor
 from eltwise.ir.tensor_sets import Labels, Structure, Wiring
+from eltwise.ir.verify import topological_order
 from eltwise.ops.registry import newest_alike
 from eltwise.ops.schema import ElementwiseSchema
 
@@ -79,33 +81,43 @@ class _Walk:
 
     def model(self, graph: Graph) -> tuple[str, ...]:
         """A digest of each output, and one of the functions."""
-        bodies = {each.name: self.graph(each.body, {}) for each in graph.functions}
-        outputs = list(self.graph(graph, {}))
+        functions = []
+        for each in graph.functions:
+            name, defaults = (each.domain, each.name, each.overload), _digest(sorted(map(_text_of, each.defaults)))
+            self.nodes[f"function {'.'.join(filter(None, name))}", defaults] += 1
+            functions.append((name, defaults, self.graph(each.body)))
+        outputs = list(self.graph(graph))
         for number, port in enumerate(graph.outputs):
             if port.inner_type:  # An IR 10 converts its results.
                 converted = f"result in {port.type.element_type} of version 10"
                 self.nodes[converted, ""] += 1
                 outputs[number] = _digest([outputs[number], converted])
-        return (*outputs, _digest(sorted(bodies.items())))
+        return (*outputs, _digest(sorted(functions)))
 
-    def graph(self, graph: Graph, outer: Mapping[str, str]) -> tuple[str, ...]:
-        """A digest of each output; ``outer`` has those of the values around a body."""
+    def graph(self, graph: Graph, outer: Mapping[str, str] = MappingProxyType({}), depth: int = 0) -> tuple[str, ...]:
+        """A digest of each output of a graph.
+
+        Args:
+            graph: the graph, whose nodes may be in any order.
+            outer: digests of the values around a body.
+            depth: how many graphs are around it, whose inputs it may read beside its own.
+        """
         path = self.names.paths.get(id(graph), "")
         values = dict(outer) | {name: self._constant(path + name) for name, _tensor in graph.constants} | {"": ""}
         ports = [*graph.inputs, *graph.optional_inputs]
-        values |= {port.value: f"input {number}" for number, port in enumerate(ports)}
-        for node in graph.nodes:
+        values |= {port.value: f"input {number} of {depth}" for number, port in enumerate(ports)}
+        for node in map(graph.nodes.__getitem__, topological_order(graph.nodes)):
             if node.schema.behaviour == "constant" or node.operator == ("", "Constant"):
                 values |= {name: self._constant(path + name) for name in node.outputs}
                 continue
-            digest = self._node(node, values)
+            digest = self._node(node, values, depth)
             values |= {name: f"{digest} {number}" for number, name in enumerate(node.outputs)}
         return tuple(values.get(port.value, "") for port in graph.outputs)
 
-    def _node(self, node: Node, values: Mapping[str, str]) -> str:
+    def _node(self, node: Node, values: Mapping[str, str], depth: int) -> str:
         attributes, version = _digest(sorted(_attributes(node))), _version_of(node)
         self.nodes[version, attributes] += 1
-        bodies = [(name, self.graph(body, values)) for name, body in node.graphs]
+        bodies = [(name, self.graph(body, values, depth + 1)) for name, body in node.graphs]
         tensors = [
             (name, self._constant(self.names.attributes[id(node), name]))
             for name, _value in node.operation.attributes
@@ -137,13 +149,21 @@ def _attributes(node: Node) -> Iterator[tuple[str, str]]:
     defaults = {} if isinstance(schema, ForeignSchema) else {each.name: each.default for each in schema.attributes}
     for name, value in node.operation.attributes:
         if isinstance(node.operation, Foreign) and hasattr(value, "SerializeToString"):
-            from eltwise.formats.onnx.nodes import has_default, without_text
+            from eltwise.formats.onnx.nodes import has_default
 
             message: Any = value
             if message.type not in _TENSORS_AND_GRAPHS and not has_default(node, message):
-                yield name, without_text(message).SerializeToString(deterministic=True).hex()
+                yield _text_of((name, message))
         elif not isinstance(value, Tensor) and (name not in defaults or value != defaults[name]):
             yield name, repr(value)
+
+
+def _text_of(attribute: tuple[str, Any]) -> tuple[str, str]:
+    """The name of an attribute of ONNX and its message, but for its description, as text."""
+    from eltwise.formats.onnx.nodes import without_text
+
+    name, message = attribute
+    return name, without_text(message).SerializeToString(deterministic=True).hex()
 
 
 def _digest(parts: object) -> str:

@@ -273,12 +273,21 @@ def stored(part: _Part) -> _Part:
 
 @dataclass(frozen=True)
 class Function:
-    """An operator that a model defines by a graph of others; the graph's origin has the function's own opset."""
+    """An operator that a model defines by a graph of others; the graph's origin has the function's own opset.
+
+    Attributes:
+        domain: where the name is one.
+        name: of the operator.
+        overload: which of the functions of one name it is.
+        body: what it computes.
+        defaults: the attributes that a caller may leave out, with their values as the format has them.
+    """
 
     domain: str
     name: str
     overload: str
     body: Graph
+    defaults: tuple[tuple[str, object], ...] = ()
 
 
 def _find(name: str, ports: tuple[Port, ...], positions: int, kind: str) -> Port:

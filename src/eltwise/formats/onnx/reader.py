@@ -186,7 +186,8 @@ class _Reader:
             declared=reader._declared(proto.value_info),
             message=proto,
         )
-        return Function(default_domain(proto.domain), proto.name, proto.overload, stored(body))
+        defaults = tuple((each.name, each) for each in proto.attribute_proto)
+        return Function(default_domain(proto.domain), proto.name, proto.overload, stored(body), defaults)
 
     def read_nodes(self, protos: Sequence[NodeProto]) -> tuple[Node, ...]:
         """Read nodes; one that cannot be read is foreign."""
