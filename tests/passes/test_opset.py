@@ -17,6 +17,7 @@ from eltwise.core.errors import (
     ManyProblemsError,
     UnsupportedError,
 )
+from eltwise.formats.onnx.schemas import ports_fit
 from support.conversions import ask
 from support.onnx_models import NEWEST, model, node, sub_model, value
 from support.versions import convert_onnx_bytes, in_opset
@@ -405,6 +406,29 @@ def test_an_operand_that_only_one_version_has_or_leaves_out_is_no_small_matter(
 ) -> None:
     with pytest.raises(EltwiseError, match="No Adapter"):
         convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+def _versions() -> dict[str, list[onnx.defs.OpSchema]]:
+    """All versions of each of ONNX's own operators, the oldest first."""
+    versions: dict[str, list[onnx.defs.OpSchema]] = {}
+    for schema in sorted(onnx.defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version):
+        if not schema.domain:
+            versions.setdefault(schema.name, []).append(schema)
+    return versions
+
+
+def test_a_node_has_as_many_operands_and_results_as_the_version_it_becomes_takes() -> None:
+    """Of every operator, up and down: a Loop before opset 11 has a state, and no list is shorter than it must be."""
+    count = 0
+    for one, other in (pair for versions in _versions().values() for pair in permutations(versions, 2)):
+        for size in range(one.min_input, min(one.max_input, 6) + 1):
+            if ports_fit(["x"] * size, one.inputs, other.inputs):
+                assert other.min_input <= size <= other.max_input, (one.name, one.since_version, other.since_version)
+                count += 1
+        for size in range(one.min_output, min(one.max_output, 6) + 1):
+            if ports_fit(["y"] * size, one.outputs, other.outputs):
+                assert other.min_output <= size <= other.max_output, (one.name, one.since_version, other.since_version)
+    assert count > 1000
 
 
 @pytest.mark.parametrize(("sizes", "is_converted"), [([2, -1], True), ([0, 3], False), (None, False)])

@@ -185,7 +185,8 @@ def ports_fit(
 ) -> bool:
     """Whether a node's operands, or its results, are those of the other version, and all that it demands."""
     if [(one.option, one.is_homogeneous) for one in old] == [(one.option, one.is_homogeneous) for one in new]:
-        return True
+        is_list = bool(new) and new[-1].option == OpSchema.FormalParameterOption.Variadic
+        return not is_list or len(values) - (len(new) - 1) >= new[-1].min_arity
     if len(values) > min(len(old), len(new)):
         return False
     count, single = len(values), OpSchema.FormalParameterOption.Single
