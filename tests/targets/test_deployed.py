@@ -272,6 +272,28 @@ def test_what_computes_sizes_of_tensors_is_given_no_special_values() -> None:
     assert "1 kind of element-wise nodes tried alone, 1 different" in integers.special
 
 
+SETTLED = {
+    "padding, as PyTorch exports it": "a = Tile(zero, one)  b = Concat<axis = 0>(k, a)  p = Cast<to = 7>(b)",
+    "sizes scaled in float32": "s = Shape(x)  a = Cast<to = 1>(s)  b = Mul(a, h)  c = Floor(b)  p = Cast<to = 7>(c)",
+    "constants that nodes make": "a = Cast<to = 1>(k)  b = Ceil(a)  p = Cast<to = 7>(b)",
+}
+
+
+@pytest.mark.parametrize("case", SETTLED)
+@pytest.mark.parametrize("name", ["", "n"])
+def test_what_no_input_changes_is_given_no_special_values(case: str, name: str) -> None:
+    """What is computed of constants and sizes alone; beside it is a node of the same name, which is tried."""
+    constants = "int64[1] k = {2}, int64[1] one = {1}, int64[1] zero = {0}, float[1] h = {1.5}"
+    steps = f"{SETTLED[case]}  y = Round(x)  z = Softmax(y)"
+    text = f"g (float[4] x) => (float[4] z, int64[N] p) <{constants}> {{ {steps} }}"
+    made = parsed(text)
+    for node in made.graph.node:
+        node.name = name
+    report = eltwise.check(made, "openvino")
+    assert (report.verdict, report.findings) == ("agree", ()), report
+    assert "1 kind of element-wise nodes tried alone, 0 different" in report.special
+
+
 @pytest.mark.parametrize(
     ("made", "target"), [(bytes_model, "openvino"), (legacy_model, "onnxruntime"), (bfloat16_model, "onnxruntime")]
 )

@@ -29,7 +29,7 @@ HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions."""
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
-_MAKING_SIZES = ("Shape", "Size", "ShapeOf")
+MAKING_SIZES = ("Shape", "Size", "ShapeOf")
 _MOVING = (
     *("Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze"),
     *("Tile", "Transpose", "Unsqueeze"),
@@ -236,7 +236,7 @@ class _Values:
         if is_made or node.schema.behaviour == "constant":
             self._made_of_constants.update(node.outputs)
         is_kept = is_arithmetic(node.schema) or name in _KEEPING_SIZES
-        if name in _MAKING_SIZES or (is_kept and inputs and all(map(self._is_size, inputs))):
+        if name in MAKING_SIZES or (is_kept and inputs and all(map(self._is_size, inputs))):
             self._sizes.update(node.outputs)
 
     def are_sizes(self, node: Node, element_type: ElementType | None) -> bool:

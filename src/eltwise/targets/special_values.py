@@ -22,7 +22,7 @@ from eltwise.oracle.hard_values import hard_values, ordinary
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
-from eltwise.targets.sites import sites_of
+from eltwise.targets.sites import MAKING_SIZES
 from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.isolated import exact_results
@@ -97,12 +97,20 @@ def with_special_values(
 
 
 def _kinds(traced: TracedModel) -> dict[object, tuple[TracedModel, int]]:
-    """The first node of each kind, by its number in the model; what computes sizes of tensors is given no others."""
+    """The first node of each kind, by its number in the model.
+
+    What reads only constants, sizes of tensors and what is computed of these has the same operands on all inputs of
+    these sizes, and is given no others.
+    """
     kinds: dict[object, tuple[TracedModel, int]] = {}
-    of_sizes = {site.node for site in sites_of(traced.graph) if site.are_sizes}
+    settled = set[str]()
     for number, node in enumerate(traced.nodes):
-        is_tried = isinstance(node.schema, ElementwiseSchema) and traced.reads[number]
-        if is_tried and node.label not in of_sizes:
+        if settled.issuperset(traced.reads[number]) and number not in traced.random:
+            settled.update(node.outputs)
+            continue
+        if node.schema.name in MAKING_SIZES:
+            settled.update(node.outputs)
+        if isinstance(node.schema, ElementwiseSchema):
             operands = tuple(_described(traced, value) for value in node.inputs)
             kinds.setdefault((node.bound, operands), (traced, number))
     return kinds
