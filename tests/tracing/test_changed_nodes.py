@@ -61,7 +61,7 @@ def chain(steps: Sequence[str], prefix: str = "v") -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def trace(model: onnx.ModelProto, other: onnx.ModelProto, tolerance: str | None = None) -> TraceReport:
+def trace(model: onnx.ModelProto | Path, other: onnx.ModelProto | Path, tolerance: str | None = None) -> TraceReport:
     return eltwise.trace(
         model, other, runtime="onnxruntime", against="onnxruntime", inputs=X, tolerance=tolerance, switches=False
     )
@@ -142,3 +142,56 @@ def test_rounding_that_one_model_has_is_no_fault_of_the_next_node(pair: str) -> 
     report = trace(model, other, "ulp<=8")
     assert (report.verdict, report.first_node) == ("disagree", None), str(report)
     assert "no node is wrong alone; first beyond the tolerance" in str(report)
+
+
+NESTED = """
+<ir_version: 9, opset_import: ["" : 17, "p" : 1]>
+g (float[4] x) => (float[4] z)
+<float[4] k = {1, 2, 3, 4}, float[2] rows = {1, 2}>
+{
+  a = Neg (x)
+  m, n = Scan <num_scan_inputs = 1, body = s (float[4] t, float row) => (float[4] u, float[4] r) {
+    b = Mul (t, k)
+    c = Constant <value = float {0.25}> ()
+    u = Mul (b, c)
+    r = p.f (u)
+  }> (a, rows)
+  e = p.h (m)
+  j = ReduceSum <keepdims = 0> (n, axes)
+  z = Add (e, j)
+}
+<domain: "p", opset_import: ["" : 17, "p" : 1]> f (i) => (o) { o = Softplus (i) }
+<domain: "p", opset_import: ["" : 17, "p" : 1]> h <slope: float = 0.5> (i) => (o) {
+  q = p.f (i)
+  v = Neg (q)
+  o = LeakyRelu <alpha: float = @slope> (v)
+}
+""".replace("rows = {1, 2}>", "rows = {1, 2}, int64[1] axes = {0}>")
+
+INSIDE = {
+    "{1, 2, 3, 4}": ("{1, 2, 3, 5}", "the constant B, 'k', is not A, 'k' of the other model: they differ by 1 at most"),
+    "float {0.25}": ("float {0.125}", "the other model has another attribute 'body'"),
+    "b = Mul (t, k)": ("b = Sub (t, k)", "the other model has another attribute 'body'"),
+    "Softplus (i)": ("Exp (i)", "the other model has another function 'p.f'"),
+    "slope: float = 0.5": ("slope: float = -2", "the other model has another function 'p.h'"),
+}
+
+
+@pytest.mark.parametrize("place", INSIDE)
+@pytest.mark.parametrize("is_external", [False, True])
+def test_what_another_model_has_in_bodies_and_functions_is_changed(
+    place: str, is_external: bool, tmp_path: Path
+) -> None:
+    """Also in what a body reads from around it, and where constants lie in other files of one name."""
+    text, message = INSIDE[place]
+    sources = list[Path]()
+    for name, model in (("one", NESTED), ("other", NESTED.replace(place, text))):
+        (tmp_path / name).mkdir()
+        sources.append(tmp_path / name / "m.onnx")
+        external = {"location": "w", "size_threshold": 0, "convert_attribute": True} if is_external else {}
+        onnx.save(onnx.parser.parse_model(model), sources[-1], save_as_external_data=is_external, **external)
+    report = trace(*sources)
+    assert report.verdict == "disagree"
+    first, *others = (node for node in report.nodes if node.is_beyond)
+    assert (first.blame in ("changed", "not_isolated"), first.message) == (True, message), str(report)
+    assert {node.blame for node in others} <= {"changed", "inherited"}, str(report)

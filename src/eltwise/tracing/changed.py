@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Tensor
-from eltwise.tracing.counterparts import as_read, counterpart, is_alike
+from eltwise.tracing.counterparts import as_read, counterpart, is_alike, operand_pairs
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import TracedModel
@@ -130,7 +129,7 @@ def _operands(runs: Runs, number: int) -> Iterator[tuple[str, str, str]]:
     if runs.model.is_copy(node):
         yield node.inputs[0], node.outputs[0], runs.partners.partner(node.outputs[0])
     elif len(other.nodes) == 1 and is_alike(node, other.nodes[0]):
-        pairs = zip_longest(node.inputs, other.nodes[0].inputs, fillvalue="")
+        pairs = operand_pairs(node, other.nodes[0])
         yield from ((name, name, other) for name, other in pairs if runs.model.is_constant(name))
 
 

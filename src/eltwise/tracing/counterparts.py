@@ -11,7 +11,8 @@ from itertools import zip_longest
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.graph import Node, Tensor
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Tensor
+from eltwise.ir.verify import free_values
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Partners
@@ -66,8 +67,8 @@ def counterpart(partners: Partners, number: int) -> Counterpart:
         partner = partners.partner(node.outputs[0])
         is_same = _is_input(partners, node.inputs[0], partner) and _is_read_alike(partners, node.outputs[0], partner)
     else:
-        is_same = len(nodes) == 1 and is_alike(node, nodes[0])
-        is_same = is_same and all(_is_operand(partners, *pair) for pair in _pairs(node, nodes[0]))
+        is_same = len(nodes) == 1 and is_alike(node, nodes[0]) and not _other_functions(partners, node, nodes[0])
+        is_same = is_same and all(_is_operand(partners, *pair) for pair in operand_pairs(node, nodes[0]))
     is_known = partners.has_one_format or first.is_copy(node) or (is_same and _has_known_attributes(node, nodes[0]))
     return Counterpart(nodes, is_same, "" if is_same and is_known else _change(partners, number, nodes))
 
@@ -91,12 +92,12 @@ def is_of_one_operator(one: Node, two: Node) -> bool:
 
 
 def _attributes_of(node: Node) -> dict[str, object]:
-    """The attributes of a node, of which those that name a float type are equal whichever it is."""
+    """The attributes of a node, of which those that name a float type are equal whichever it is; bodies as graphs."""
     attributes = dict(node.operation.attributes)
     if node.is_foreign and node.schema.domain == "ai.onnx":
         from eltwise.formats.onnx.float_types import any_float
 
-        return {name: any_float(value) for name, value in attributes.items()}
+        return {name: any_float(value) for name, value in attributes.items()} | dict(node.graphs)
     floats = (name for name, value in attributes.items() if isinstance(value, ElementType) and value.kind == "float")
     return attributes | dict.fromkeys(floats, "float")
 
@@ -130,7 +131,9 @@ def _change(partners: Partners, number: int, others: tuple[Node, ...]) -> str:
     one, two = _attributes_of(node), _attributes_of(others[0])
     if changed := sorted(name for name in one.keys() | two if one.get(name) != two.get(name)):
         return f"the other model has another attribute {changed[0]!r}"
-    pairs = _pairs(node, others[0])
+    if functions := _other_functions(partners, node, others[0]):
+        return f"the other model has another function {functions[0]!r}"
+    pairs = operand_pairs(node, others[0])
     exchanged = [*zip(node.inputs, others[0].inputs[::-1], strict=False)]
     if len(pairs) == 2 and all(_is_operand(partners, *pair) for pair in exchanged):
         return "the other model has its operands exchanged"
@@ -140,15 +143,41 @@ def _change(partners: Partners, number: int, others: tuple[Node, ...]) -> str:
     return f"the other model has {others[0].label!r} in its place"
 
 
-def _pairs(one: Node, two: Node) -> list[tuple[str, str]]:
-    return list(zip_longest(one.inputs, two.inputs, fillvalue=""))
+def _other_functions(partners: Partners, one: Node, two: Node) -> list[str]:
+    """The names of functions that differ between both models, of those that two nodes call, also through others."""
+    first, second = _called(partners.first.graph, one), _called(partners.second.graph, two)
+    return sorted(".".join(filter(None, name)) for name in first.keys() | second if first.get(name) != second.get(name))
+
+
+def _called(graph: Graph, node: Node) -> dict[tuple[str, ...], Function]:
+    """The functions of a model that a node calls, by domain, name and overload."""
+    functions = {(each.domain, each.name, each.overload): each for each in graph.functions}
+    called, waiting = dict[tuple[str, ...], Function](), [node] if functions else []
+    while waiting:
+        one = waiting.pop()
+        waiting += (inner for _name, body in one.graphs for inner in body.nodes)
+        name = (*one.operator, one.schema.overload if isinstance(one.schema, ForeignSchema) else "")
+        if name in functions and name not in called:
+            called[name] = functions[name]
+            waiting += functions[name].body.nodes
+    return called
+
+
+def operand_pairs(one: Node, two: Node) -> list[tuple[str, str]]:
+    """What two nodes read, in pairs: their inputs, and what alike bodies of both take from around them."""
+    captured = zip_longest(_captured(one), _captured(two), fillvalue="")
+    return [*zip_longest(one.inputs, two.inputs, fillvalue=""), *captured]
+
+
+def _captured(node: Node) -> list[str]:
+    return sorted(set[str]().union(*(free_values(body) for _name, body in node.graphs)))
 
 
 def is_near(partners: Partners, one: Node, two: Node) -> bool:
     """Whether two nodes are alike, and equal constants are read where constants are; other inputs need not agree."""
     return is_alike(one, two) and all(
         _is_input(partners, value, other) or (partners.partner(value) and not is_of_constant(partners.first, value))
-        for value, other in _pairs(one, two)
+        for value, other in operand_pairs(one, two)
     )
 
 
