@@ -22,6 +22,7 @@ from eltwise.targets.rules import shipped_rules
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
+from support.traced_models import parsed
 
 pytestmark = pytest.mark.usefixtures("local_hosts")
 SEVERE = Finding(
@@ -49,6 +50,25 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
         "onnxruntime 1.31.1: 3 nodes checked by rules: 1 ok, 2 not ok",
         "onnxruntime: the model does not run",
     ]
+
+
+INVALID = "e = MatMul (x)"
+TRAINING = "r = Cast <to = 1> (x)  e, mask = Dropout (r, ratio, yes)"
+BRANCHES = """
+    e = If (c) <then_branch = t () => (uint8[2] p) { ["n"] p = Sub (x, y) }, else_branch = f () => (uint8[2] q) {
+        ["n"] q = Add (x, y) }>
+"""
+
+
+@pytest.mark.parametrize("names", ["", '["n"] '])
+@pytest.mark.parametrize(("more", "checked"), [("", 3), (INVALID, 3), (TRAINING, 3), (BRANCHES, 5)])
+def test_nodes_are_counted_and_not_their_names(names: str, more: str, checked: int) -> None:
+    """Many exporters give none, bodies repeat them, and what no rule is about is not among those that were checked."""
+    steps = "".join(f"{names}{step}\n" for step in ("a = Sub (x, y)", "d = Sub (y, x)", "s = Max (x, y)"))
+    ports = "(uint8[2] x, uint8[2] y, bool c) => (uint8[2] a, uint8[2] d, uint8[2] s)"
+    made = parsed(f"g {ports} <float ratio = {{0.5}}, bool yes = {{1}}> {{ {steps} {more} }}")
+    report = by_rules(made, "openvino")
+    assert f": {checked} nodes checked by rules: 1 ok, {checked - 1} not ok" in str(report), str(report)
 
 
 @pytest.mark.parametrize("target", ["", "ort", "openvino "])
@@ -206,8 +226,8 @@ def test_without_the_runtime_the_rules_answer_and_say_so(monkeypatch: pytest.Mon
 
 
 def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
-    findings = [replace(SEVERE, node=f"n{number}") for number in range(600)]
-    findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}") for number in range(300)]
+    findings = [replace(SEVERE, node=f"n{number}", is_of_site=True) for number in range(600)]
+    findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}", is_of_site=True) for number in range(300)]
     findings += [replace(SLIGHT, node=f"s{number}") for number in range(100)]
     not_checked = {f"Kind{number}": number for number in range(40)}
     report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 0, not_checked)

@@ -33,7 +33,7 @@ from eltwise.targets.sites import Site, sites_of
 def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
     checked = measured(analysis.graph, rules)
-    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least))
+    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least), checked)
     is_declared = all(port.type.shape.dimensions is not None for port in analysis.graph.inputs)
     others = [site for site in sites_of(analysis.graph) if ask(rules, site) is None]
     return TargetReport(
@@ -54,12 +54,15 @@ def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> li
     return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
 
 
-def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding]) -> list[Finding]:
+def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding], checked: Sequence[Site]) -> list[Finding]:
     """The findings of a model that is not valid, of which nothing can be repaired."""
     if not problems:
         return findings
-    wrong = [_of_problem(problem, "the model is not valid") for problem in problems]
-    named = {finding.node for finding in wrong}
+    named, sites, wrong = set[str](), {site.node for site in checked}, list[Finding]()
+    for problem in problems:
+        finding = _of_problem(problem, "the model is not valid")
+        wrong.append(replace(finding, is_of_site=finding.node in sites - named))
+        named.add(finding.node)
     helps = "what the model is refused for comes first"
     rest = (finding for finding in findings if finding.node not in named)
     return [
@@ -141,6 +144,7 @@ def _of_sites(
             "; ".join(dict.fromkeys(_message(rule, site) for rule in first)),
             helps,
             steps is not None and is_whole,
+            is_of_site=True,
         )
 
 

@@ -54,6 +54,7 @@ class Finding:
         helps: what to do about it.
         is_repairable: whether ``repair`` makes it exact.
         is_seen: whether it was seen when the model was run there; None if the model was not run, or not compared.
+        is_of_site: whether it is the first finding of a node that was checked by rules; names are no identity.
     """
 
     node: str
@@ -67,6 +68,7 @@ class Finding:
     helps: str = ""
     is_repairable: bool = False
     is_seen: bool | None = None
+    is_of_site: bool = False
 
     def __str__(self) -> str:
         return on_one_line(_sentence([self]))
@@ -233,7 +235,7 @@ class TargetReport(BaseReport[Finding]):
         if self.trace is None:
             lines += verification_lines(self._verification)
         if self.version:
-            wrong = len({finding.node for finding in self.severe if finding.node and finding.kind != SPECIAL})
+            wrong = sum(finding.is_of_site for finding in self.severe)
             standing = f": {self.checked - wrong} ok, {wrong} not ok" if self.checked else ""
             lines.append(f"{self.target} {self.version}: {counted(self.checked, 'node')} checked by rules{standing}")
         return as_lines([*lines, *self._to_do()])
