@@ -226,8 +226,9 @@ def test_without_the_runtime_the_rules_answer_and_say_so(monkeypatch: pytest.Mon
 
 
 def test_findings_of_a_thousand_nodes_fit_on_one_screen() -> None:
-    findings = [replace(SEVERE, node=f"n{number}", is_of_site=True) for number in range(600)]
-    findings += [replace(SEVERE, node=f"m{number}", subject=f"Sub-{number % 30}", is_of_site=True) for number in range(300)]
+    severe = replace(SEVERE, is_of_site=True)
+    findings = [replace(severe, node=f"n{number}") for number in range(600)]
+    findings += [replace(severe, node=f"m{number}", subject=f"Sub-{number % 30}") for number in range(300)]
     findings += [replace(SLIGHT, node=f"s{number}") for number in range(100)]
     not_checked = {f"Kind{number}": number for number in range(40)}
     report = TargetReport("somewhere", "1.0", "", tuple(findings), 2000, 0, not_checked)

@@ -36,6 +36,17 @@ def test_inputs_and_constants_that_are_outputs_are_compared(runtime: str, agains
     assert report.is_good, str(report)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_an_input_of_any_rank_is_what_the_runtime_is_given(shape: tuple[int, ...]) -> None:
+    """OpenVINO takes no file that leaves a rank open, and runs it with that of the array."""
+    model, array = parsed("g (float[] x) => (float[] z) { z = Neg(x) }"), np.ones(shape, np.float32)
+    assert not model.graph.input[0].type.tensor_type.HasField("shape")
+    report = eltwise.trace(model, runtime="openvino", against="exact", inputs={"x": array})
+    assert (report.verdict, [output.status for output in report.outputs]) == ("not_established", ["failed"]), str(report)
+    assert f"; with fixed sizes it runs: x=({','.join(map(str, shape))})" in report.outputs[0].message
+    assert eltwise.trace(model, runtime="onnxruntime", against="exact", inputs={"x": array}).verdict == "agree"
+
+
 @pytest.mark.parametrize("against", ["float64", "onnx-reference"])
 def test_outputs_of_nothing_but_nan_establish_nothing(against: str) -> None:
     report = eltwise.trace(parsed(NAN), runtime="onnxruntime", against=against)

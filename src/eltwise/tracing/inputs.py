@@ -64,10 +64,12 @@ def _is_list_of_sizes(tensor: Tensor) -> bool:
 
 
 def open_sizes(graph: Graph, feeds: Mapping[str, np.ndarray]) -> str:
-    """The sizes of the dimensions that a model leaves open, as they are in its inputs; empty if there are none."""
-    sizes: dict[str, int] = {}
+    """The sizes that a model leaves open, be it the rank, as they are in its inputs; empty if there are none."""
+    sizes: dict[str, object] = {}
     for port in graph.inputs:
         shape = feeds[port.value].shape
+        if port.type.shape.dimensions is None:
+            sizes[port.name] = f"({of_sizes(shape)})"
         for axis, (one, size) in enumerate(zip(port.type.shape.dimensions or (), shape, strict=False)):
             if not one.is_known:
                 sizes[one.symbol or f"{port.name}[{axis}]"] = size
