@@ -530,6 +530,35 @@ def test_nodes_of_branches_and_functions_are_traced_one_by_one(against: str) -> 
         assert "compared as a whole" not in str(report)
 
 
+NAMESAKES = """g (float[4] x, bool c) => (float[4] z, float[k, 4] rows) {
+    "n/q" = Neg (x)
+    "m/0/number" = Abs (x)
+    a = If (c) <then_branch = t () => (float[4] p) { q = Tanh (x) p = Abs (q) },
+        else_branch = e () => (float[4] r) { r = Exp (x) }>
+    b = If (c) <then_branch = t () => (float[4] p) { q = Sin ("n/q") p = Neg (q) },
+        else_branch = e () => (float[4] r) { r = Exp (x) }>
+    two = Constant <value = int64 {2}> () go = Constant <value = bool {1}> ()
+    d, rows = Loop (two, go, a) <body = f (int64 i, bool g, float[4] s) => (bool h, float[4] t, float[4] row) {
+        h = Identity (g) j = Cast <to: int = 1> (i) q = Add (s, j) t = Cos (q) row = Mul (t, "m/0/number")
+    }>
+    y = Add (b, d)
+    z = Mul (y, "n/q")
+}"""
+
+
+@pytest.mark.parametrize("names", [{}, {"If": "n", "Loop": "m"}, {"If": "n", "Loop": "n"}])
+def test_nodes_of_one_name_are_opened_with_names_of_their_own(names: dict[str, str]) -> None:
+    """Bodies may have the same names inside, and the model values that are called as theirs would be."""
+    model = parsed(NAMESAKES)
+    for node in model.graph.node:
+        node.name = names.get(node.op_type, node.name)
+    inputs = {"x": np.float32([-1, 2, -3, 4]), "c": np.array(True)}
+    report = eltwise.trace(model, runtime="onnx-reference", against="float64", inputs=inputs)
+    assert (report.verdict, "compared as a whole" in str(report)) == ("agree", False), str(report)
+    assert {"opened: 2 Ifs, on the branch that is taken", "opened: 1 loop, round by round"} <= {*report.notes}
+    assert all(node.is_within for node in report.nodes), str(report)
+
+
 LOOP = """g (float[4] x, int64 n) => (float[4] z, float[k, 4] rows) {
     a = Neg(x)
     go = Constant <value = bool {1}> ()

@@ -42,7 +42,7 @@ def test_an_input_of_any_rank_is_what_the_runtime_is_given(shape: tuple[int, ...
     model, array = parsed("g (float[] x) => (float[] z) { z = Neg(x) }"), np.ones(shape, np.float32)
     assert not model.graph.input[0].type.tensor_type.HasField("shape")
     report = eltwise.trace(model, runtime="openvino", against="exact", inputs={"x": array})
-    assert (report.verdict, [output.status for output in report.outputs]) == ("not_established", ["failed"]), str(report)
+    assert (report.verdict, report.outputs[0].status) == ("not_established", "failed"), str(report)
     assert f"; with fixed sizes it runs: x=({','.join(map(str, shape))})" in report.outputs[0].message
     assert eltwise.trace(model, runtime="onnxruntime", against="exact", inputs={"x": array}).verdict == "agree"
 

@@ -15,6 +15,7 @@ from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
+from eltwise.ir.scopes import Names
 
 REPEATED = ("Loop", "Scan")
 _BRANCHES = {True: "then_branch", False: "else_branch"}
@@ -23,7 +24,7 @@ _BRANCHES = {True: "then_branch", False: "else_branch"}
 def with_counted_rounds(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """The model in which each Loop and Scan gives out a value for each round, and the names of these outputs."""
     model = write_model_proto(graph)
-    counters = _count_rounds(model)
+    counters = _count_rounds(model, _Free(graph))
     return read_model_proto(model, folder_of(graph), reads_weights=False).graph, counters
 
 
@@ -43,14 +44,16 @@ def with_inlined(
     model = write_model_proto(graph)
     if model.functions:
         model = inline_local_functions(model)
+        graph = read_model_proto(model, folder_of(graph), reads_weights=False).graph
+    free = _Free(graph)
     nodes, deciding = list[NodeProto](), list[str]()
     for node in model.graph.node:
         if node.op_type == "If" and node.output and node.output[0] in branches:
             name = _BRANCHES[branches[node.output[0]]]
-            nodes += _nodes_of(node, dict(subgraphs(node))[name], model)
+            nodes += _nodes_of(node, dict(subgraphs(node))[name], model, free)
             deciding.append(node.input[0])
         elif node.op_type in REPEATED and node.output and node.output[0] in rounds:
-            inlined, names = _rounds_of(_repeated(node), rounds[node.output[0]], model)
+            inlined, names = _rounds_of(_repeated(node), rounds[node.output[0]], model, free)
             nodes += inlined
             deciding += names
         else:
@@ -65,42 +68,59 @@ def with_inlined(
     return read_model_proto(model, folder_of(graph), reads_weights=False).graph, tuple(deciding)
 
 
-def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto) -> list[NodeProto]:
-    """The nodes of a branch with names of their own, whose outputs are those of the If; constants go to the model."""
+class _Free:
+    """The names in a model, which new ones are not: those of values, and those of the nodes of its graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.values, self.nodes = Names(graph), Names()
+        self.nodes.take(node.name for node in graph.nodes)
+
+
+def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto, free: _Free) -> list[NodeProto]:
+    """The nodes of a branch with free names, whose outputs are those of the If; constants go to the model."""
     prefix = f"{node.name or node.output[0]}/"
-    produced = {name for inner in body.node for name in inner.output if name}
-    constants = [*body.initializer]
-    names = {name: prefix + name for name in (*produced, *(tensor.name for tensor in constants))}
-    copies = list[NodeProto]()
+    produced, names, copied = _produced(body), dict[str, str](), list[tuple[str, str]]()
     for value, output in zip(body.output, node.output, strict=True):
-        if value.name in produced and names[value.name] == prefix + value.name:
+        if value.name in produced and value.name not in names:
             names[value.name] = output
         else:
-            copies.append(helper.make_node("Identity", [names.get(value.name, value.name)], [output], output))
-    return [*_renamed(body, prefix, names, model), *copies]
+            copied.append((value.name, output))
+    names = _free_names(body, prefix, free) | names
+    copies = [helper.make_node("Identity", [names.get(name, name)], [output], output) for name, output in copied]
+    return [*_renamed(body, prefix, names, model, free), *copies]
 
 
-def _rounds_of(one: _Repeated, count: int, model: ModelProto) -> tuple[list[NodeProto], list[str]]:
+def _produced(body: GraphProto) -> dict[str, None]:
+    """What the nodes of a graph make, in their order."""
+    return dict.fromkeys(name for inner in body.node for name in inner.output if name)
+
+
+def _free_names(body: GraphProto, prefix: str, free: _Free) -> dict[str, str]:
+    """New names of all that a graph makes and holds: two nodes may have one name, and two bodies the same inside."""
+    names = (*_produced(body), *(each.name for each in body.initializer))
+    return {name: free.values.fresh(prefix + name) for name in names}
+
+
+def _rounds_of(one: _Repeated, count: int, model: ModelProto, free: _Free) -> tuple[list[NodeProto], list[str]]:
     """The nodes of every round, each of which reads the state that the one before left, and what ends the rounds."""
     is_loop = one.node.op_type == "Loop"
     nodes, states, rounds = list[NodeProto](), list(one.states), list[list[str]]()
     deciding = [name for name in one.node.input[:2] if name] if is_loop else []
     for number in range(count):
-        parts, cut = _slices_of(one, number, count, model)
+        parts, cut = _slices_of(one, number, count, model, free)
         values = [*parts, *states] if is_loop else [*states, *parts]
         names = dict(zip((value.name for value in one.body.input), values, strict=True))
-        produced = (name for inner in one.body.node for name in inner.output if name)
         start = f"{one.prefix}{number}/"
-        names |= {name: start + name for name in (*produced, *(tensor.name for tensor in one.body.initializer))}
-        nodes += [*cut, *_renamed(one.body, start, names, model)]
+        names |= _free_names(one.body, start, free)
+        nodes += [*cut, *_renamed(one.body, start, names, model, free)]
         outputs = [names.get(value.name, value.name) for value in one.body.output]
         deciding += outputs[:is_loop]
         states, results = outputs[is_loop : is_loop + len(states)], outputs[is_loop + len(states) :]
         rounds.append(results)
-    return [*nodes, *_joined(one, states, rounds, model)], deciding
+    return [*nodes, *_joined(one, states, rounds, model, free)], deciding
 
 
-def _count_rounds(model: ModelProto) -> dict[str, str]:
+def _count_rounds(model: ModelProto, free: _Free) -> dict[str, str]:
     """Let each Loop and Scan of a graph give out a value for each round.
 
     Returns:
@@ -113,7 +133,7 @@ def _count_rounds(model: ModelProto) -> dict[str, str]:
         body = dict(subgraphs(node))["body"]
         if len(node.output) != len(body.output) - (node.op_type == "Loop"):
             continue
-        name = counters[node.output[0]] = f"{node.output[0]}/rounds"
+        name = counters[node.output[0]] = free.values.fresh(f"{node.output[0]}/rounds")
         body.node.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.array(1.0, "f4"))))
         body.output.append(helper.make_tensor_value_info(name, 1, []))
         for attribute in node.attribute:  # Of each output that the rounds make together.
@@ -166,24 +186,28 @@ def _repeated(node: NodeProto) -> _Repeated:
     return _Repeated(node, body, states, sliced, along(list(node.output[len(states) :]), "output"))
 
 
-def _slices_of(one: _Repeated, number: int, count: int, model: ModelProto) -> tuple[list[str], list[NodeProto]]:
+def _slices_of(
+    one: _Repeated, number: int, count: int, model: ModelProto, free: _Free
+) -> tuple[list[str], list[NodeProto]]:
     """What the body of a round is given beside the state, and the nodes that cut it; constants go to the model."""
     start = f"{one.prefix}{number}/"
-    if one.node.op_type == "Loop":
-        constants = {f"{start}number": np.array(number), f"{start}goes_on": np.array(True)}
-    else:
-        constants = {f"{start}number": np.array(number), f"{start}last": np.array(count - 1 - number)}
+    is_loop = one.node.op_type == "Loop"
+    second = ("goes_on", np.array(True)) if is_loop else ("last", np.array(count - 1 - number))
+    pairs = (("number", np.array(number)), second)
+    constants = {free.values.fresh(start + name): array for name, array in pairs}
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
-    if one.node.op_type == "Loop":
+    if is_loop:
         return list(constants), []
     nodes = []
     for position, (name, axis, is_backward) in enumerate(one.sliced):
-        index, part = list(constants)[is_backward], f"{start}slice{position}"
+        index, part = list(constants)[is_backward], free.values.fresh(f"{start}slice{position}")
         nodes.append(helper.make_node("Gather", [name, index], [part], part, axis=axis))
     return [node.output[0] for node in nodes], nodes
 
 
-def _joined(one: _Repeated, states: list[str], rounds: list[list[str]], model: ModelProto) -> list[NodeProto]:
+def _joined(
+    one: _Repeated, states: list[str], rounds: list[list[str]], model: ModelProto, free: _Free
+) -> list[NodeProto]:
     """The nodes that give the outputs: the last state, and what all rounds made together.
 
     Args:
@@ -191,30 +215,33 @@ def _joined(one: _Repeated, states: list[str], rounds: list[list[str]], model: M
         states: the state that the last round left.
         rounds: what each round made beside it.
         model: where constants go to.
+        free: the names that there are.
     """
     outputs = zip(states, one.node.output, strict=False)
     nodes = [helper.make_node("Identity", [state], [output], output) for state, output in outputs if output]
     for position, (output, axis, is_backward) in enumerate(one.rows):
         if not output:
             continue
-        name, parts = f"{one.prefix}axis{position}", list[str]()
+        name, parts = free.values.fresh(f"{one.prefix}axis{position}"), list[str]()
         model.graph.initializer.append(numpy_helper.from_array(np.array([axis]), name))
         for number, results in enumerate(rounds):
-            parts.append(f"{one.prefix}{number}/row{position}")
+            parts.append(free.values.fresh(f"{one.prefix}{number}/row{position}"))
             nodes.append(helper.make_node("Unsqueeze", [results[position], name], [parts[-1]], parts[-1]))
         parts = parts[::-1] if is_backward else parts
         nodes.append(helper.make_node("Concat", parts, [output], output, axis=axis))
     return nodes
 
 
-def _renamed(body: GraphProto, prefix: str, names: Mapping[str, str], model: ModelProto) -> list[NodeProto]:
+def _renamed(
+    body: GraphProto, prefix: str, names: Mapping[str, str], model: ModelProto, free: _Free
+) -> list[NodeProto]:
     """Copies of the nodes of a body with other names, whose constants go to the model."""
     for tensor in body.initializer:
         model.graph.initializer.append(deepcopy(tensor))
         model.graph.initializer[-1].name = names[tensor.name]
     inlined = [deepcopy(inner) for inner in body.node]
     for inner in inlined:
-        inner.name = prefix + inner.name if inner.name else ""
+        inner.name = free.nodes.fresh(prefix + inner.name) if inner.name else ""
         _rename(inner, names)
     return inlined
 
