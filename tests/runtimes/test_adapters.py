@@ -17,7 +17,7 @@ from eltwise.conformance.cases import Case
 from eltwise.conformance.compare import References
 from eltwise.conformance.models import build
 from eltwise.conformance.runner import CaseRunner
-from eltwise.core.dtypes import INT4, TYPES, UINT4, ElementType
+from eltwise.core.dtypes import FLOAT32, INT4, TYPES, UINT4, ElementType
 from eltwise.core.errors import UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime
@@ -192,3 +192,20 @@ def test_a_function_of_a_file_is_an_adapter(tmp_path: Path) -> None:
     loaded = make_adapter(runtime.adapter, runtime.name).compile("Add-14", (), {})
     (result,) = loaded.arrays(loaded.bind([np.array([1], np.int8), np.array([2], np.int8)])())
     assert result.tolist() == [3]
+
+
+@pytest.mark.parametrize("runtime", [one for one in INSTALLED if "openvino" in one.id or "onnxruntime" in one.id])
+@pytest.mark.parametrize("declared", ["1, 3, 3", "1, 3, 2", "3, 3, 2", "1, 3, 1"])
+def test_a_result_has_its_shape_whatever_a_model_declares(runtime: Runtime, declared: str) -> None:
+    """A runtime may write what it computes into the beginning of an array of another shape."""
+    text = f"""<ir_version: 8, opset_import: ["" : 13]> g (float[1, 3, 1] x, int64[2] s) => (float[{declared}] z) {{
+        z = Expand(x, s) }}"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    inputs = [np.ones((1, 3, 1), np.float32), np.array([1, 2])]
+    results = [(FLOAT32, tuple(map(int, declared.split(", "))))]
+    with Host(runtime, shares_memory=True) as host:
+        answer = host.run(Model(data), inputs, results=results)
+    if answer.kind == "result":
+        (array,) = answer.arrays
+        assert array is not None
+        np.testing.assert_array_equal(array, np.ones((1, 3, 2), np.float32), strict=True)

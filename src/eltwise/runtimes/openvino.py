@@ -88,7 +88,14 @@ class Request:
             self._request.set_input_tensor(position, make(array))
         for position, array in enumerate(outputs or ()):
             self._request.set_output_tensor(position, make(array))
-        return partial(self._request.infer)
+        return self._request.infer if outputs is None else partial(self._fill, outputs)
+
+    def _fill(self, outputs: Sequence[np.ndarray]) -> None:
+        """Run it; what has another shape, as where a model declares a wrong one, is not in the array it was to fill."""
+        self._request.infer()
+        shapes = [tuple(self._request.get_output_tensor(position).shape) for position in self._outputs]
+        if shapes != [array.shape for array in outputs]:
+            raise NotImplementedError("OpenVINO gives a result of another shape than the given array")
 
     def arrays(self, result: Any) -> list[object]:
         """The outputs of the last run."""
