@@ -75,3 +75,55 @@ def test_global_max_pool_is_over_the_spatial_axes_or_refused(shape: tuple[int, .
         np.testing.assert_array_equal(result, x.max(axis=tuple(range(2, len(shape))), keepdims=True))  # type: ignore[arg-type]
     report = eltwise.trace(model, runtime="onnxruntime", against="float64", inputs={"x": x})
     assert (report.verdict, report.first_name) == ("agree", None), str(report)
+
+
+def _rows(x: np.ndarray, axis: int) -> np.ndarray:
+    """The dimensions from the axis on as one, as before opset 13."""
+    return x.reshape(int(np.prod(x.shape[:axis], dtype=int)), -1)
+
+
+def _softmax(rows: np.ndarray) -> np.ndarray:
+    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+OF_ROWS = {
+    "Softmax": _softmax,
+    "LogSoftmax": lambda rows: np.log(_softmax(rows)),
+    "Hardmax": lambda rows: np.eye(rows.shape[1])[rows.argmax(axis=1)],
+}
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+@pytest.mark.parametrize("operator", OF_ROWS)
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_operators_of_rows_are_those_of_their_opset_or_refused(
+    operator: str, axis: int | None, opset: int, is_inside: bool
+) -> None:
+    attribute = "" if axis is None else f"<axis = {axis}>"
+    step, ports = f"{operator} {attribute} (x)", "() => (float[2, 3, 4] r)"
+    bodies = f"then_branch = t {ports} {{ r = {step} }}, else_branch = e {ports} {{ r = Neg (x) }}"
+    text = f"z = If (c) <{bodies}>" if is_inside else f"z = {step}"
+    model = parsed(f"g (float[2, 3, 4] x, bool c) => (float[2, 3, 4] z) {{ {text} }}")
+    model.opset_import[0].version = opset
+    x = np.random.default_rng(opset).standard_normal((2, 3, 4)).astype(np.float32)
+    expected = OF_ROWS[operator](_rows(x, 1 if axis is None else axis)).reshape(x.shape)
+    try:
+        loaded = OnnxReference().load(model.SerializeToString())
+    except NotImplementedError:
+        assert axis != 2 or is_inside
+    else:
+        (result,) = loaded.arrays(loaded.bind([x, np.array(True)])())
+        np.testing.assert_allclose(result, expected, rtol=1e-5)  # type: ignore[arg-type]
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", inputs={"x": x, "c": np.array(True)})
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 2, 2), (3, 3, 2, 2), (4, 2, 3, 3)])
+def test_local_response_normalization_is_right_or_refused(shape: tuple[int, ...]) -> None:
+    sizes = ", ".join(map(str, shape))
+    model = parsed(f"g (float[{sizes}] x) => (float[{sizes}] z) {{ z = LRN <alpha = 1.0, size = 3> (x) }}")
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64")
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+    assert eltwise.trace(model, runtime="onnxruntime", against="onnx-reference").verdict == "not_established"
