@@ -11,14 +11,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from onnx.parser import parse_model
 
 import eltwise
 from eltwise.core.dtypes import BOOL, BY_IR_NAME, TYPES, ElementType
 from eltwise.core.errors import EltwiseError
+from eltwise.ir.graph import Port
+from eltwise.ir.types import UNKNOWN_TYPE
 from eltwise.model import read
-from eltwise.tracing.matching import match
+from eltwise.tracing.matching import match, matched_ports
 from eltwise.tracing.model import read_model
 from eltwise.tracing.report import TraceReport
 from support.openvino_core import openvino_core
@@ -168,6 +172,24 @@ def test_what_makes_and_reads_an_indivisible_value_is_one_unit() -> None:
 def test_two_models_of_other_inputs_are_refused() -> None:
     with pytest.raises(EltwiseError, match="input 'y' of the second model: the models have other inputs"):
         eltwise.trace(parsed(CHAIN), parsed(PRODUCT), runtime="onnxruntime", against="onnxruntime")
+
+
+@given(*[st.lists(st.sampled_from("abcd"), unique=True, min_size=2, max_size=3)] * 2)
+def test_each_input_and_output_is_matched_once(names: list[str], other_names: list[str]) -> None:
+    """By name, and by position what has no namesake; in the same way whichever model is the first."""
+    ports, others = ([Port(name, UNKNOWN_TYPE, name) for name in each] for each in (names, other_names))
+    pairs = [(port.name, other.name) for port, other in matched_ports(ports, others) if other is not None]
+    assert len({other for _name, other in pairs}) == len(pairs)
+    assert {name for name, other in pairs if name == other} == {*names} & {*other_names}
+    assert {(other.name, port.name) for port, other in matched_ports(others, ports) if other is not None} == {*pairs}
+
+
+def test_a_model_that_lacks_an_input_by_its_name_is_refused() -> None:
+    """Its array was that of another input, and z the same."""
+    square, product = "g (float[3] a, float[3] b) => (float[3] z) { z = Mul(b, b) }", "(float[3] b, float[3] c)"
+    other = square.replace("(float[3] a, float[3] b)", product).replace("Mul(b, b)", "Mul(b, c)")
+    with pytest.raises(EltwiseError, match="input 'c' of the second model: the models have other inputs"):
+        eltwise.trace(parsed(square), parsed(other), runtime="onnxruntime", against="onnxruntime")
 
 
 def test_no_value_in_common_is_said() -> None:

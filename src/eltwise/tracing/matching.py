@@ -149,13 +149,16 @@ class _Matching:
 
 
 def matched_ports(ports: Sequence[Port], others: Sequence[Port]) -> list[tuple[Port, Port | None]]:
-    """Each input or output of a model with that of another one: of the same name, or else of the same position."""
+    """Each input or output of a model with that of another one: of the same name, or else of the same position.
+
+    One that has the name of another is not matched by its position as well.
+    """
     by_name = {name: port for port in others for name in port.names}
-    by_position = others if len(ports) == len(others) else [None] * len(ports)
-    return [
-        (port, next((by_name[name] for name in port.names if name in by_name), other))
-        for port, other in zip(ports, by_position, strict=True)
-    ]
+    of_name = [next((by_name[name] for name in port.names if name in by_name), None) for port in ports]
+    named = {id(other) for other in of_name if other is not None}
+    free = [None if id(other) in named else other for other in others]
+    by_position = free if len(ports) == len(others) else [None] * len(ports)
+    return [(port, one or other) for port, one, other in zip(ports, of_name, by_position, strict=True)]
 
 
 def _match_quantized(first: TracedModel, second: TracedModel, partners: dict[str, str]) -> None:
