@@ -552,6 +552,38 @@ def test_nodes_of_branches_and_functions_are_traced_one_by_one(against: str) -> 
         assert "compared as a whole" not in str(report)
 
 
+DEFAULTS = """<ir_version: 9, opset_import: ["" : 17, "p" : 1]>
+g (float[3] x, bool c) => (float[3] z) {
+    a = p.f <k = 2.0> (x, c)
+    b = p.f (a, c)
+    d = p.h (b)
+    z = If (c) <then_branch = t () => (float[3] r) { r = p.h (d) }, else_branch = e () => (float[3] s) { s = Neg (d) }>
+}
+<domain: "p", opset_import: ["" : 17]> f <k: float = 0.5> (v, c) => (w) {
+    w = If (c) <then_branch = t () => (r) { r = LeakyRelu <alpha: float = @k> (v) },
+        else_branch = e () => (s) { s = Elu <alpha: float = @k> (v) }>
+}
+<domain: "p", opset_import: ["" : 17, "p" : 1]> h <n, m: float = 0.25> (v) => (w) {
+    i = LeakyRelu <alpha: float = @m> (v)
+    j = p.g (i)
+    k = p.g <alpha: float = @m> (j)
+    w = p.g <alpha: float = @n> (k)
+}
+<domain: "p", opset_import: ["" : 17]> g <alpha: float = 0.75> (v) => (w) {
+    w = LeakyRelu <alpha: float = @alpha> (v)
+}"""
+
+
+@pytest.mark.parametrize("against", ["float64", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("taken", [True, False])
+def test_calls_of_functions_have_the_defaults_that_they_leave_out(taken: bool, against: str) -> None:
+    """In bodies and in other functions, too; onnx's inliner loses them, so that every runtime was wrong."""
+    inputs = {"x": np.float32([-1, 2, -3]), "c": np.array(taken)}
+    report = eltwise.trace(parse_model(DEFAULTS), runtime="onnxruntime", against=against, inputs=inputs)
+    assert (report.verdict, "compared as a whole" in str(report)) == ("agree", False), str(report)
+    assert all(node.is_within for node in report.nodes)
+
+
 NAMESAKES = """g (float[4] x, bool c) => (float[4] z, float[k, 4] rows) {
     "n/q" = Neg (x)
     "m/0/number" = Abs (x)

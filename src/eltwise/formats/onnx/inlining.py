@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
-from onnx.inliner import inline_local_functions
+from onnx.inliner import inline_local_functions, inline_selected_functions
 
+from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.writer import write_model_proto
@@ -43,7 +44,7 @@ def with_inlined(
     """
     model = write_model_proto(graph)
     if model.functions:
-        model = inline_local_functions(model)
+        model = _without_functions(model)
         graph = read_model_proto(model, folder_of(graph), reads_weights=False).graph
     free = _Free(graph)
     nodes, deciding = list[NodeProto](), list[str]()
@@ -66,6 +67,43 @@ def with_inlined(
     deciding = [name for name in dict.fromkeys(deciding) if name in produced]
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in deciding)
     return read_model_proto(model, folder_of(graph), reads_weights=False).graph, tuple(deciding)
+
+
+def _without_functions(model: ModelProto) -> ModelProto:
+    """The model with all calls of its functions inlined, the outermost first, so that each call states its attributes.
+
+    Onnx's inliner loses the defaults of those that a call leaves out, or passes on where it was given none.
+    """
+    while model.functions:
+        functions = {(each.domain, each.name) for each in model.functions}
+        inner = {(node.domain, node.op_type) for each in model.functions for node in _all_nodes(each.node)}
+        outermost = functions - inner
+        if not outermost:  # They call each other without an end, and the inliner says so.
+            return inline_local_functions(model)
+        _state_defaults(model)
+        remaining = [each for each in model.functions if (each.domain, each.name) not in outermost]
+        model = inline_selected_functions(model, sorted(outermost))
+        del model.functions[:]
+        model.functions.extend(remaining)
+    return model
+
+
+def _state_defaults(model: ModelProto) -> None:
+    """Let each call in the graph state the attributes that it leaves out."""
+    functions = {(default_domain(each.domain), each.name, each.overload): each for each in model.functions}
+    for node in _all_nodes(model.graph.node):
+        function = functions.get((default_domain(node.domain), node.op_type, node.overload))
+        stated = {each.name for each in node.attribute}
+        if function is not None:
+            node.attribute.extend(each for each in function.attribute_proto if each.name not in stated)
+
+
+def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes and those of the graphs in them."""
+    for node in nodes:
+        yield node
+        for _name, graph in subgraphs(node):
+            yield from _all_nodes(graph.node)
 
 
 class _Free:
