@@ -15,6 +15,7 @@ import pytest
 from support.traced_models import CHAIN, mixed, named, parsed
 
 Cli = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("local_hosts")
 KEYS = {"name", "op_type", "status", "error_in", "error_out", "own_error", "cause"}
 
 

@@ -145,6 +145,7 @@ def test_a_summary_is_added_to_a_file_whatever_is_in_it(cli: Cli, tmp_path: Path
     ],
     ids=["check", "check without a run", "problems", "trace", "trace that agrees"],
 )
+@pytest.mark.usefixtures("local_hosts")
 def test_commands_write_both(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, rules: set[str]
 ) -> None:
