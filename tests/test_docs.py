@@ -20,6 +20,7 @@ from eltwise.faults.families import FAMILIES
 from eltwise.ops import registry
 from eltwise.passes.opset_changes import STEPS
 from eltwise.targets.rules import SHIPPED, read_rules, runtimes_in
+from support.local_hosts import use_local_hosts
 from support.scripts import script
 
 ROOT = Path(__file__).parent.parent
@@ -65,8 +66,10 @@ def name_of(page: Path) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with the example models."""
+def folder(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with the example models; the README's runtimes have processes, as its readers' do."""
+    if page.stem != "README":
+        use_local_hosts(monkeypatch)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path

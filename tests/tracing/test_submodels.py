@@ -61,6 +61,7 @@ def test_the_outcome_of_a_run_has_the_model_that_ran() -> None:
 CHANGED = ("subtract_uint8.xml", "maximum_pdpd.xml", "sub14_uint8.onnx")
 
 
+@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_changed_ir_in_memory_is_traced_as_its_file(name: str, tmp_path: Path) -> None:
     """Its file has other layers of these names, or none; a node that the file has must not be run in its place."""

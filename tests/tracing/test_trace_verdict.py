@@ -21,7 +21,7 @@ from support import planted_runtimes
 from support.model_pairs import REWRITES, SHAPE, generate, plant
 from support.traced_models import CHAIN, PRODUCT, named, parsed
 
-pytestmark = pytest.mark.usefixtures("planted")
+pytestmark = pytest.mark.usefixtures("planted", "local_hosts")
 
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
 """Wider than the rounding of these models, and narrower than the effect of a fault."""
@@ -67,7 +67,6 @@ def trace(*models: ModelProto, runtime: str, against: str, x: np.ndarray, segmen
     return eltwise.trace(*models, inputs={"x": x}, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("local_hosts")
 @settings(deadline=None, max_examples=150)
 @given(
     seed=st.integers(0, 1 << 30),
@@ -103,7 +102,6 @@ def test_a_trace_is_good_if_and_only_if_the_whole_was_run_and_agrees(
         assert {node.op_type for node in report.nodes if node.blame in BLAMES} <= wrong, str(report)
 
 
-@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("against", ["Planted", "float64", "exact", "another model"])
 @pytest.mark.parametrize("segment", [1, 1 << 26])
 def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(against: str, segment: int) -> None:
@@ -116,7 +114,6 @@ def test_nodes_that_are_wrong_only_together_are_found_whatever_the_reference(aga
     assert report.blamed is not None
 
 
-@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("against", ["Planted", "float64", "WrongFused"])
 @pytest.mark.parametrize("segment", [1, 400, 1 << 26])
 @pytest.mark.parametrize("places", [2, 5])
@@ -132,7 +129,6 @@ def test_nodes_that_are_wrong_together_in_several_places_are_found(against: str,
     assert node.message.startswith("wrong together, right one by one: mul_")
 
 
-@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("fault", ["WrongFused", "WrongAsAWhole"])
 def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime=fault, against=fault)
@@ -142,7 +138,6 @@ def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
     assert report.first_node.blame == "fused"
 
 
-@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("segment", [1, 1 << 26])
 @pytest.mark.parametrize("fault", ["WrongFused", "WrongAsAWhole"])
 def test_two_models_agree_that_a_runtime_computes_alike(fault: str, segment: int) -> None:
@@ -157,7 +152,6 @@ def test_two_models_agree_that_a_runtime_computes_alike(fault: str, segment: int
         assert eltwise.trace(*models, runtime=fault, against=fault, segment=segment).verdict == "disagree"
 
 
-@pytest.mark.usefixtures("local_hosts")
 def test_a_reference_that_is_wrong_only_as_a_whole_is_named() -> None:
     report = eltwise.trace(named(parsed(PRODUCT)), runtime="Planted", against="WrongFused")
     assert (report.verdict, report.first_name) == ("disagree", None)
@@ -221,7 +215,6 @@ def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) 
     assert "not established: output z: it depends on random values: RandomNormalLike" in out
 
 
-@pytest.mark.usefixtures("local_hosts")
 def test_an_output_behind_what_float64_does_not_compute_is_not_established(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference goes on with the tested result there, so that what follows has been compared with itself."""
     run = Runner.run
