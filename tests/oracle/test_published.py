@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from eltwise.core.dtypes import BY_ONNX_NUMBER, TYPES, of_numpy
 from eltwise.oracle import evaluate
 from eltwise.oracle.elements import bits_of, differences, element_type_of
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
+from support.onnx_models import NodeTest, node_tests
 
 pytest.importorskip("flint")
 
@@ -73,13 +73,14 @@ COMPUTED_IN_STEPS = {"Asin": 2, "Gelu": 4, "HardSwish": 3, "Mish": 3, "Selu": 2}
 
 
 @cache
-def node_tests() -> list[Any]:
-    """The node tests of the installed onnx package."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return list(collect_testcases(None))
+def of_operators() -> dict[str, list[NodeTest]]:
+    """The node tests of the installed onnx package that have one node, by its operator."""
+    by_operator: dict[str, list[NodeTest]] = {}
+    for each in node_tests():
+        nodes = each.model.graph.node
+        if len(nodes) == 1:
+            by_operator.setdefault(nodes[0].op_type, []).append(each)
+    return by_operator
 
 
 def function_of(node: onnx.NodeProto, attributes: dict[str, Any]) -> str:
@@ -154,15 +155,14 @@ def distance(actual: Array, expected: Array) -> float:
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_results_are_those_that_onnx_publishes(operator: str) -> None:
-    cases = [each for each in node_tests() if [node.op_type for node in each.model.graph.node] == [operator]]
     count = 0
-    for case in cases:
-        for inputs, outputs in case.data_sets:
+    for case in of_operators()[operator]:
+        node = case.model.graph.node[0]
+        for inputs, outputs in case.sets:
             arrays = [array_of_test(each) for each in (*inputs, *outputs[:1])]
             if any(each is None for each in arrays):
                 continue
             *present, expected = arrays
-            node = case.model.graph.node[0]
             remaining = iter(present)
             function, operands, parameters = published(node, [next(remaining) if name else None for name in node.input])
             actual = evaluate(function, *operands, rule="numpy", parameters=parameters)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 import warnings
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
@@ -59,37 +60,58 @@ def model(
     return made
 
 
-@cache
-def published() -> dict[str, bytes]:
-    """The models of the installed onnx package that import ONNX's own operators.
+class NodeTest(NamedTuple):
+    """A test of a node in the installed onnx package."""
 
-    A file has them for all processes of the tests: to make its models, onnx computes their results for nine seconds.
+    name: str
+    data: bytes
+    sets: list[tuple[list[Any], list[Any]]]
+    """Inputs and outputs: arrays, or what protobuf or Python has of other kinds."""
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model with the node."""
+        return onnx.ModelProto.FromString(self.data)
+
+
+@cache
+def node_tests() -> list[NodeTest]:
+    """The node tests of the installed onnx package.
+
+    A file has them for all processes of the tests: onnx computes their results for nine seconds.
     """
     folder = Path(os.environ["ELTWISE_CACHE"])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder / f"models-of-onnx-{onnx.__version__}.zip"
+    versions = "-".join(each.__version__ for each in (onnx, np, ml_dtypes))
+    file = folder / f"tests-of-onnx-{versions}.pickle"
     if not file.exists():
-        new = file.with_suffix(f".{os.getpid()}")
-        with zipfile.ZipFile(new, "w") as archive:
-            for number, (name, data) in enumerate(_published().items()):
-                archive.writestr(zipfile.ZipInfo(f"{number}"), data)
-                archive.getinfo(f"{number}").comment = name.encode()
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new.write_bytes(pickle.dumps(_node_tests()))
         new.replace(file)
-    with zipfile.ZipFile(file) as archive:
-        return {each.comment.decode(): archive.read(each) for each in archive.infolist()}
+    tests: list[NodeTest] = pickle.loads(file.read_bytes())  # noqa: S301 - written above
+    return tests
 
 
-def _published() -> dict[str, bytes]:
-    with warnings.catch_warnings():
+def _node_tests() -> list[NodeTest]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
-        cases = {case.name: case.model for case in collect_testcases(None)}
-    cases |= {str(path): onnx.load(path, load_external_data=False) for path in sorted(DATA.rglob("*.onnx"))}
+        # In an order that does not depend on what was imported before: tests take every seventh.
+        cases = sorted(collect_testcases(None), key=lambda case: case.name)
+        return [NodeTest(case.name, case.model.SerializeToString(), case.data_sets) for case in cases]
+
+
+@cache
+def published() -> dict[str, bytes]:
+    """The models of the installed onnx package that import ONNX's own operators."""
+    models = {each.name: each.data for each in node_tests()}
+    for path in sorted(DATA.rglob("*.onnx")):
+        models[str(path)] = onnx.load(path, load_external_data=False).SerializeToString()
     return {
-        name: made.SerializeToString()
-        for name, made in cases.items()
-        if any(not entry.domain for entry in made.opset_import)
+        name: data
+        for name, data in models.items()
+        if any(not entry.domain for entry in onnx.ModelProto.FromString(data).opset_import)
     }
 
 
