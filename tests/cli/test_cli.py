@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,16 @@ def test_ops_lists_the_catalog(cli: Cli) -> None:
     assert [schema["operator"] for schema in schemas] == names
     assert [len(schema["types"]) for schema in schemas] == [len(schema.types) for schema in registry.ELEMENTWISE]
     assert {"Sub-14", "Add-1", "openvino.Add-1", "Multiply-1"} < set(names)
+
+
+@pytest.mark.parametrize(("command", "first"), [("ops", "operator"), ("targets", "runtime")])
+def test_a_table_names_its_columns_above_their_cells(command: str, first: str, cli: Cli) -> None:
+    head, line, cells = [text for text in cli(command)[1].splitlines() if text.strip()][:3]
+    starts = [match.start() for match in re.finditer(r"\S+", head)]
+    assert head.split()[0] == first
+    assert set(line.strip()) == {"─"}
+    assert len(starts) >= 5
+    assert all(cells[start - 1].isspace() and not cells[start].isspace() for start in starts)
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
