@@ -14,13 +14,16 @@ import onnx
 import pytest
 
 import eltwise
-from eltwise import verification
+from eltwise import oracle, verification
 from eltwise.cli import main
 from eltwise.conversion import convert, convert_file
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, VerificationError
+from eltwise.oracle.hard_values import hard_values
 from eltwise.passes import align_broadcast
 from eltwise.passes.align_broadcast import Alignment
 from eltwise.passes.report import Comparison
+from eltwise.verification import Run, runs_of
 from support.onnx_models import NEWEST, model, node, sub_model, value
 from support.openvino_models import Ir, binary
 
@@ -277,6 +280,26 @@ def test_verification_tries_other_sizes_and_finds_a_refusal() -> None:
     )
     assert verification.compare(before, before) == Comparison(200, 400)
     assert str(Comparison(200, 400)).startswith("400 elements of 200 runs")
+    assert len([run for run in runs_of(before) if isinstance(run, str)]) == 5, "once for each size but 1 and 2"
     narrower = model([node("Sub", ["x", "y"], ["z"])], [value("x", [2]), value("y", [2])], [value("z", None)])
     with pytest.raises(VerificationError, match="refuses what the original runs"):
         verification.compare(before, eltwise.load(narrower))
+
+
+@pytest.mark.parametrize("element_type", [BOOL, *(each for each in TYPES if each.is_numeric)], ids=str)
+def test_verification_draws_values_of_every_kind_and_the_same_ones_again(element_type: ElementType) -> None:
+    ports = [value(name, [500], element_type.onnx_number) for name in "xz"]
+    identity = eltwise.load(model([node("Identity", ["x"], ["z"])], ports[:1], ports[1:], 21, 10))
+    runs, again = ([run for run in runs_of(identity, 7) if isinstance(run, Run)] for _time in range(2))
+    assert all(oracle.same_bits(one.feeds["x"], other.feeds["x"]) for one, other in zip(runs, again, strict=True))
+    ordinary, hard = (
+        np.concatenate([run.feeds["x"] for run in runs if run.is_ordinary is each]) for each in (True, False)
+    )
+    if element_type is BOOL:
+        assert set(ordinary.tolist()) == set(hard.tolist()) == {False, True}
+        return
+    sizes = np.abs(ordinary.astype(np.float64))
+    assert ((sizes >= 0.5) & (sizes <= 8)).all()
+    assert set(hard_values(element_type).view(f"u{hard.itemsize}")) <= set(hard.view(f"u{hard.itemsize}"))
+    with np.errstate(invalid="ignore"):  # Of signalling NaN.
+        assert 0.2 < np.isin(hard.astype(np.float64), [0, 1]).mean() < 0.6
