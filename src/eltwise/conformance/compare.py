@@ -36,8 +36,9 @@ class CaseResult:
 
     @property
     def elements(self) -> int:
-        """How many elements are compared."""
-        return 0 if self.expected is None else self.expected.size
+        """How many elements are compared, where there is a reference result."""
+        assert self.expected is not None
+        return self.expected.size
 
     @property
     def wrong_count(self) -> int:
