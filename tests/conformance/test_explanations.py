@@ -86,6 +86,31 @@ def test_a_wrong_alignment_is_asked_about_every_case(name: tuple[str, str, str],
     assert bool(reasons) == any(result.wrong for result in results)
 
 
+@pytest.mark.parametrize("name", SOME, ids="/".join)
+def test_what_nothing_explains_hides_no_cause_of_smaller_cases(name: tuple[str, str, str]) -> None:
+    cases = [case for case in valid_cases(VARIANTS[name]) if {each.shape for each in case.operands} == {case.shape()}]  # type: ignore[index]
+    *smaller, largest = sorted(cases, key=lambda case: case.size)[-3:]
+    operation = Operation(largest.expression, largest.element_type)
+    results = list[CaseResult]()
+    fault = AS_SPECIFIED
+    for fault in faults_of(operation).values():
+        results = [faulty(case, operation, fault) for case in smaller]
+        if sum(len(result.wrong) for result in results) >= 10:
+            break
+    reasons, unexplained = Explainer().explain([*results, answered(largest, is_wrong=True)])
+    assert fault.slug in {slug for reason in reasons for slug in reason.slugs}
+    assert [result.case for result in unexplained] == [largest]
+
+
+def faulty(case: Case, operation: Operation, fault: Fault) -> CaseResult:
+    """What a fault predicts as the answer to a case whose operands have one shape."""
+    expected = REFERENCES.of(case)
+    assert expected is not None
+    patterns = operation.predict(fault, [values_of(each.reshape(-1), case.element_type) for each in case.operands])
+    got = patterns.view(operation.result_type.storage).reshape(expected.shape)
+    return compare(case, expected, Answer("result", (got,)))
+
+
 @pytest.mark.parametrize("name", SOME[:3], ids="/".join)
 def test_every_alignment_is_asked_of_every_shape(name: tuple[str, str, str]) -> None:
     for case in valid_cases(VARIANTS[name]):  # type: ignore[index]
