@@ -114,6 +114,16 @@ def test_eltwise_gives_the_stated_bits() -> None:
     assert not [(test.key, test.message) for test in tests if test.outcome != "ok"]
 
 
+def test_operands_on_an_axis_have_an_element_for_each_index() -> None:
+    """Unless a version has no axis, neither by an attribute nor by its specification."""
+    versions = {each.schema: each for each in variants() if each.schema.broadcasting == "axis"}
+    for schema, variant in versions.items():
+        others = (each for case in cases_of(variant, "static", "quick", 0, True) for each in case.operands[1:])
+        has_axis = schema.axis >= 0 or "axis" in schema.attribute_names
+        assert any(each.ndim == 1 < each.size for each in others) == has_axis, str(schema)
+    assert {schema.axis for schema in versions} == {-1, 1}
+
+
 def test_every_case_beyond_arithmetic_has_a_result() -> None:
     """None is refused, and each type that an operand may have is met."""
     references = References()
