@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from eltwise.core.border import check_range, public, stripped, untraced
+from eltwise.core.border import check_seed, public, stripped, untraced
 from eltwise.core.errors import (
     ArgumentTypeError,
     EltwiseError,
@@ -134,7 +134,7 @@ class Model:
         Raises:
             EltwiseError: for a symbol that there is not, and for inputs whose type or rank is not declared.
         """
-        check_range("seed", seed, 0, 2**63)
+        check_seed(seed)
         return random_inputs(self.inputs, int(seed), sizes)
 
     def save(self, path: str | os.PathLike[str], external_data: bool = False) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.results import EXTENTS, Extent
 from eltwise.conformance.run import RunSettings, run_tests
 from eltwise.conformance.selection import select
-from eltwise.core.border import check_range, public
+from eltwise.core.border import check_limit, check_seed, public
 from eltwise.core.errors import unknown_name
 from eltwise.core.progress import Progress, no_progress
 from eltwise.runtimes.host import LIMIT
@@ -51,8 +51,8 @@ def conform(
     """
     if extent not in EXTENTS:
         raise unknown_name("extent", extent, EXTENTS)
-    check_range("seed", seed, 0, 2**63)
-    check_range("limit", limit, 0.01, 1e6)
+    check_seed(seed)
+    check_limit(limit)
     choices = (runtimes, ops, types, broadcast, sources)
     selection = select(*((each,) if isinstance(each, str) else each for each in choices))
     return run_tests(selection, RunSettings(extent, seed, float(limit)), progress)

@@ -116,6 +116,16 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
         raise AttributeValueError("out of range", operand=name, got=shown(value, 60), allowed=f"{low} to {high}")
 
 
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed of random numbers, as ``check_range`` does."""
+    check_range("seed", seed, 0, 2**63)
+
+
+def check_limit(limit: float) -> None:
+    """Refuse so many seconds for an answer of a runtime, as ``check_range`` does."""
+    check_range("limit", limit, 0.01, 1e6)
+
+
 def _is_checked(annotation: str) -> bool:
     return all(part in _KINDS for part in annotation.split(" | "))
 

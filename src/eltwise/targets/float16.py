@@ -12,7 +12,7 @@ import numpy as np
 from eltwise import runtimes
 from eltwise.comparison.tolerance import Tolerances, parse_tolerances
 from eltwise.conversion import model_of
-from eltwise.core.border import check_range
+from eltwise.core.border import check_limit
 from eltwise.core.errors import AttributeValueError, EltwiseError, UnsupportedError, VerificationError, counted, named
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.progress import Progress, no_progress
@@ -55,7 +55,7 @@ def in_float16(
         VerificationError: where the model is beyond the tolerance in float32 already, or with every node in float16
             that may be.
     """
-    check_range("limit", limit, 0.01, 1e6)
+    check_limit(limit)
     if inputs.tolerance is None:
         hint = 'such as --tolerance "rtol=1e-2, atol=1e-3"'
         raise AttributeValueError("float16 needs a tolerance of the outputs", operand="tolerance", hint=hint)

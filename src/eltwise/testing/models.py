@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolerances
 from eltwise.conversion import model_of
-from eltwise.core.border import check_range, public
+from eltwise.core.border import check_seed, public
 from eltwise.core.errors import GraphError, UnsupportedError
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
@@ -79,7 +79,7 @@ def assert_same_model(
 
     >>> assert_same_model("examples/models/sub6_axis1.onnx", "examples/models/sub6_axis1.onnx")
     """
-    check_range("seed", seed, 0, 2**63)
+    check_seed(seed)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     models = read(actual), read(expected)
     names = [{port.name for port in model.inputs} for model in models]

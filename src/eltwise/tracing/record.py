@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
-from eltwise.core.border import check_range, public
+from eltwise.core.border import check_limit, check_seed, public
 from eltwise.core.errors import UnsupportedError, named, unknown_name
 from eltwise.core.machine import machine_name
 from eltwise.core.progress import Progress, no_progress
@@ -70,8 +70,8 @@ def record(
     >>> list(run.inputs), list(run.values)
     (['x'], ['z'])
     """
-    check_range("seed", seed, 0, 2**63)
-    check_range("limit", limit, 0.01, 1e6)
+    check_seed(seed)
+    check_limit(limit)
     if values not in CHOICES:
         raise unknown_name("choice of values", values, CHOICES)
     graph = of_file(read(model, reads_weights=False).graph)

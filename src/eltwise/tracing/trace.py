@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
-from eltwise.core.border import check_range, public
+from eltwise.core.border import check_limit, check_range, check_seed, public
 from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.progress import Progress, no_progress
@@ -111,9 +111,9 @@ def trace(
     >>> report.is_good, len(report)
     (True, 1)
     """
-    check_range("seed", seed, 0, 2**63)
+    check_seed(seed)
     check_range("segment", segment, 1, 2**63)
-    check_range("limit", limit, 0.01, 1e6)
+    check_limit(limit)
     tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
     model, other = with_export(model, other, (runtime, against), float(limit))
     side = given_side(model, other, (runtime, against), float(limit))
