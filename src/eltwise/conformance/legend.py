@@ -9,6 +9,7 @@ from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
 from eltwise.core.dtypes import TYPES, of_numpy
+from eltwise.core.errors import shortened
 
 
 @dataclass(frozen=True)
@@ -93,4 +94,4 @@ def call_of(test: TestResult) -> str:
 def first_line(message: str, longest: int = 240) -> str:
     """The first line of a message that says something, cut where it is very long."""
     line = next((text.strip() for text in message.splitlines() if text.strip()), "")
-    return line if len(line) <= longest else f"{line[: longest - 3].rstrip()}..."
+    return shortened(line, longest)

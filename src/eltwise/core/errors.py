@@ -221,7 +221,7 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **location: str) -> 
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)
     return NameUnknownError(
-        f"there is no {kind} {got if len(got) <= _LONGEST_NAME else f'{got[:_LONGEST_NAME]}...'!r}",
+        f"there is no {kind} {shortened(got, _LONGEST_NAME)!r}",
         allowed=", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"... ({len(names)} in all)"])
         or "none",
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",
@@ -239,6 +239,15 @@ def shown(value: object, longest: int = 80) -> str:
         text = repr(value)
     except Exception:  # noqa: BLE001 - objects that are somebody else's may fail to show themselves
         text = type(value).__name__
+    return shortened(text, longest)
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text of so many characters at most; one that is longer ends in three dots.
+
+    >>> shortened("abcdef", 6), shortened("abcdefg", 6)
+    ('abcdef', 'abc...')
+    """
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 

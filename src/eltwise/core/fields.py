@@ -28,7 +28,7 @@ from typing import (
     get_type_hints,
 )
 
-from eltwise.core.errors import EltwiseError, FileFormatError, unknown_name
+from eltwise.core.errors import EltwiseError, FileFormatError, shortened, unknown_name
 
 T = TypeVar("T")
 _Function = Callable[[Any], Any]
@@ -320,5 +320,5 @@ def _shown(value: object) -> str:
     if isinstance(value, bool | int | float):
         return str(value)[:_LONGEST]
     if isinstance(value, str):
-        return repr(value if len(value) <= _LONGEST else f"{value[: _LONGEST - 3]}...")
+        return repr(shortened(value, _LONGEST))
     return {dict: "an object", list: "a list", NoneType: "nothing"}.get(type(value), type(value).__name__)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
+from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError, shortened
 from eltwise.engine.intake import array_of, is_masked
 
 
@@ -84,7 +84,7 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     raise ValueRangeError(
         f"{element_type.name} does not hold this number{' exactly' if is_inside else ''}",
         operand=operand,
-        got=text if len(text) < 60 else f"{text[:57]}...",
+        got=shortened(text, 60),
         allowed="" if is_inside else f"{low} to {high}",
         hint=rounded if is_inside else "",
     )

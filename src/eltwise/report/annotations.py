@@ -15,7 +15,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import quote
 
-from eltwise.core.errors import EltwiseError, counted
+from eltwise.core.errors import EltwiseError, counted, shortened
 from eltwise.core.escaping import escape_lines, on_one_line, to_json
 from eltwise.faults.families import FAMILIES
 from eltwise.report.markdown import literal, markdown_table
@@ -159,4 +159,4 @@ def markdown(report: Annotated, model: Path, command: str) -> str:
 
 def _cell(text: str) -> str:
     """A text that Markdown shows as it is, if it is not too long for a page."""
-    return literal(text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}...")
+    return literal(shortened(text, _LONGEST_CELL))
