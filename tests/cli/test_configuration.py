@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 import eltwise
-from eltwise.cli import COMMANDS, app
+from eltwise.cli import COMMANDS, app, printing
 from eltwise.configuration import Configuration, read_configuration
 from eltwise.core.errors import EltwiseError
 
@@ -170,6 +171,17 @@ def test_colours_are_for_terminals(cli: Cli) -> None:
 def test_a_terminal_shows_that_a_model_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     paths = {"model": EXAMPLES / "models" / "sub13_bfloat16.onnx", "out": tmp_path / "out.onnx"}
     assert "running the model" in on_terminal(*(each.format(**paths) for each in arguments))
+
+
+def test_what_others_write_beside_a_progress_goes_to_the_streams_that_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library of progress bars puts streams of its own in place of those of a terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    streams = sys.stdout, sys.stderr
+    with printing.progress(("BarColumn",), "reading", is_visible=True) as show:
+        show(1, 2, "a tensor")
+        inside = sys.stdout, sys.stderr
+    assert all(map(operator.is_, streams, inside))
 
 
 BASH = """
