@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("--lines", nargs="+", metavar="PATH:LINE", help="all mutants of these lines, and no sample")
     parser.add_argument("--recordings", type=Path, metavar="FOLDER", default=Path.home() / ".cache/eltwise-mutants")
     options = parser.parse_args()
-    mutants = of_lines(options.lines) if options.lines else sample(options.packages, options.count, options.seed)
+    mutants = [*(of_lines(options.lines) if options.lines else sample(options.packages, options.count, options.seed))]
     killed, total = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="eltwise-mutants-") as folder:
         copy = Copy(Path(folder).resolve(), options.recordings.resolve())
@@ -157,13 +157,15 @@ class Copy:
 
     def _first_failure(self, mutant: Mutant, arguments: list[str], tests: list[str]) -> str | None:
         file = self.folder / mutant.module
+        times = file.stat().st_atime_ns, file.stat().st_mtime_ns
         file.write_text(mutant.after, encoding="utf-8")
         try:
             with tempfile.TemporaryDirectory() as kernels:
                 variables = {"ELTWISE_CACHE": kernels} if mutant.module in CACHING else {}
                 return self._run(["-m", "not slow" if tests else "slow", *arguments], tests, variables)
         finally:
-            shutil.copy2(ROOT / mutant.module, file)  # Its time too, for what was compiled.
+            file.write_text(mutant.before, encoding="utf-8")  # The checkout may have been edited meanwhile.
+            os.utime(file, ns=times)  # What was compiled is of this time.
 
     def _is_sound(self, test: str, arguments: list[str]) -> bool:
         """Whether a test, or the collection of files, succeeds without any mutant."""
