@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -220,6 +220,19 @@ def test_what_a_command_cannot_do_without_is_required(command: str) -> None:
         has_value = isinstance(value, bool | int | float | str | tuple) or getattr(parameter, "multiple", False)
         has_value |= parameter.required or parameter.nargs == -1
         assert has_value or annotations.get(parameter.name or "", "None").endswith("None"), parameter.name
+
+
+def seeds() -> Iterator[click.Parameter]:
+    commands = (app.get_command(click.Context(app), name) for name in COMMANDS)
+    return (each for command in commands if command for each in command.params if each.name == "seed")
+
+
+def test_no_seed_of_a_command_is_negative() -> None:
+    assert len(list(seeds())) >= 6
+    for seed in seeds():
+        assert seed.type.convert("0", seed, None) == seed.default == 0
+        with pytest.raises(click.BadParameter, match="x>=0"):
+            seed.type.convert("-1", seed, None)
 
 
 @pytest.mark.parametrize(("command", "missing"), required())

@@ -20,7 +20,7 @@ from eltwise.core.exit_codes import ExitCode
 @click.option("--numbers", type=options.Integer(1), default=10_000_000, help="How many float32 numbers.")
 @click.option("--exhaustive", is_flag=True, help="Take all float32 numbers: 430 times as many.")
 @click.option("--bound", type=options.Number(0.5, 1e9), default=4.0, help="The largest error that is right, in ULP.")
-@click.option("--seed", type=options.Integer(0), default=0, help="The seed of the numbers that are drawn.")
+@options.seed_of("The seed of the numbers that are drawn.")
 @options.json_file
 @options.html_file
 @click.option("--document", type=options.PATH, metavar="FILE", help="Write the results as Markdown; - for stdout.")

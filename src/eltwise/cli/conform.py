@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Run fewer cases: 20 seconds to four minutes for one runtime.")
 @click.option("--thorough", is_flag=True, help="Run all cases, each in a model of its own.")
-@click.option("--seed", type=options.Integer(0), default=0, help="The seed of the random values.")
+@options.seed_of("The seed of the random values.")
 @click.option(
     "--limit",
     type=options.Number(0.1, 86400),

@@ -126,7 +126,14 @@ inputs = _inputs("An input and its tensor file, or an .npz file of inputs by the
 input_sets = _inputs(
     "An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random."
 )
-seed = click.option("--seed", type=Integer(0), default=0, help="Of the inputs that are drawn.")
+
+
+def seed_of(text: str) -> Callable[[Callback], Callback]:
+    """The option of a seed, with its help."""
+    return click.option("--seed", type=Integer(0), default=0, help=text)
+
+
+seed = seed_of("Of the inputs that are drawn.")
 attributes = click.option(
     "--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="An attribute, for example axis=1."
 )
