@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import re
 from collections import OrderedDict
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ import onnx
 import pytest
 
 import eltwise
-from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, NameUnknownError
+from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, GraphError, NameUnknownError
 from eltwise.ops import registry
 from support.onnx_models import model, node, value
 from support.operands import required
@@ -46,6 +47,9 @@ def test_every_model_is_called_with_its_random_inputs_and_copied(path: Path) -> 
         assert copied == loaded
         for name, result in copied.run(inputs).items():
             assert result.tobytes() == results[name].tobytes() == again[name].tobytes()
+    names = ", ".join(inputs)
+    with pytest.raises(GraphError, match=f"got list; allowed: a dict of {re.escape(names) or 'no inputs'}$"):
+        loaded.run(list(inputs.values()))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
