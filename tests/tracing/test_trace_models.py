@@ -119,7 +119,10 @@ def test_an_ir_of_version_10_has_the_types_of_its_callers(kind: str, types: tupl
                 "disagree",
                 [f"it is {one}, and {other} in the other model"],
             )
-        assert not eltwise.compare(*pair).is_good
+        comparison = eltwise.compare(*pair)
+        assert not comparison.is_good
+        converting = f"{'AB'[pair.index(old)]} has 1 more result in"
+        assert ("result in" in str(comparison), converting in str(comparison)) == (kind != "f16",) * 2
     assert eltwise.compare(old, old).is_good
     of_caller = np.float32 if kind == "f16" else BY_IR_NAME[kind].storage
     array = np.arange(6).reshape(2, 3).astype(of_caller)
