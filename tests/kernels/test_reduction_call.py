@@ -18,7 +18,7 @@ import eltwise
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, ElementType
 from eltwise.core.dtypes import TYPES as ALL_TYPES
 from eltwise.engine import reduction_calls
-from eltwise.engine.call import calls_of
+from eltwise.engine.call import Prepared, calls_of
 from eltwise.engine.reduce import reducing_of
 from eltwise.engine.reducing import SQUARED_DIFFERENCE, Reducing
 from eltwise.kernels import dispatch, jit, native, partials, reduction_call
@@ -415,7 +415,8 @@ def test_one_kernel_computes_all_sizes_exactly(
         for number in range(OFTEN):
             function(*values[:, : 2 + number % 3])
         monkeypatch.setattr(reduction_calls, "reduced", lambda *_arguments: pytest.fail("no kernel computed it"))
-        uncertain = 0
+        prepared, uncertain = list[object](), 0
+        monkeypatch.setattr(reduction_calls, "Prepared", lambda *each: prepared.append(each) or Prepared(*each))
         for index in generator.permutation(len(SIZES)):
             try:
                 result = function(*np.ascontiguousarray(values[:, : SIZES[index]]))
@@ -424,6 +425,7 @@ def test_one_kernel_computes_all_sizes_exactly(
             else:
                 assert same_bits(np.asarray(result), np.asarray(expected[index])), SIZES[index]
         assert uncertain <= 3  # Sums that are subnormal, or midway between two floats.
+        assert len(prepared) <= uncertain
 
 
 def test_sizes_that_no_call_may_have_are_refused_after_many_others() -> None:
