@@ -87,6 +87,9 @@ class Calls:
             out: as for ``apply``.
         """
         key = key_of(operands, out)
+        if key is None:
+            operands = [np.asarray(each) if isinstance(each, np.generic) else each for each in operands]
+            key = key_of(operands, out)
         prepared = self.cache.get(key)
         if not float_mode.is_default():
             return None
