@@ -225,7 +225,7 @@ def test_booleans_compare_only_for_equality() -> None:
         eltwise.less(a, b)
 
 
-@pytest.mark.parametrize("others", [[], [np.ones((2, 40), np.float32)], [np.float32(1)]], ids=["", "array", "scalar"])
+@pytest.mark.parametrize("others", [[], [np.ones((2, 40), np.float32)], [np.float32(1)], [1.0]])
 @pytest.mark.parametrize("name", ["Sub-14", "Less-13", "Max-13", "Clip-13", "SquaredDifference-1", "Sigmoid-13"])
 def test_sizes_that_were_not_met_before_take_few_steps(name: str, others: list[Any]) -> None:
     """Programs whose sizes vary meet new ones at each call: 100 calls of Python take 20 us or more."""
@@ -239,13 +239,13 @@ def test_sizes_that_were_not_met_before_take_few_steps(name: str, others: list[A
 
     for size in range(10, 14):  # The first of them makes what all sizes share.
         count = 0
-        few = [operand[:, :size] if operand.ndim else operand for operand in operands]
+        few = [operand[:, :size] if isinstance(operand, np.ndarray) else operand for operand in operands]
         sys.setprofile(count_call)
         try:
             operator(*few)
         finally:
             sys.setprofile(None)
-    most = 300 if name == "Sigmoid-13" else 50  # A kernel is prepared for its sizes.
+    most = 300 if name == "Sigmoid-13" else 70  # A kernel is prepared for its sizes.
     assert count <= most, f"{name}: {count} calls of Python for sizes that were not met before"
 
 

@@ -28,6 +28,8 @@ AsOperand = Callable[[object, str, Sequence[ElementType]], tuple[Any, ElementTyp
 """Makes an array of an operand, or what has the shape of one, given its name and the allowed types for errors."""
 
 
+_NUMBERS = {int, float}
+_PLAIN = {*_NUMBERS, np.ndarray}
 _ZERO_DIVISOR = "an integer cannot be divided by 0"
 
 
@@ -86,16 +88,23 @@ class Calls:
             operands: as for ``apply``.
             out: as for ``apply``.
         """
+        if not float_mode.is_default():  # Numbers are converted in it too.
+            return None
         key = key_of(operands, out)
         if key is None:
-            operands = [np.asarray(each) if isinstance(each, np.generic) else each for each in operands]
+            operands = self._plain(operands)
             key = key_of(operands, out)
         prepared = self.cache.get(key)
-        if not float_mode.is_default():
-            return None
         if prepared is None:
             return self.of_any_size.compute(key, operands) if out is None else None
         return prepared.run(*operands) if out is None else prepared.run(*operands, out)
+
+    def _plain(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """NumPy's scalars and, beside nothing but arrays, Python's numbers as arrays of rank 0."""
+        arrays = [np.asarray(each) if isinstance(each, np.generic) else each for each in operands]
+        types = {type(each) for each in arrays}
+        has_numbers = np.ndarray in types and not types.isdisjoint(_NUMBERS)
+        return self._arrays(arrays, as_array)[0] if has_numbers and types <= _PLAIN else arrays
 
     def apply(self, operands: Sequence[object], out: object = None) -> np.ndarray:
         """Compute the result of operands.
