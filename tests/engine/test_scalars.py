@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from eltwise.core.dtypes import (
     TYPES,
     ElementType,
 )
-from eltwise.core.errors import ElementTypeError, ValueRangeError
+from eltwise.core.errors import ElementTypeError, EltwiseError, ValueRangeError
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar
+from eltwise.ops import registry
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.numbers import Special, decode, encode
 
 NUMERIC = [each for each in TYPES if each.is_numeric]
@@ -92,3 +95,34 @@ def test_what_is_a_number() -> None:
     for value in (True, False):
         with pytest.raises(ElementTypeError, match=f"operand B: not a number, got {value}"):
             eltwise.subtract(np.ones(2, np.int32), value)
+
+
+FREE = [
+    (schema, index)
+    for schema in registry.ELEMENTWISE
+    if schema.other_types and not schema.is_variadic and schema.name not in ("CastLike", "ConvertLike")
+    for index, others in enumerate(schema.other_types)
+    if others
+]
+
+
+@pytest.mark.parametrize(("schema", "index"), FREE, ids=[f"{schema}-{index}" for schema, index in FREE])
+def test_a_number_for_an_operand_of_another_type_is_of_that_of_the_arrays(
+    schema: ElementwiseSchema, index: int
+) -> None:
+    others = schema.other_types[index] or ()
+    for element_type in schema.types:
+        arrays: list[Any] = [
+            np.ones(1 if number else (2, 1), (allowed or [element_type])[0].storage)
+            for number, allowed in enumerate(schema.other_types)
+        ]
+        operator = eltwise.operator(schema.versioned_name)
+        arrays[index] = 1
+        taken = element_type if element_type in others else others[0] if len(others) == 1 else None
+        if taken is None:
+            with pytest.raises(EltwiseError, match="a Python number has no element type"):
+                operator(*arrays)
+        else:
+            result = operator(*arrays)
+            arrays[index] = np.ones((), taken.storage)
+            assert result.tobytes() == operator(*arrays).tobytes()

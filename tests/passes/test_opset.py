@@ -172,6 +172,16 @@ def test_functions_are_converted_where_a_version_changed() -> None:
         in_opset(with_function(21, 21, "Identity"), 13)
 
 
+@pytest.mark.parametrize("source", [13, 18, 21])
+@pytest.mark.parametrize("opset", [11, 13, 17, 21])
+@pytest.mark.parametrize("op_type", ["Acos", "Tan", "Softsign"])
+def test_no_function_imports_a_newer_opset_than_the_model(op_type: str, opset: int, source: int) -> None:
+    """A runtime that does not have it refuses the model, whatever the function computes."""
+    converted, _report = in_opset(with_function(source, source, op_type), opset)
+    assert converted.functions[0].opset_import[0].version <= converted.opset_import[0].version == opset
+    onnx.checker.check_model(converted, full_check=True)
+
+
 def reasons(made: onnx.ModelProto, opset: int) -> list[str]:
     with pytest.raises(ManyProblemsError) as caught:
         convert_onnx_bytes(made.SerializeToString(), opset)

@@ -47,6 +47,19 @@ def test_an_input_of_any_rank_is_what_the_runtime_is_given(shape: tuple[int, ...
     assert eltwise.trace(model, runtime="onnxruntime", against="exact", inputs={"x": array}).verdict == "agree"
 
 
+@pytest.mark.parametrize("size", ["N", "3"])
+def test_what_is_refused_is_not_said_to_run_otherwise(size: str) -> None:
+    """OpenVINO refuses functions in functions, whatever its options are; the nodes in them it computes."""
+    text = f"""<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+    g (float[{size}] x) => (float[{size}] z) {{ z = local.outer (x) }}
+    <domain: "local", opset_import: ["" : 18]> inner (a) => (b) {{ b = Neg (a) }}
+    <domain: "local", opset_import: ["" : 18, "local" : 1]> outer (a) => (b) {{ b = local.inner (a) }}"""
+    report = eltwise.trace(onnx.parser.parse_model(text), runtime="openvino", against="onnxruntime")
+    assert report.verdict == "not_established", str(report)
+    assert "with fixed sizes it runs" not in str(report)
+    assert report.to_dict()["switches"]["remedies"] == []
+
+
 @pytest.mark.parametrize("against", ["float64", "onnx-reference"])
 def test_outputs_of_nothing_but_nan_establish_nothing(against: str) -> None:
     report = eltwise.trace(parsed(NAN), runtime="onnxruntime", against=against)

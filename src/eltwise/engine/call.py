@@ -203,14 +203,10 @@ class Calls:
         typed = zip(converted, others, strict=True)
         element_type = next((each[1] for each, other in typed if each is not None and other is None), None)
         if element_type is None:
-            raise ElementTypeError(
-                "a Python number has no element type",
-                operand=" and ".join(names),
-                hint="make one operand an array, for example numpy.float32(2)",
-            )
+            raise _without_type(" and ".join(names), "make one operand an array, for example numpy.float32(2)")
         types = [
-            each[1] if each is not None else other[0] if other else element_type
-            for each, other in zip(converted, others, strict=True)
+            each[1] if each is not None else _type_of_number(name, element_type, other)
+            for each, other, name in zip(converted, others, names, strict=True)
         ]
         arrays = [
             exact_scalar(value, of_scalar, name) if each is None else each[0]
@@ -241,6 +237,17 @@ class Calls:
             check_divisor(
                 arrays[1], typed.plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name
             )
+
+
+def _type_of_number(name: str, element_type: ElementType, others: Sequence[ElementType] | None) -> ElementType:
+    """The type of a Python number: that of the arrays, or the only one that the operand may have."""
+    if others and element_type not in others and len(others) > 1:
+        raise _without_type(name, "make it an array, which says its type")
+    return element_type if not others or element_type in others else others[0]
+
+
+def _without_type(name: str, hint: str) -> ElementTypeError:
+    return ElementTypeError("a Python number has no element type", operand=name, hint=hint)
 
 
 def _tensor_types(arrays: Sequence[Any], types: Sequence[ElementType]) -> list[TensorType]:

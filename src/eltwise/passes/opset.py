@@ -113,14 +113,17 @@ class _Conversion:
         return self.rewriting.rewritten(graph, replace(graph.origin, opset=self._opset, file_version=version))
 
     def _function(self, function: Function) -> Function:
-        """Convert a function's body; one whose nodes are the same in both opsets stays as it is."""
+        """Convert a function's body; one whose nodes are the same in both opsets at most imports the older one."""
         source = function.body.origin.opset
         names = {
             node.schema.name for body in all_graphs(function.body) for node in body.nodes if is_onnx(node, self._called)
         }
-        if not source or not any(changes_between(name, source, self._opset) for name in names):
+        if source and any(changes_between(name, source, self._opset) for name in names):
+            return replace(function, body=self._body(function.body))
+        if not source or source <= self._opset:
             return function
-        return replace(function, body=self._body(function.body))
+        origin = replace(function.body.origin, opset=self._opset)
+        return replace(function, body=replace(function.body, origin=origin))
 
     def _rewrite(self, builder: GraphBuilder, node: Node) -> bool:
         name, source = node.schema.name, builder.source.origin.opset

@@ -298,7 +298,8 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
     if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
         if has_file and runner is tested and (not sizes or not fixed.message):
-            hint = f"; with fixed sizes it runs: {sizes}" if sizes else ""
+            # Of a file with functions, branches and loops, what runs with fixed sizes are the nodes in them.
+            hint = f"; with fixed sizes it runs: {sizes}" if sizes and model.file is None else ""
             return Outcome(values, f"{outcome.message}{hint}")
         outcome = fixed
     passed = {} if runner is tested else values
@@ -325,7 +326,7 @@ def judge_of(
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                result = _run_repeatedly(runs, runner, runs.feeds, list(ports))
+                result = _run_repeatedly(replace(runs, tested=runner), runner, runs.feeds, list(ports))
                 outcome = result.first
                 if outcome.message or result.message or not outcome.values.keys() >= ports.keys():
                     return Trial(specification, "disagree")

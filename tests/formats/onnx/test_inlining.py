@@ -7,8 +7,10 @@ import onnx.parser
 import pytest
 
 from eltwise.conversion import model_of
+from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.inlining import with_inlined
 from eltwise.formats.onnx.reader import read_model_proto
+from eltwise.formats.onnx.schemas import changes_between
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool k) => (float[3] a, float[3] b) {{
     a, b = If (k) <
@@ -28,3 +30,23 @@ def test_a_branch_gives_any_values_also_one_of_them_twice(first: str, second: st
     results = model_of(inlined).run({"x": X, "k": np.array(True)})
     assert deciding == ()
     assert [results[name].tolist() for name in "ab"] == [VALUES[first].tolist(), VALUES[second].tolist()]
+
+
+CALL = """<ir_version: 9, opset_import: ["" : {0}, "local" : 1]> g (float[3] x) => (float[3] y) {{ y = local.f (x) }}
+<domain: "local", opset_import: ["" : {1}]> f (a) => (b) {{ b = {2} (a) }}"""
+
+
+@pytest.mark.parametrize("op_type", ["Neg", "Abs", "Relu", "Exp", "Acos"])
+@pytest.mark.parametrize("imported", [11, 13, 17, 18, 21])
+@pytest.mark.parametrize("opset", [11, 13, 17, 18, 21])
+def test_a_function_may_import_another_opset_where_its_operators_are_the_same(
+    opset: int, imported: int, op_type: str
+) -> None:
+    graph = read_model_proto(onnx.parser.parse_model(CALL.format(opset, imported, op_type))).graph
+    if opset != imported and changes_between(op_type, opset, imported):
+        with pytest.raises(EltwiseError, match=f"the function 'f' imports another opset, in which {op_type} differs"):
+            with_inlined(graph, {})
+    else:
+        inlined, _deciding = with_inlined(graph, {})
+        assert [node.schema.name for node in inlined.nodes] == [op_type]
+        assert inlined.origin.opset == opset

@@ -11,9 +11,12 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions, inline_selected_functions
 
+from eltwise.core.errors import UnsupportedError
+from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import subgraphs
 from eltwise.formats.onnx.reader import folder_of, read_model_proto
+from eltwise.formats.onnx.schemas import changes_between
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import Names
@@ -73,19 +76,47 @@ def _without_functions(model: ModelProto) -> ModelProto:
     """The model with all calls of its functions inlined, the outermost first, so that each call states its attributes.
 
     Onnx's inliner loses the defaults of those that a call leaves out, or passes on where it was given none.
+
+    Raises:
+        UnsupportedError: where a function imports another opset than the model, and one of its operators differs.
     """
+    _align_opsets(model)
     while model.functions:
         functions = {(each.domain, each.name) for each in model.functions}
         inner = {(node.domain, node.op_type) for each in model.functions for node in _all_nodes(each.node)}
         outermost = functions - inner
-        if not outermost:  # They call each other without an end, and the inliner says so.
-            return inline_local_functions(model)
         _state_defaults(model)
         remaining = [each for each in model.functions if (each.domain, each.name) not in outermost]
-        model = inline_selected_functions(model, sorted(outermost))
+        try:
+            # Of functions that call each other without an end, the inliner says so.
+            inlined = (
+                inline_selected_functions(model, sorted(outermost)) if outermost else inline_local_functions(model)
+            )
+        except RuntimeError as error:
+            raise UnsupportedError(f"its functions cannot be inlined: {reason_of(error)}") from None
+        if not outermost:
+            return inlined
+        model = inlined
         del model.functions[:]
         model.functions.extend(remaining)
     return model
+
+
+def _align_opsets(model: ModelProto) -> None:
+    """Let functions import the model's opset of ONNX where their operators are the same there."""
+    opset = next((one.version for one in model.opset_import if not default_domain(one.domain)), 0)
+    for function in model.functions:
+        operators = {node.op_type for node in _all_nodes(function.node) if not default_domain(node.domain)}
+        for one in function.opset_import:
+            if default_domain(one.domain) or one.version == opset:
+                continue
+            if changed := sorted(name for name in operators if changes_between(name, one.version, opset)):
+                raise UnsupportedError(
+                    f"the function {function.name!r} imports another opset, in which {changed[0]} differs",
+                    got=str(one.version),
+                    allowed=f"{opset}, as the model",
+                )
+            one.version = opset
 
 
 def _state_defaults(model: ModelProto) -> None:
