@@ -58,6 +58,11 @@ def test_what_is_refused_is_not_said_to_run_otherwise(size: str) -> None:
     assert report.verdict == "not_established", str(report)
     assert "with fixed sizes it runs" not in str(report)
     assert report.to_dict()["switches"]["remedies"] == []
+    turned = eltwise.trace(onnx.parser.parse_model(text), runtime="onnxruntime", against="openvino")
+    assert turned.is_good, str(turned)
+    assert [note[:72] for note in turned.notes] == [
+        "openvino: it was run with its functions, branches and loops opened, as t"
+    ]
 
 
 @pytest.mark.parametrize("against", ["float64", "onnx-reference"])

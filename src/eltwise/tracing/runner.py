@@ -27,12 +27,14 @@ class Outcome:
         message: why there are none: a refusal, a crash or a timeout; empty if it ran.
         lost: values that are no arrays.
         submodel: what ran.
+        note: what ran instead of the file, and why; empty if nothing did.
     """
 
     values: Values = field(default_factory=dict)
     message: str = ""
     lost: tuple[str, ...] = ()
     submodel: Submodel | None = None
+    note: str = ""
 
 
 @dataclass(eq=False)

@@ -126,14 +126,18 @@ def compare_whole(
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
     outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    noted = ((runs.tested, actual), (runs.reference, expected))
+    noted = [
+        (runner, note)
+        for runner, repeated in ((runs.tested, actual), (runs.reference, expected))
+        for note in (repeated.first.note, repeated.note)
+    ]
     return Whole(
         _with_elements(outputs),
         tested,
         reference,
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
-        tuple(f"{runner.name}: {repeated.note}" for runner, repeated in noted if repeated.note),
+        tuple(f"{runner.name}: {note}" for runner, note in noted if note),
     )
 
 
@@ -301,7 +305,10 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
             # Of a file with functions, branches and loops, what runs with fixed sizes are the nodes in them.
             hint = f"; with fixed sizes it runs: {sizes}" if sizes and model.file is None else ""
             return Outcome(values, f"{outcome.message}{hint}")
-        outcome = fixed
+        change = f"with {sizes}" if sizes else "as the graph that is traced"
+        change = change if model.file is None else "with its functions, branches and loops opened"
+        is_other = has_file and not fixed.message
+        outcome = replace(fixed, note=f"it was run {change}, as the file is {outcome.message}" if is_other else "")
     passed = {} if runner is tested else values
     return replace(outcome, values=passed | {name: outcome.values[name] for name in names if name in outcome.values})
 
