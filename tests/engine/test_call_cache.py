@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from eltwise.kernels import compiled, dispatch
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values
+from support.python_calls import python_calls
 
 SHAPES = (((), ()), ((5,), (5,)), ((4, 1), (3,)), ((2, 3), (2, 3)), ((0, 3), (3,)), ((3,), ()))
 
@@ -231,20 +230,12 @@ def test_sizes_that_were_not_met_before_take_few_steps(name: str, others: list[A
     """Programs whose sizes vary meet new ones at each call: 100 calls of Python take 20 us or more."""
     if (name in ("Sigmoid-13", "Clip-13")) != (not others):
         pytest.skip("the operator takes another number of operands")
-    operator, operands, count = eltwise.operator(name), [np.ones((2, 40), np.float32), *others], 0
-
-    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
+    operator, operands = eltwise.operator(name), [np.ones((2, 40), np.float32), *others]
     for size in range(10, 14):  # The first of them makes what all sizes share.
-        count = 0
         few = [operand[:, :size] if isinstance(operand, np.ndarray) else operand for operand in operands]
-        sys.setprofile(count_call)
-        try:
+        with python_calls() as calls:
             operator(*few)
-        finally:
-            sys.setprofile(None)
+    count = calls.total()
     most = 300 if name == "Sigmoid-13" else 70  # A kernel is prepared for its sizes.
     assert count <= most, f"{name}: {count} calls of Python for sizes that were not met before"
 

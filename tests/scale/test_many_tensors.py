@@ -7,11 +7,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 from eltwise.cli import main
+from support.python_calls import python_calls
 
 Cli = Callable[..., tuple[int, str, str]]
 COMMANDS = {
@@ -35,7 +35,6 @@ def calls_of(arguments: list[str], count: int, folder: Path, monkeypatch: pytest
     """How often each function of Python is called by a command on so many empty tensors."""
     folder.mkdir()
     monkeypatch.chdir(folder)
-    found: Counter[str] = Counter()
 
     def run(arguments: list[str]) -> None:
         monkeypatch.setattr(sys, "argv", ["eltwise", *arguments])
@@ -43,19 +42,12 @@ def calls_of(arguments: list[str], count: int, folder: Path, monkeypatch: pytest
             main()
         assert not ended.value.code
 
-    def count_call(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call":
-            found[frame.f_code.co_qualname] += 1
-
     checkpoint(Path("a.safetensors"), count)
     checkpoint(Path("b.safetensors"), count)
     run(["delta", "a.safetensors", "b.safetensors", "-o", "c.delta"])
-    sys.setprofile(count_call)
-    try:
+    with python_calls() as calls:
         run(arguments)
-    finally:
-        sys.setprofile(None)
-    return found
+    return calls
 
 
 @pytest.mark.parametrize("command", COMMANDS)

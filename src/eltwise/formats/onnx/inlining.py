@@ -47,7 +47,7 @@ def with_inlined(
     """
     model = write_model_proto(graph)
     if model.functions:
-        model = _without_functions(model)
+        model = _without_functions(model, graph.origin.opset)
         graph = read_model_proto(model, folder_of(graph), reads_weights=False).graph
     free = _Free(graph)
     nodes, deciding = list[NodeProto](), list[str]()
@@ -72,7 +72,7 @@ def with_inlined(
     return read_model_proto(model, folder_of(graph), reads_weights=False).graph, tuple(deciding)
 
 
-def _without_functions(model: ModelProto) -> ModelProto:
+def _without_functions(model: ModelProto, opset: int) -> ModelProto:
     """The model with all calls of its functions inlined, the outermost first, so that each call states its attributes.
 
     Onnx's inliner loses the defaults of those that a call leaves out, or passes on where it was given none.
@@ -80,7 +80,7 @@ def _without_functions(model: ModelProto) -> ModelProto:
     Raises:
         UnsupportedError: where a function imports another opset than the model, and one of its operators differs.
     """
-    _align_opsets(model)
+    _align_opsets(model, opset)
     while model.functions:
         functions = {(each.domain, each.name) for each in model.functions}
         inner = {(node.domain, node.op_type) for each in model.functions for node in _all_nodes(each.node)}
@@ -102,9 +102,8 @@ def _without_functions(model: ModelProto) -> ModelProto:
     return model
 
 
-def _align_opsets(model: ModelProto) -> None:
+def _align_opsets(model: ModelProto, opset: int) -> None:
     """Let functions import the model's opset of ONNX where their operators are the same there."""
-    opset = next((one.version for one in model.opset_import if not default_domain(one.domain)), 0)
     for function in model.functions:
         operators = {node.op_type for node in _all_nodes(function.node) if not default_domain(node.domain)}
         for one in function.opset_import:
