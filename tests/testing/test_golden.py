@@ -141,6 +141,59 @@ def test_no_bound_follows_behind_a_step(golden: Golden) -> None:
     golden.check("steps", model, runtime="onnxruntime")
 
 
+HEADER = '<ir_version: 9, opset_import: ["" : 17, "local" : 1]>'
+IN_BODIES = {
+    "an If": "z = If(c) <then_branch = t () => (t) {STEPS}, else_branch = e () => (e) {e = Exp(x)}>",
+    "the other branch": "z = If(c) <then_branch = t () => (u) {u = Exp(x)}, else_branch = e () => (t) {STEPS}>",
+    "an If in an If": """z = If(c) <then_branch = u () => (v) {
+        v = If(c) <then_branch = t () => (t) {STEPS}, else_branch = e () => (e) {e = Exp(x)}>
+    }, else_branch = w () => (w) {w = Exp(x)}>""",
+    "a Loop": "z = Loop(n, c, x) <body = b (int64 i, bool k, float[4, 5] x) => (k2, t) {STEPS k2 = Identity(k)}>",
+    "a Scan": "z = Scan <num_scan_inputs = 1, body = b (float[5] x) => (t) {STEPS}> (x)",
+    "a function": "z = local.F(x)",
+}
+FUNCTION = '<domain: "local", opset_import: ["" : 17]> F (x) => (t) {STEPS}'
+ROUNDING = ("Round", "Hardmax", "ThresholdedRelu <alpha = 0.5>", "Shrink <lambd = 0.5>")
+
+
+def in_body(container: str, steps: str) -> onnx.ModelProto:
+    """A model of nodes that compute t of x within a body or a function."""
+    graph = f"g (float[4, 5] x, int64 n, bool c) => (float[4, 5] z) {{ {IN_BODIES[container]} }}"
+    text = f"{HEADER} {graph} {FUNCTION}"
+    return onnx.parser.parse_model(text.replace("STEPS", steps))
+
+
+@pytest.mark.parametrize("container", IN_BODIES)
+def test_bodies_and_functions_count_for_a_bound_as_their_nodes_do(golden: Golden, container: str) -> None:
+    inputs = {"x": X, "n": np.array(40), "c": np.array(container != "the other branch")}
+    for number, operator in enumerate(ROUNDING):
+        name, _space, attributes = operator.partition(" ")
+        model = in_body(container, f"s = Tanh(x) t = {name} {attributes} (s)")
+        with pytest.raises(EltwiseError, match=f"depends on {name} '.*', which rounds or compares floats"):
+            updated(golden).check(f"steps{number}", model, inputs, runtime="onnxruntime")
+    model = in_body(container, "h = Cast <to = 10> (x) g = Tanh(h) t = Cast <to = 1> (g)")
+    updated(golden).check("float16", model, inputs, runtime="onnxruntime")
+    (terms,) = json.loads(read_recording(golden.folder / "float16.safetensors").metadata["bounds"])["outputs"]
+    assert terms["unit_roundoff"] == 2.0**-11
+    rounds = {"a Loop": 40, "a Scan": 4}.get(container, 1)
+    assert 3 * rounds <= terms["nodes"] <= 6 * rounds
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ("e = Exp(x) s = Add(e, y) z = Sub(s, e)", "it differs beyond the tolerance of a trace, by 0"),
+        ("z = com.microsoft.TransposeMatMul <transB = 1> (x, y)", "no runtime computes TransposeMatMul 'z' in it"),
+    ],
+    ids=["another result", "another type"],
+)
+def test_no_bound_follows_where_float64_says_nothing_of_the_rounding(golden: Golden, nodes: str, reason: str) -> None:
+    text = f"g (float[4, 5] x, float[4, 5] y) => (z) {{ {nodes} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]> {text}')
+    with pytest.raises(EltwiseError, match=f"no tolerance follows from float64: {reason}"):
+        updated(golden).check("wide", model, {"x": X * 8, "y": X}, runtime="onnxruntime")
+
+
 def test_what_eltwise_computes_is_golden_bit_for_bit(golden: Golden) -> None:
     model = parsed("g (float[4, 5] x) => (float[4, 5] y) { y = Sub(x, x) }")
     updated(golden).check("sub", model, seed=3)

@@ -5,13 +5,15 @@ node. Its bound is ``4 * (E + sqrt(N) * u * M)``:
 
 - E is the largest difference of the recorded output from that of the same graph in float64 on the same inputs. It
   includes what the conditioning of this model on these inputs makes of its rounding errors, in one order of evaluation.
-- N is the number of nodes and u the unit roundoff of the least precise float type in the model. Independent rounding
-  errors of N steps add up to ``sqrt(N) * u`` of the largest value M; the term stands in where E is small by chance, as
-  it may be of few elements.
+- N is the number of nodes that run, those of bodies once a round, and u the unit roundoff of the least precise float
+  type in the model. Independent rounding errors of N steps add up to ``sqrt(N) * u`` of the largest value M; the term
+  stands in where E is small by chance, as it may be of few elements.
 - Of the 4, one is for the recorded output, and three for the other one, whose error is another draw of the same kind.
 
 It is an estimate, not a proof: a proven bound grows with the product of all weights and says nothing of a deep network.
 None follows for an output behind a node with steps, such as QuantizeLinear: the smallest difference may become a step.
+Such a node may lie in a body or a function. Nor does one follow where the output is wrong, or was not all computed in
+float64: then E is no rounding error.
 """
 
 from __future__ import annotations
@@ -20,22 +22,33 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 
+from eltwise.comparison.tensor_report import number
 from eltwise.comparison.tolerance import Tolerance, Tolerances
 from eltwise.core.errors import UnsupportedError
+from eltwise.formats.onnx.inference import infer_types
+from eltwise.formats.onnx.inlining import with_inlined
+from eltwise.ir.graph import Graph, Node
+from eltwise.ir.types import TensorType
+from eltwise.ir.verify import reads
 from eltwise.model import Model
+from eltwise.ops.schema import ElementwiseSchema
+from eltwise.runtimes import Host
 from eltwise.tracing.difference import largest_number
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import TracedModel, read_model
-from eltwise.tracing.references import FLOAT64
+from eltwise.tracing.opened import opened
+from eltwise.tracing.references import FLOAT64, runtime_for
 from eltwise.tracing.runner import Values, is_float
 from eltwise.tracing.steps import has_steps
-from eltwise.tracing.trace import trace
+from eltwise.tracing.trace import LIMIT, trace
 
 FACTOR = 4
 FORMULA = f"{FACTOR} * (error + sqrt(nodes) * unit_roundoff * largest_value)"
 
 Bounds = tuple[Tolerances, dict[str, str]]
 """Tolerances, and what the metadata of a golden says of where they come from."""
+
+Types = Mapping[str, TensorType]
 
 _OF_SHAPES = ("Shape", "Size", "ShapeOf")
 _GIVE_ONE = "give one, such as tolerance='rtol=1e-3'"
@@ -60,17 +73,24 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
     if not floats:
         return derived(outputs, {}, {}, 0, 0.0)
     feeds = InputRequest.of(model.graph, inputs, 0).draw().feeds
-    traced = read_model(model.graph, feeds)
-    ports = {port.name: port.value for port in model.graph.outputs}
-    behind = _behind_steps(traced)
+    graph = with_inlined(model.graph, {})[0] if model.graph.functions else model.graph
+    behind = _behind_steps(read_model(graph, feeds))
+    ports = {port.name: port.value for port in graph.outputs}
     for name in floats:
         if ports[name] in behind:
-            node = behind[ports[name]]
-            raise not_derived(f"it depends on {node}, which rounds or compares floats", f"output {name!r}")
+            reason = f"it depends on {behind[ports[name]]}, which rounds or compares floats"
+            raise not_derived(reason, f"output {name!r}")
     report = trace(model, runtime=runtime, against=FLOAT64, inputs=inputs, switches=False)
+    if node := next((one for one in report.in_other_type if not isinstance(one.schema, ElementwiseSchema)), None):
+        raise not_derived(f"no runtime computes {node.schema.name} {node.label!r} in it", model.graph.name)
+    wrong = next((output for output in report.outputs if output.status == "differs" and output.name in floats), None)
+    if wrong is not None:
+        reason = f"it differs beyond the tolerance of a trace, by {number(wrong.error)} at most"
+        raise not_derived(reason, f"output {wrong.name!r}")
     errors = {output.name: output.error for output in report.outputs}
     reasons = {output.name: output.message for output in report.outputs}
-    return derived(outputs, errors, reasons, len(traced.nodes), _unit_roundoff(traced))
+    count, unit_roundoff = _nodes_that_run(graph, runtime, feeds)
+    return derived(outputs, errors, reasons, count, unit_roundoff)
 
 
 def derived(
@@ -113,26 +133,56 @@ def not_derived(reason: str, operand: str) -> UnsupportedError:
     return UnsupportedError(f"no tolerance follows from float64: {reason}", operand=operand, hint=_GIVE_ONE)
 
 
-def _kinds(model: TracedModel, names: Iterable[str]) -> list[str]:
+def _kinds(types: Types, names: Iterable[str]) -> list[str]:
     """The kinds of the element types of values, as far as they are known."""
-    types = (model.type_of(name).element_type for name in names)
-    return [element_type.kind for element_type in types if element_type is not None]
+    known = (types[name].element_type for name in names if name in types)
+    return [element_type.kind for element_type in known if element_type is not None]
 
 
 def _behind_steps(model: TracedModel) -> dict[str, str]:
     """The values that depend on a node that rounds or compares floats, each with the first such node."""
     behind: dict[str, str] = {}
-    for number, node in enumerate(model.nodes):
-        kinds = [_kinds(model, names[number]) for names in (model.reads, model.made)]
-        first = next((behind[name] for name in model.reads[number] if name in behind), None)
-        if first is None and has_steps(node.schema.name, *kinds) and node.schema.name not in _OF_SHAPES:
-            first = f"{node.schema.name} {node.label!r}"
+    types_of = infer_types(model.graph) | {id(model.graph): dict(model.types)}
+    for index, node in enumerate(model.nodes):
+        first = next((behind[name] for name in model.reads[index] if name in behind), None)
+        first = first or _step_in(node, model.made[index], model.types, types_of)
         if first is not None:
-            behind |= dict.fromkeys(model.made[number], first)
+            behind |= dict.fromkeys(model.made[index], first)
     return behind
 
 
-def _unit_roundoff(model: TracedModel) -> float:
-    """That of the float type of the fewest digits in a model."""
-    types = [known.element_type for known in model.types.values()]
-    return math.ldexp(1.0, -min(each.digits for each in types if each is not None and each.kind == "float"))
+def _step_in(node: Node, results: Iterable[str], types: Types, types_of: Mapping[int, Types]) -> str | None:
+    """The first node that rounds or compares floats: a node, or one in its bodies.
+
+    Args:
+        node: the node.
+        results: the values of it that are used.
+        types: those of the values that it sees.
+        types_of: those of each graph's values, by the graph's id.
+    """
+    name, kinds = node.schema.name, [_kinds(types, names) for names in (node.inputs, results)]
+    if name not in _OF_SHAPES and not node.graphs and has_steps(name, *kinds):
+        return f"{name} {node.label!r}"
+    for _name, body in node.graphs:
+        seen = {**types, **types_of.get(id(body), {}), **{name: tensor.type for name, tensor in body.constants}}
+        used = {port.value for port in body.outputs}.union(*map(reads, body.nodes))
+        steps = (_step_in(one, used.intersection(one.outputs), seen, types_of) for one in body.nodes)
+        if first := next(filter(None, steps), None):
+            return first
+    return None
+
+
+def _nodes_that_run(graph: Graph, runtime: str, feeds: Values) -> tuple[int, float]:
+    """How many nodes run, and the unit roundoff of the float type of the fewest digits among their values."""
+    with Host(runtime_for(runtime, graph.origin.domain), LIMIT, shares_memory=True) as host:
+        result = opened(graph, host, feeds)
+    model = read_model(result.graph, feeds)
+    types = [*model.types.values(), *(one for known in infer_types(result.graph).values() for one in known.values())]
+    digits = [each.element_type.digits for each in types if each.element_type and each.element_type.kind == "float"]
+    count = sum(_count_in(node, result.longer.get(node.outputs[0], 1)) for node in model.nodes)
+    return count, math.ldexp(1.0, -min(digits))
+
+
+def _count_in(node: Node, rounds: int) -> int:
+    """How many nodes run for a node: itself, or those in its bodies, of two branches those of the larger one."""
+    return rounds * max((sum(_count_in(one, 1) for one in body.nodes) for _name, body in node.graphs), default=1)

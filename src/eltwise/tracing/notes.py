@@ -69,7 +69,7 @@ def _of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     if foreign:
         nodes = counted(foreign, "node")
         yield f"the reference has the results of {runs.tested.name} for {nodes} that eltwise does not compute"
-    if names := list(dict.fromkeys(runs.reference.fallback_nodes)):
+    if names := list(dict.fromkeys(f"{node.schema.name} {node.label!r}" for node in runs.reference.fallback_nodes)):
         yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
     for kind, names in (
         ("matched by their contents", list(renamed)),

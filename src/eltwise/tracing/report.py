@@ -17,6 +17,7 @@ from eltwise.core.escaping import as_lines, on_one_line
 from eltwise.core.exit_codes import ExitCode
 from eltwise.faults.families import REFUSED, UNEXPLAINED
 from eltwise.formats.reports import saved
+from eltwise.ir.graph import Node
 from eltwise.report.annotations import NOT_ESTABLISHED, Annotation
 from eltwise.report.base import Written
 from eltwise.tracing.isolated import Isolated
@@ -59,6 +60,7 @@ class TraceReport(Written[TracedNode]):
         switches: the options that were tried because an output differs; None where none were.
         feeds: the inputs that the tested model was run on, by value.
         right_outputs: the right outputs of the whole model, of those that the reference gave, by value.
+        in_other_type: the nodes that the reference computed in their own type, as no runtime has them in float64.
     """
 
     json_kind = "trace"
@@ -78,6 +80,7 @@ class TraceReport(Written[TracedNode]):
     switches: Switches | None = None
     feeds: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
     right_outputs: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
+    in_other_type: tuple[Node, ...] = field(default=(), compare=False)
 
     @property
     def verdict(self) -> Verdict:

@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
-from eltwise.ir.graph import Graph
+from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
 from eltwise.tracing.model import Submodel, TracedModel, program_of
 
@@ -63,7 +63,7 @@ class Runner:
     is_deployed: bool = True
     float_type: ElementType | None = None
     fallbacks: tuple[Runner, ...] = ()
-    fallback_nodes: list[str] = field(default_factory=list)
+    fallback_nodes: list[Node] = field(default_factory=list)
     fallback_operators: set[tuple[str, ...]] = field(default_factory=set)
     unmatched: Mapping[str, np.ndarray] = field(default_factory=dict)
     missing: str = "not in the other model"
@@ -105,7 +105,7 @@ class Runner:
             if not outcome.message:
                 self.fallback_operators.add(node.operator)
                 if runner.model is not self.model:
-                    self.fallback_nodes.append(f"{node.schema.name} {node.label!r}")
+                    self.fallback_nodes.append(node)
                 return replace(outcome, values=self.typed(outcome.values))
         return outcome
 

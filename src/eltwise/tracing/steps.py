@@ -20,7 +20,13 @@ from eltwise.tracing.difference import measure
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
 
-_OF_FLOATS = frozenset(("Ceil", "FakeQuantize", "Floor", "Mod", "Round", "Sign", "Trunc"))
+_OF_FLOATS = frozenset(
+    (
+        *("Binarizer", "Ceil", "FakeQuantize", "Floor", "Hardmax", "MaxRoiPool", "Mod", "Round", "Shrink", "Sign"),
+        *("ThresholdedRelu", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Trunc"),
+        *("DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),  # Of onnxruntime, which round their inputs.
+    )
+)
 """Operators with steps that give floats; all others give integers or truth values of floats."""
 
 _EXACT = 2.0**-50

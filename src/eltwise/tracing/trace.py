@@ -174,6 +174,7 @@ def trace(
         ),
         model=tested_model.analysis.name or graph.name,
         switches=search,
+        in_other_type=tuple(runs.reference.fallback_nodes),
     )
     return swapped(report) if is_swapped else report
 
