@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eltwise.core.dtypes import FLOAT16, FLOAT32, INT64, UINT8, ElementType
+from eltwise.ir.graph import Node
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.targets.plan import Steps, ask, decide
@@ -26,7 +27,8 @@ def site(op: str, element_type: ElementType, broadcast: str = "numpy", pattern: 
     schema = registry.find(op)
     assert isinstance(schema, ElementwiseSchema)
     context = {"source": frozenset({"static"}), "pattern": frozenset({pattern})}
-    return Site("n", schema, schema.expression(2), element_type, broadcast, context)
+    node = Node("n", schema.bind({}), ("x", "y"), ("z",))
+    return Site(node, schema, schema.expression(2), element_type, broadcast, context)
 
 
 def known(*told: tuple[str, str, Fault | None]) -> RuleSet:

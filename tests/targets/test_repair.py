@@ -53,6 +53,26 @@ def test_only_what_needs_it_is_rewritten_and_once() -> None:
     assert eltwise.repair(made.proto(), "onnxruntime")[0].proto() == made.proto()
 
 
+def test_nodes_of_one_name_are_repaired_as_those_of_several() -> None:
+    """Of those here some need it, one cannot be computed in a wider type, and one is in a body."""
+    nodes = "a = Sub(x, y) b = Cast <to = 1> (a) c = Sub(b, b) z = If(k) <then_branch = t () => (uint8[3] d)"
+    nodes += " {e = Cast <to = 2> (c) d = Sub(e, y)}, else_branch = e () => (uint8[3] f) {f = Identity(x)}>"
+    made = named(parsed(f"g (uint8[3] x, uint8[3] y, bool k) => (uint8[3] a, uint8[3] z) {{ {nodes} }}"))
+    alike = onnx.ModelProto.FromString(made.SerializeToString())
+    for one in alike.graph.node:
+        one.name = "n"
+    reports = [eltwise.repair(each, "openvino")[1] for each in (made, alike)]
+    assert [change.after for change in reports[0].changes] == [change.after for change in reports[1].changes]
+    assert [change.node for change in reports[1].changes] == ["n", "d"]
+
+
+def test_an_invalid_node_hides_no_finding_of_others_of_its_name() -> None:
+    made = onnx.ModelProto.FromString(bytes_model().SerializeToString())
+    made.graph.node.append(node("Sub", ["x", "z", "z"], ["w"], "n"))
+    report = eltwise.check(made, "openvino", run=False)
+    assert [finding.severity for finding in report.findings] == ["refused", "wrong values"]
+
+
 def measured(report: PassReport) -> list[str]:
     """What is assumed beside that the rules are those of the installed runtime."""
     others = ("is installed here, the rules are of", "which was not run there")

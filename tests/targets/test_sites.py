@@ -28,7 +28,7 @@ def _node(kind: str, inputs: str, output: str, **attributes: Any) -> onnx.NodePr
 
 
 def site(made: onnx.ModelProto, name: str = "r") -> Site:
-    return next(site for site in sites_of(read_model(made).graph) if site.node == name)
+    return next(site for site in sites_of(read_model(made).graph) if site.node.label == name)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_nodes_in_nested_graphs_are_found_with_the_values_around_them() -> None:
     chosen = helper.make_node("If", ["c"], ["r"], then_branch=branch, else_branch=branch)
     made = chain(PRODUCT, chosen, constants={"k": [2, 3]})
     made.graph.input.append(value("c", (), TensorProto.BOOL))
-    found = [site for site in sites_of(read_model(made).graph) if site.node == "t"]
+    found = [site for site in sites_of(read_model(made).graph) if site.node.label == "t"]
     assert len(found) == 2
     assert found[0].context["source"] == {"b-plain", "neighbours"}
     assert found[0].context["producer"] == {"elementwise", "multiply"}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from eltwise.core.errors import AttributeValueError, EltwiseError
 from eltwise.faults.families import REFUSED_IN_PART, sentence_of
 from eltwise.ir.graph import Graph
+from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
 from eltwise.passes.analysis import Analysis
 from eltwise.passes.unintended import unintended
@@ -33,7 +34,7 @@ from eltwise.targets.sites import Site, sites_of
 def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
     """What the rules say of a model, without running it."""
     checked = measured(analysis.graph, rules)
-    findings = _with_problems(analysis.invalidities, find(analysis, target, rules, least), checked)
+    findings = _with_problems(analysis, find(analysis, target, rules, least), checked)
     is_declared = all(port.type.shape.dimensions is not None for port in analysis.graph.inputs)
     others = [site for site in sites_of(analysis.graph) if ask(rules, site) is None]
     return TargetReport(
@@ -54,16 +55,24 @@ def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> li
     return [*_of_versions(versions, target), *_of_sites(versions, target, analysis, rules, least)]
 
 
-def _with_problems(problems: Sequence[EltwiseError], findings: list[Finding], checked: Sequence[Site]) -> list[Finding]:
+def invalid_nodes(analysis: Analysis) -> set[str]:
+    """The names of invalid nodes, but for those that other nodes have as well."""
+    counts = Counter(node.label for graph in all_graphs(analysis.graph) for node in graph.nodes)
+    return {problem.node for problem in analysis.invalidities if counts[problem.node] == 1}
+
+
+def _with_problems(analysis: Analysis, findings: list[Finding], checked: Sequence[Site]) -> list[Finding]:
     """The findings of a model that is not valid, of which nothing can be repaired."""
+    problems = analysis.invalidities
     if not problems:
         return findings
-    named, sites, wrong = set[str](), {site.node for site in checked}, list[Finding]()
+    seen, sites, wrong = set[str](), {site.node.label for site in checked}, list[Finding]()
     for problem in problems:
         finding = _of_problem(problem, "the model is not valid")
-        wrong.append(replace(finding, is_of_site=finding.node in sites - named))
-        named.add(finding.node)
+        wrong.append(replace(finding, is_of_site=finding.node in sites - seen))
+        seen.add(finding.node)
     helps = "what the model is refused for comes first"
+    named = invalid_nodes(analysis)
     rest = (finding for finding in findings if finding.node not in named)
     return [
         *wrong,
@@ -134,7 +143,7 @@ def _of_sites(
         if steps is None or is_whole:
             helps = _helps(site, steps, then, faults, target, versions.opset)
         yield Finding(
-            site.node,
+            site.node.label,
             site.schema.versioned_name,
             site.type_name,
             site.broadcast,

@@ -30,6 +30,8 @@ TargetName = Literal["onnxruntime", "openvino"]
 Step = Literal["align", "upcast"]
 """What is done to a node: B is aligned by its shape instead of an axis; it is computed wider and cast back."""
 
+STEPS: tuple[Step, Step] = ("align", "upcast")
+
 Steps = tuple[Step, ...]
 
 _OF_SHAPES = (REFUSED_IN_PART, OTHER_SHAPE, WRONG_ALIGNMENT)

@@ -31,9 +31,10 @@ from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.passes.upcast import upcast
 from eltwise.runtimes import Runtime
 from eltwise.targets.deployed import Inputs, deploy
-from eltwise.targets.findings import find, not_read
+from eltwise.targets.findings import find, invalid_nodes, not_read
 from eltwise.targets.float16 import in_float16
 from eltwise.targets.plan import (
+    STEPS,
     TargetName,
     Versions,
     ask,
@@ -265,11 +266,12 @@ def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity)
         decided = [(site.node, decide(rules, site, least)[0]) for site in measured(graph, rules)]
         if any(chosen is None for _node, chosen in decided):
             _raise_refusals(Analysis(graph), target, rules, least)
-        steps = {node: chosen for node, chosen in decided if chosen}
-        if not steps:
+        aligned, computed = ({id(node) for node, chosen in decided if chosen and step in chosen} for step in STEPS)
+        if not aligned | computed:
             break
-        graph, first = align_broadcast(graph, lambda node, chosen=steps: "align" in chosen.get(node.label, ()))  # type: ignore[misc]
-        graph, second = upcast(graph, lambda node, chosen=steps: "upcast" in chosen.get(node.label, ()))  # type: ignore[misc]
+        # A node that is aligned is another one then, and is computed in a wider type in the next round.
+        graph, first = align_broadcast(graph, lambda node, nodes=aligned: id(node) in nodes)  # type: ignore[misc]
+        graph, second = upcast(graph, lambda node, nodes=computed - aligned: id(node) in nodes)  # type: ignore[misc]
         report = _joined(report, _joined(first, second))
     return graph, report
 
@@ -277,7 +279,7 @@ def _rewritten(analysis: Analysis, target: str, rules: RuleSet, least: Severity)
 def _raise_refusals(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> None:
     """Refuse a model with everything that counts and cannot be repaired."""
     findings = find(analysis, target, rules, least)
-    named = {problem.node for problem in analysis.invalidities if problem.node}
+    named = invalid_nodes(analysis)
     counting = [
         finding for finding in findings if level(finding.severity) >= level(least) and finding.node not in named
     ]
@@ -306,7 +308,7 @@ def _left(repaired: Graph, rules: RuleSet, allowed: Collection[str]) -> Iterator
     for site in measured(repaired, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
         if named:
-            yield f"{site.schema.versioned_name} node {site.node!r}: allowed: {', '.join(named)}"
+            yield f"{site.schema.versioned_name} node {site.node.label!r}: allowed: {', '.join(named)}"
         left = ask(rules.without(allowed), site)
         if left:
             less[left[0].severity, ", ".join(rule.fault for rule in left)] += 1

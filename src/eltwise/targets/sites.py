@@ -53,7 +53,7 @@ class Site:
     """An element-wise node as a runtime meets it.
 
     Attributes:
-        node: the node's name, or the name of what it makes.
+        node: the node.
         schema: the operator version.
         expression: what it computes.
         element_type: that of the operands; None if it is not known.
@@ -64,7 +64,7 @@ class Site:
         are_sizes: whether the operands are computed of sizes of tensors, which are taken to fit int32.
     """
 
-    node: str
+    node: Node
     schema: ElementwiseSchema
     expression: Expression
     element_type: ElementType | None
@@ -115,7 +115,7 @@ def _site(node: Node, schema: ElementwiseSchema, values: _Values) -> Site:
     is_whole = all(node.inputs) and bool(schema.is_variadic if len(shapes) != count else shapes)
     is_known = is_whole and element_type is not None and all(shape.dimensions is not None for shape in shapes)
     return Site(
-        node.label,
+        node,
         schema,
         node.bound.expression(len(shapes)) if is_whole else schema.expression(),
         element_type,
