@@ -184,14 +184,32 @@ def test_each_operand_counts_in_graphs_of_any_depth_and_order() -> None:
 
 
 def test_defaults_of_the_attributes_of_functions_are_structure() -> None:
-    """Also which of two functions of one name has them."""
+    """Also which of two functions of one name has them; not where a call states the same."""
     model = parser.parse_model(NESTED)
-    report = eltwise.compare(model, parser.parse_model(NESTED.replace("alpha: float = 0.5", "alpha: float = 0.25")))
-    assert "1 node of function one.f with other attributes" in report.others[0].explanation
+    other = parser.parse_model(NESTED.replace("alpha: float = 0.5", "alpha: float = 0.25"))
+    report = eltwise.compare(model, other)
+    assert "1 node of one.f with other attributes" in report.others[0].explanation
+    for same in (deepcopy(model), deepcopy(other)):
+        (call,) = (node for node, _names in _all_nodes(same) if (node.domain, node.op_type) == ("one", "f"))
+        call.attribute.append(onnx.helper.make_attribute("alpha", 0.5))
+        assert eltwise.compare(model, same).is_good
+        assert not eltwise.compare(other, same).is_good
     exchanged = parser.parse_model(NESTED)
     for node in exchanged.graph.node:
         node.domain = {"one": "two", "two": "one"}.get(node.domain, "")
     assert not eltwise.compare(model, exchanged).is_good
+
+
+OVERLOADS = """<ir_version: 10, opset_import: ["" : 17, "one" : 1]> g (float x) => (float y) { y = one.f:CALLED (x) }
+<domain: "one", overload: "p", opset_import: ["" : 17]> f (x) => (y) { y = Exp (x) }
+<domain: "one", overload: "q", opset_import: ["" : 17]> f (x) => (y) { y = Tanh (x) }
+"""
+
+
+def test_which_overload_of_a_function_is_called_is_structure() -> None:
+    one, same, other = (parser.parse_model(OVERLOADS.replace("CALLED", called)) for called in "ppq")
+    assert eltwise.compare(one, same).is_good
+    assert "A has 1 more one.f.p; B has 1 more one.f.q" in eltwise.compare(one, other).others[0].explanation
 
 
 PORTS = """<ir_version: 8, opset_import: ["" : 17]>

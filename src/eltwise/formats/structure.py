@@ -1,8 +1,9 @@
 """The structure of a model: its inputs, its nodes, their attributes and how they are connected.
 
 Names within a model and the order of nodes do not count, nor which of several versions of an operator a node has that
-mean the same, nor whether a constant is an initializer or a node, or an attribute is left out or has its default. The
-names of inputs and outputs count in ONNX; in OpenVINO IR a converter draws those that the model had none for.
+mean the same, nor whether a constant is an initializer or a node, or an attribute is left out or has its default, which
+of a call is that of the function. The names of inputs and outputs count in ONNX; in OpenVINO IR a converter draws those
+that the model had none for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from eltwise.core.errors import EltwiseError
-from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Port, Tensor
+from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node, Port, Tensor
 from eltwise.ir.tensor_sets import Labels, Structure, Wiring
 from eltwise.ir.verify import topological_order
 from eltwise.ops.registry import newest_alike
@@ -73,19 +74,21 @@ class _Walk:
         names: what its constants are called.
         labels: what stands for them.
         nodes: how many nodes there were of each operator version with each set of attributes.
+        functions: those of the model, by domain, name and overload.
     """
 
     names: ConstantNames
     labels: Labels
     nodes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    functions: dict[tuple[str, str, str], Function] = field(default_factory=dict)
 
     def model(self, graph: Graph) -> tuple[str, ...]:
         """A digest of each output, and one of the functions."""
+        self.functions |= {(each.domain, each.name, each.overload): each for each in graph.functions}
         functions = []
-        for each in graph.functions:
-            name, defaults = (each.domain, each.name, each.overload), _digest(sorted(map(_text_of, each.defaults)))
-            self.nodes[f"function {'.'.join(filter(None, name))}", defaults] += 1
-            functions.append((name, defaults, self.graph(each.body)))
+        for name, function in self.functions.items():
+            self.nodes[f"function {'.'.join(filter(None, name))}", ""] += 1
+            functions.append((name, self.graph(function.body)))
         outputs = list(self.graph(graph))
         for number, port in enumerate(graph.outputs):
             if port.inner_type:  # An IR 10 converts its results.
@@ -115,7 +118,9 @@ class _Walk:
         return tuple(values.get(port.value, "") for port in graph.outputs)
 
     def _node(self, node: Node, values: Mapping[str, str], depth: int) -> str:
-        attributes, version = _digest(sorted(_attributes(node))), _version_of(node)
+        function = self.functions.get(_called_by(node))
+        version = _version_of(node) if function is None else ".".join(filter(None, _called_by(node)))
+        attributes = _digest(sorted(_attributes(node) if function is None else _attributes_of_call(node, function)))
         self.nodes[version, attributes] += 1
         bodies = [(name, self.graph(body, values, depth + 1)) for name, body in node.graphs]
         tensors = [
@@ -128,6 +133,20 @@ class _Walk:
 
     def _constant(self, name: str) -> str:
         return f"constant {self.labels.get(name, '')}"
+
+
+def _called_by(node: Node) -> tuple[str, str, str]:
+    """The domain, the name and the overload of the function that a node calls, if the model has it."""
+    return (*node.operator, node.schema.overload if isinstance(node.schema, ForeignSchema) else "")
+
+
+def _attributes_of_call(node: Node, function: Function) -> Iterator[tuple[str, str]]:
+    """The attributes of a call as text, but for tensors and graphs, and the defaults of those that it leaves out."""
+    stated: dict[str, Any] = dict(node.operation.attributes)
+    messages = {**dict(function.defaults), **stated}
+    for name, message in messages.items():
+        if name not in stated or message.type not in _TENSORS_AND_GRAPHS:
+            yield _text_of((name, message))
 
 
 def _version_of(node: Node) -> str:
