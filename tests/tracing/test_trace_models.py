@@ -256,6 +256,18 @@ def test_dropout_is_random_where_it_drops(training: int) -> None:
     assert report.nodes[0].status == ("not_compared" if training else "equal")
 
 
+@pytest.mark.parametrize("called", ["p", "q"])
+def test_of_two_overloads_the_one_that_is_called_is_random(called: str) -> None:
+    """The one of them that is in the file last decides nothing."""
+    heads = [f'<domain: "local", overload: "{name}", opset_import: ["" : 17]> F (x) => (y)' for name in "pq"]
+    head = '<ir_version: 10, opset_import: ["" : 17, "local" : 1]> g (float[3] x) => (float[3] y)'
+    bodies = ["{r = RandomNormalLike(x) y = Add(r, x)}", "{y = Tanh(x)}"]
+    model = parse_model(
+        f"{head} {{ y = local.F:{called}(x) }} {' '.join(map(' '.join, zip(heads, bodies, strict=True)))}"
+    )
+    assert bool(read_model(read(model).graph, {"x": np.zeros(3, np.float32)}).random) == (called == "p")
+
+
 @pytest.mark.parametrize("against", ["float64", "exact", "onnx-reference", "the other model", "a recorded run"])
 @pytest.mark.parametrize("size", ["2", "N"])
 def test_a_constant_is_replaced_on_both_sides(against: str, size: str, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class _Walk:
 
     def model(self, graph: Graph) -> tuple[str, ...]:
         """A digest of each output, and one of the functions."""
-        self.functions |= {(each.domain, each.name, each.overload): each for each in graph.functions}
+        self.functions |= {each.key: each for each in graph.functions}
         functions = []
         for name, function in self.functions.items():
             self.nodes[f"function {'.'.join(filter(None, name))}", ""] += 1
@@ -118,8 +118,8 @@ class _Walk:
         return tuple(values.get(port.value, "") for port in graph.outputs)
 
     def _node(self, node: Node, values: Mapping[str, str], depth: int) -> str:
-        function = self.functions.get(_called_by(node))
-        version = _version_of(node) if function is None else ".".join(filter(None, _called_by(node)))
+        function = self.functions.get(node.callee)
+        version = _version_of(node) if function is None else ".".join(filter(None, node.callee))
         attributes = _digest(sorted(_attributes(node) if function is None else _attributes_of_call(node, function)))
         self.nodes[version, attributes] += 1
         bodies = [(name, self.graph(body, values, depth + 1)) for name, body in node.graphs]
@@ -133,11 +133,6 @@ class _Walk:
 
     def _constant(self, name: str) -> str:
         return f"constant {self.labels.get(name, '')}"
-
-
-def _called_by(node: Node) -> tuple[str, str, str]:
-    """The domain, the name and the overload of the function that a node calls, if the model has it."""
-    return (*node.operator, node.schema.overload if isinstance(node.schema, ForeignSchema) else "")
 
 
 def _attributes_of_call(node: Node, function: Function) -> Iterator[tuple[str, str]]:

@@ -152,6 +152,11 @@ class Node:
         return self.schema.of if isinstance(self.schema, ForeignSchema) else "", self.schema.name
 
     @property
+    def callee(self) -> tuple[str, str, str]:
+        """The domain, the name and the overload of the function that it calls, if the model has it."""
+        return (*self.operator, self.schema.overload if isinstance(self.schema, ForeignSchema) else "")
+
+    @property
     def label(self) -> str:
         """Its name, or the name of what it makes where it has none."""
         return self.name or next(filter(None, self.outputs), "")
@@ -288,6 +293,11 @@ class Function:
     overload: str
     body: Graph
     defaults: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What calls name it by."""
+        return self.domain, self.name, self.overload
 
 
 def _find(name: str, ports: tuple[Port, ...], positions: int, kind: str) -> Port:

@@ -83,10 +83,10 @@ def random_nodes(graph: Graph, nodes: Sequence[Node], constant: Constant) -> fro
         nodes: its nodes, by number.
         constant: of the model.
     """
-    bodies = {(function.domain, function.name): function.body for function in graph.functions}
+    bodies = {function.key: function.body for function in graph.functions}
 
     def has_random(node: Node) -> bool:
-        called = bodies.get(node.operator)
+        called = bodies.get(node.callee)
         inner = [body for _name, body in node.graphs] + ([called] if called else [])
         return is_random(node, constant) or any(has_random(one) for body in inner for one in body.nodes)
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Tensor
+from eltwise.ir.graph import Function, Graph, Node, Tensor
 from eltwise.ir.verify import free_values
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.model import TracedModel
@@ -151,15 +151,14 @@ def _other_functions(partners: Partners, one: Node, two: Node) -> list[str]:
 
 def _called(graph: Graph, node: Node) -> dict[tuple[str, ...], Function]:
     """The functions of a model that a node calls, by domain, name and overload."""
-    functions = {(each.domain, each.name, each.overload): each for each in graph.functions}
+    functions = {each.key: each for each in graph.functions}
     called, waiting = dict[tuple[str, ...], Function](), [node] if functions else []
     while waiting:
         one = waiting.pop()
         waiting += (inner for _name, body in one.graphs for inner in body.nodes)
-        name = (*one.operator, one.schema.overload if isinstance(one.schema, ForeignSchema) else "")
-        if name in functions and name not in called:
-            called[name] = functions[name]
-            waiting += functions[name].body.nodes
+        if one.callee in functions and one.callee not in called:
+            called[one.callee] = functions[one.callee]
+            waiting += functions[one.callee].body.nodes
     return called
 
 
