@@ -137,7 +137,8 @@ def _has_outputs(runs: Runs, replaced: Sequence[ChangedConstant | Isolated], out
     """Whether the tested model has these outputs with some constants and values replaced."""
     model = runs.model
     constants = {one.name: one.other_array for one in replaced if isinstance(one, ChangedConstant)}
-    values = {one.value: one.expected for one in replaced if isinstance(one, Isolated)}
+    isolated = [one for one in replaced if isinstance(one, Isolated)]
+    values = {name: array for one in isolated for name, array in {**one.others, one.value: one.expected}.items()}
     names = [value for value in outputs if value in model.producer and value not in values]
     numbers = model.ancestors((model.producer[value] for value in names), values)
     outcome = runs.tested.run(numbers, runs.feeds | values, names, isolated=True, replaced=constants)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Isolated:
         actual: that value of the runtime that is tested.
         expected: that value of the reference.
         difference: how they differ.
+        others: the other values of the last node that are compared, of the reference.
         right: whose result has the bits of the exact one; None where eltwise does not compute the node.
         exact: the exact result of that value.
         unstated: which of its elements no specification states; None where all are stated.
@@ -39,6 +40,7 @@ class Isolated:
     actual: np.ndarray
     expected: np.ndarray
     difference: Difference
+    others: Mapping[str, np.ndarray] = field(default_factory=dict)
     right: tuple[str, ...] | None = None
     exact: np.ndarray | None = None
     unstated: np.ndarray | None = None
@@ -51,7 +53,7 @@ class Isolated:
 
 
 def isolated_of(
-    numbers: Sequence[int], outcome: Outcome, names: Iterable[str], expected: Values, tolerances: Tolerances
+    numbers: Sequence[int], outcome: Outcome, names: Sequence[str], expected: Values, tolerances: Tolerances
 ) -> Isolated | None:
     """What nodes gave that were run alone; None where they did not run, or gave nothing that is compared.
 
@@ -67,8 +69,10 @@ def isolated_of(
         return None
     difference, value = worst
     actual = outcome.values[value].copy()
-    right = in_type_of(expected[value], actual)
-    return Isolated(tuple(numbers), outcome.submodel, value, actual, right, difference)
+    compared = [name for name in names if name in outcome.values and name in expected]
+    typed = {name: in_type_of(expected[name], outcome.values[name]) for name in compared}
+    others = {name: array.copy() for name, array in typed.items() if name != value}
+    return Isolated(tuple(numbers), outcome.submodel, value, actual, typed[value], difference, others)
 
 
 def exact_results(submodel: Submodel) -> tuple[Values, Values]:
