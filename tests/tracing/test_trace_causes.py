@@ -70,6 +70,17 @@ def test_the_exact_result_of_constants_in_nodes_is_known() -> None:
         assert report.right == ("onnxruntime",)
 
 
+def test_two_causes_that_predict_the_same_are_both_named() -> None:
+    """A difference from a constant 0 saturates at 0, which is the operand as well; from other numbers it is not."""
+    told = "results saturate at the limits of uint8"
+    for first, text in (([0] * 8, f"{told}, or the result is A: these values do not tell which"), ([0, 9] * 4, told)):
+        text_of_first = ", ".join(map(str, first))
+        model = parsed(f"g (uint8[8] x) => (uint8[8] y) <uint8[8] a = {{{text_of_first}}}> {{ y = Sub(a, x) }}")
+        inputs = {"x": np.uint8([0, 1, 2, 3, 4, 5, 250, 7])}
+        report = eltwise.trace(model, runtime="openvino-onnx", against="exact", inputs=inputs, switches=False)
+        assert [(cause.cause, cause.explanation) for cause in report.causes] == [("saturation", text)], str(report)
+
+
 def test_weights_in_constant_nodes_have_the_causes_of_initializers() -> None:
     made = products(3)
     reports = [

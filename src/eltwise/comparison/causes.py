@@ -43,7 +43,7 @@ from eltwise.comparison.value_hypotheses import narrowings
 from eltwise.core.shares import percent
 from eltwise.kernels.threads import num_threads, run_together
 
-UNEXPLAINED = "unexplained"
+UNEXPLAINED, COPIED = "unexplained", "operand_copied"
 _SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
 _PIECES_AT_ONCE = 8
 _NEARLY_ALL = 0.9
@@ -89,7 +89,8 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
         if share == 1.0:
             share = verified_share(problem_of.pair, hypothesis.predict)
         if share == 1.0:
-            return _named(hypothesis, problem_of.pair, problem_of.is_reversed)
+            cause = _named(hypothesis, problem_of.pair, problem_of.is_reversed)
+            return _with_rival(cause, hypothesis, problem, settings)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
             best = share, hypothesis, problem_of
     if problem.has_one_shape:
@@ -97,6 +98,27 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
     shapes = f"the shape is {list(pair.b.shape)} instead of {list(pair.a.shape)}"
     rest = "no hypothesis explains it" if pair.a.size or pair.b.size else "neither has elements"
     return Cause("other_shape", 1.0, f"{shapes}, and {rest}")
+
+
+def _with_rival(cause: Cause, hypothesis: Hypothesis, problem: Problem, settings: ComparisonSettings) -> Cause:
+    """The cause; of a fault of an operation with another one that predicts all of these elements, too.
+
+    That an operand is the result is named last: where that one is constant, much else leads to it.
+    """
+    operation = settings.operation
+    if operation is None:
+        return cause
+    for other in value.of_operation(problem, settings):
+        if value.is_rival(hypothesis, other, operation) and _is_right(other, problem):
+            first, second = (hypothesis, other) if hypothesis.cause != COPIED else (other, hypothesis)
+            text = f"{first.text}, or {second.text}: these values do not tell which"
+            return _named(replace(first, text=text), problem.pair, is_reversed=False)
+    return cause
+
+
+def _is_right(hypothesis: Hypothesis, problem: Problem) -> bool:
+    """Whether a hypothesis predicts every element."""
+    return _share_of_sample(hypothesis, problem.sample) == 1.0 == verified_share(problem.pair, hypothesis.predict)
 
 
 def explained_by(cause: str, pair: Pair, is_reversed: bool) -> Cause | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -35,14 +35,18 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.faults.catalog import faults_of
-from eltwise.faults.record import Fault
+from eltwise.faults.record import Fault, Operation
 from eltwise.faults.values import clamped, flushed
+from eltwise.oracle.hard_values import hard_values, ordinary
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
 _WHOLE = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
 _TF32_DIGITS = 11
 _ZERO_BITS = 1.0
 """What an element is worth as evidence that is rounded to 0, which has no digits."""
+
+_TRIED = 4096
+"""How many pairs of hard values may tell two faults apart."""
 
 _LIMIT_BITS = 4.0
 """What an element is worth as evidence that is at a limit, which may have no digits, such as 0."""
@@ -62,6 +66,27 @@ def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hyp
     for fault in faults_of(operation).values():
         predict = lambda indices, _a, fault=fault: predicted(indices, fault)  # noqa: E731
         yield Hypothesis(fault.family, fault.text, predict, {"fault": fault.slug}, -LEAST_BITS_OF_INTEGERS)
+
+
+def is_rival(one: Hypothesis, other: Hypothesis, operation: Operation) -> bool:
+    """Whether a single fault of an operation is of another family than one, and other values would tell them apart."""
+    if one.cause == other.cause or "fault" not in one.details or "fault" not in other.details:
+        return False
+    first, second = (faults_of(operation)[str(each.details["fault"])] for each in (one, other))
+    return not second.parts and _differ_on_hard_values(operation, first, second)
+
+
+@cache
+def _differ_on_hard_values(operation: Operation, one: Fault, other: Fault) -> bool:
+    generator = np.random.default_rng(0)
+    values = operation.values(generator.choice(_values_of(each), _TRIED) for each in operation.operand_types)
+    return bool((operation.predict(one, values) != operation.predict(other, values)).any())
+
+
+def _values_of(element_type: ElementType) -> np.ndarray:
+    if not element_type.is_numeric:
+        return np.array([False, True])
+    return np.concatenate([hard_values(element_type), ordinary(element_type, _TRIED, 0)])
 
 
 def signs(problem: Problem) -> Iterator[Hypothesis]:
