@@ -202,7 +202,7 @@ def test_no_value_in_common_is_said() -> None:
     assert {node.status for node in report.nodes[:-1]} == {"not_compared"}
     assert report.nodes[-1].cause == "other_shape"
     assert report.nodes[-1].blame == "not_isolated"
-    assert "no node is wrong alone; first beyond the tolerance" in str(report)
+    assert "no node is shown to be wrong alone; first beyond the tolerance" in str(report)
 
 
 @pytest.mark.parametrize("narrow", [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16])

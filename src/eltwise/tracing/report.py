@@ -308,7 +308,9 @@ class TraceReport(Written[TracedNode]):
         isolated = next((node for node in self.nodes if node.blame == "not_isolated"), None)
         if isolated is not None:
             by = "" if isolated.error_out is None else f", by {number(isolated.error_out)}"
-            return [f"no node is wrong alone; first beyond the tolerance{by}: {isolated}, {isolated.message}"]
+            return [
+                f"no node is shown to be wrong alone; first beyond the tolerance{by}: {isolated}, {isolated.message}"
+            ]
         if counts.keys() == {"not_compared"}:
             return ["nothing was compared: see the reason of each node"]
         if counts.get("differs"):
