@@ -141,6 +141,19 @@ def test_no_bound_follows_behind_a_step(golden: Golden) -> None:
     golden.check("steps", model, runtime="onnxruntime")
 
 
+def test_indices_are_a_step_and_the_values_with_them_are_none(golden: Golden) -> None:
+    head, body = "g (float[4, 5] x) => (float[4, 2] v, OUTPUT)", "k = Constant <value = int64[1] {2}> () e = Exp(x)"
+    text = f"{head} {{ {body} v, i = TopK(e, k) NODES }}"
+    for output, nodes in (("int64[4, 2] i", ""), ("float[4, 2] f", "f = Cast <to = 1> (i)")):
+        model = parsed(text.replace("OUTPUT", output).replace("NODES", nodes))
+        if nodes:
+            with pytest.raises(EltwiseError, match="output 'f': no tolerance follows from float64: it depends on TopK"):
+                updated(golden).check("top", model, {"x": X}, runtime="onnxruntime")
+        else:
+            updated(golden).check("top", model, {"x": X}, runtime="onnxruntime")
+            golden.check("top", model, runtime="onnxruntime:optimization=disabled")
+
+
 HEADER = '<ir_version: 9, opset_import: ["" : 17, "local" : 1]>'
 IN_BODIES = {
     "an If": "z = If(c) <then_branch = t () => (t) {STEPS}, else_branch = e () => (e) {e = Exp(x)}>",

@@ -144,10 +144,15 @@ def _behind_steps(model: TracedModel) -> dict[str, str]:
     behind: dict[str, str] = {}
     types_of = infer_types(model.graph) | {id(model.graph): dict(model.types)}
     for index, node in enumerate(model.nodes):
+        results = model.made[index]
         first = next((behind[name] for name in model.reads[index] if name in behind), None)
-        first = first or _step_in(node, model.made[index], model.types, types_of)
+        if first is None:
+            first = _step_in(node, results, model.types, types_of)
+            has_steps_in_all = node.graphs or has_steps(node.schema.name, ["float"], ["float"])
+            # The values of TopK and MaxPool have no steps, unlike their indices.
+            results = tuple(name for name in results if has_steps_in_all or _kinds(model.types, [name]) != ["float"])
         if first is not None:
-            behind |= dict.fromkeys(model.made[index], first)
+            behind |= dict.fromkeys(results, first)
     return behind
 
 
