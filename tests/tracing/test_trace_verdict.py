@@ -179,6 +179,15 @@ def test_a_model_that_does_not_run_as_a_whole_is_not_good(
         report.assert_within()
 
 
+@pytest.mark.parametrize("against", ["float64", "onnxruntime", "exact"])
+@pytest.mark.parametrize(("idle", "is_refused"), [("u = Exp(x)", False), ("u = local.Unknown(x)", True)])
+def test_a_file_is_refused_also_for_nodes_that_no_output_depends_on(idle: str, is_refused: bool, against: str) -> None:
+    model = parsed(f"g (float[4] x) => (float[4] z) {{ z = Neg(x) {idle} }}")
+    report = eltwise.trace(model, runtime="onnxruntime", against=against, switches=False)
+    assert report.verdict == ("not_established" if is_refused else "agree"), str(report)
+    assert [output.status for output in report.outputs] == ["failed" if is_refused else "equal"]
+
+
 def test_outputs_that_only_one_model_has_are_not_established() -> None:
     less = named(parsed(CHAIN))
     more = onnx.ModelProto.FromString(less.SerializeToString())

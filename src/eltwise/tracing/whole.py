@@ -297,7 +297,8 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
         return Outcome(values)
     sizes = open_sizes(model.graph, feeds)
     converts = any(port.inner_type for port in (*model.graph.inputs, *model.graph.outputs))
-    has_file = bool(sizes) or converts or model.file is not None or (bool(values) and runner is tested)
+    has_other_parts = converts or model.file is not None or model.has_idle_nodes
+    has_file = bool(sizes) or has_other_parts or (bool(values) and runner is tested)
     outcome = runner.run_file(feeds) if has_file else Outcome()
     if not has_file or outcome.message:
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
