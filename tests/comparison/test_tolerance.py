@@ -170,6 +170,26 @@ def test_an_infinity_is_within_of_itself_only(element_type: ElementType, copies:
             assert compare_arrays(first, first, tolerance=tolerance).status == "equal"
 
 
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs and each.kind != "boolean"], ids=str)
+@pytest.mark.parametrize("copies", [1, 200])
+def test_a_distance_is_forgiven_from_itself_on(element_type: ElementType, copies: int) -> None:
+    """Also the largest one of the type, and a limit that is larger."""
+    if element_type.is_integer:
+        least, most = element_type.limits
+        ends = np.array([least, most], object).astype(element_type.storage)
+    else:
+        largest = array_of(element_type, [FLOAT_LAYOUTS[element_type].largest_finite])
+        ends = np.concatenate([-largest, largest])
+    for side in (ends, ends[::-1]):
+        a, b = (np.repeat(each, copies) for each in (side[:1], side[1:]))
+        distance = compare_arrays(a, b).max_ulp
+        assert distance is not None
+        for limit in {0, 1, distance - 1, distance, distance + 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 2}:
+            if limit < 2**63 - 1:
+                report = compare_arrays(a, b, tolerance=f"ulp<={limit}")
+                assert report.forgiven == (copies if distance <= limit else 0), limit
+
+
 def test_other_bits_of_nan_are_forgiven_by_any_tolerance() -> None:
     a, b = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001))
     assert compare_arrays(a, b).cause == "nan_bits"

@@ -72,7 +72,7 @@ def _compiled_records(
     ) -> ctypes.Array[ctypes.c_int64]:
         floats = np.array([tolerance.absolute, tolerance.rtol or 0.0], np.float64).view(np.int64)
         addresses = (array.ctypes.data for array in (one, other, into, table))
-        return (ctypes.c_int64 * 8)(*addresses, count, *map(int, floats), tolerance.too_far(element_type))
+        return (ctypes.c_int64 * 8)(*addresses, count, *map(int, floats), tolerance.near(element_type))
 
     work = [
         (arguments(a, b, records, tables[number], whole), first, last) for number, (first, last) in enumerate(parts)
@@ -162,7 +162,7 @@ def _of_unequal(
     wide = x.astype(np.float64), y.astype(np.float64)
     size = np.abs(wide[0] - wide[1]) if is_float(element_type) else gap
     is_near = size <= tolerance.absolute + (tolerance.rtol or 0.0) * np.abs(wide[0])
-    is_near |= far < np.uint64(tolerance.too_far(element_type))
+    is_near |= far <= np.uint64(tolerance.near(element_type))
     is_near &= size < np.inf
     fields |= {"abs_infinite": ~is_finite, "rel_infinite": ~is_finite_ratio, "beyond": (measured & ~is_near) | alone}
     figures = {name: mask for name, mask in fields.items() if mask.any()}

@@ -58,10 +58,9 @@ class Tolerance:
         """The absolute limit of a kernel, negative for none: one of both says that numbers are compared."""
         return -1.0 if self.rtol is None and self.atol is None else self.atol or 0.0
 
-    def too_far(self, element_type: ElementType) -> int:
-        """The least distance that is too far, as far as a kernel can count."""
-        most = (1 << 63) - 1 if element_type.bits == 64 else (1 << 32) - 1
-        return 0 if self.ulp is None else min(self.ulp + 1, most)
+    def near(self, element_type: ElementType) -> int:
+        """The largest distance that is near, as far as a kernel counts: 0 is that of zeros, which always are."""
+        return min(self.ulp or 0, (1 << (64 if element_type.bits == 64 else 32)) - 1)
 
     def is_for(self, *names: str) -> bool:
         """Whether it is for a tensor of one of these names."""

@@ -7,7 +7,7 @@ it writes of each block. How far apart numbers are in units of the last place is
 
 ``kernel(arguments, first, last)`` works on the blocks from ``first`` to before ``last``. ``arguments`` holds the
 addresses of both arrays, of the records and of the tables, the number of elements (a multiple of ``UNIT``), and the
-tolerance: the absolute and the relative one as float64, and the least distance that is too far.
+tolerance: the absolute and the relative one as float64, and the largest distance that is near.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class _Kernel(Lanes):
         """Write all of it: the arguments, then block after block."""
         let = self.code.let
         self.code.do(f"%pairs = alloca <{_PAIRS} x i32>, align 64")
-        *addresses, total, atol, rtol, too_far = map(self.code.argument, range(8))
+        *addresses, total, atol, rtol, largest = map(self.code.argument, range(8))
         self.a, self.b, self.records, self.tables = map(self.code.pointer, addresses)
         self.total, self.atol, self.rtol = total, self._limit(atol), self._limit(rtol)
-        far = too_far if self.distance == "i64" else let(f"trunc i64 {too_far} to i32")
-        self.too_far = self.code.in_all_lanes(self.distance, far, LANES)
+        near = largest if self.distance == "i64" else let(f"trunc i64 {largest} to i32")
+        self.near = self.code.in_all_lanes(self.distance, near, LANES)
         self.code.in_default_mode(self._blocks, has_mode=self.has_mode)
 
     def _blocks(self) -> None:
@@ -230,7 +230,7 @@ class _Kernel(Lanes):
         a, b = map(self._wide, pair)
         gap = gap if self.precision is DOUBLE else abs(a - b)
         is_near = gap.flags("ole", self.atol + self.rtol * abs(a))
-        is_next = Flags(self.code, LANES, self.code.let(f"icmp ult {self.distances} {distance}, {self.too_far}"))
+        is_next = Flags(self.code, LANES, self.code.let(f"icmp ule {self.distances} {distance}, {self.near}"))
         return (is_near | is_next) & gap.flags("olt", inf)
 
     def _histogram(self, far: str, measured: Flags) -> None:
