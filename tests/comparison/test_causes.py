@@ -15,7 +15,7 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.fitted_hypotheses import candidates
 from eltwise.core.dtypes import INTEGERS, ElementType
 from eltwise.faults.families import FAMILIES
-from support.difference_cases import CASES, spoiled, unrelated, upper
+from support.difference_cases import BF16, CASES, spoiled, unrelated, upper
 
 CHANCE = {"unexplained", "zero_sign", "other_shape", "last_bit", ""}
 """What may be said of arrays that have nothing to do with each other: the last two where it can be counted."""
@@ -52,6 +52,21 @@ def test_the_order_of_the_sides_changes_neither_the_verdict_nor_the_distance(cau
     one, other = compare_arrays(a, b), compare_arrays(b, a)
     assert (one.status, one.differing, one.max_ulp) == (other.status, other.differing, other.max_ulp)
     assert other.cause not in {"noise", "low_rank"} or one.cause == other.cause
+
+
+BIJECTIONS = ("byte_order", "transposed", "inverted", "negated", "zero_sign", "flipped", "reordered", "reshaped")
+"""Of these A comes from B as B comes from A."""
+
+
+@pytest.mark.parametrize("cause", BIJECTIONS)
+def test_what_loses_nothing_is_found_from_either_side(cause: str, seed: int) -> None:
+    for number in range(8):
+        a, b = CASES[cause](rng_of(seed, cause, number))
+        if cause == "transposed" and number % 2:
+            b = np.ascontiguousarray(b).reshape(a.shape)  # As if it were not transposed.
+        found = [compare_arrays(*sides).cause for sides in ((a, b), (b, a))]
+        assert found[0] == found[1], number
+        assert found[0] == cause or cause in ("transposed", "reordered"), number  # Which may be a shift, or nothing.
 
 
 KEYS: dict[str, set[str]] = {
@@ -170,6 +185,41 @@ def test_nothing_is_denied_that_few_elements_do_not_tell(shape: tuple[int, ...],
     rng = np.random.default_rng(seed)
     a = rng.integers(1, 255, 1000).astype(np.uint8)
     assert compare_arrays(a, np.where(rng.random(1000) < 0.3, 0, a)).explanation.endswith(", or zeros that were set")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, BF16, np.int16, np.int64])
+def test_numbers_of_another_type_saturate_only_beyond_its_limits(kind: type, seed: int) -> None:
+    """Ones that are quantized with the scale 1/127, as the weights of a norm are, become 127."""
+    rng = rng_of(seed, np.dtype(kind).name)
+    for _number in range(8):
+        a, b = rng.integers(0, 3, (12, 12)).astype(kind), np.full((12, 12), 127, np.int8)
+        b[tuple(rng.integers(0, 12, 2))] = rng.integers(0, 4)
+        assert compare_arrays(a, b).cause not in {"saturation", "low_rank"}
+    a = rng.integers(0, 256, (40, 40)).astype(kind)
+    assert compare_arrays(a, np.minimum(a, np.array(127).astype(kind)).astype(np.int8)).cause == "saturation"
+
+
+def test_a_lower_limit_lies_below_the_upper_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _number in range(20):
+        a = rng.standard_normal(500).astype(np.float32)
+        high, low = np.sort(rng.choice([-1, 0, 1, 2], 2, replace=False)).astype(np.float32)
+        b = np.where(a < 0, low, high)
+        found = compare_arrays(a, b)
+        assert found.cause != "saturation" or (found.cause_share or 0) < 1, found.explanation
+        limits = [found.explanation_details.get(name) for name in ("low", "high")]
+        assert None in limits or limits[0] < limits[1], found.explanation  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("kind", [np.float32, BF16, np.int32])
+def test_a_constant_with_other_elements_is_no_tail(kind: type, seed: int) -> None:
+    rng = rng_of(seed, np.dtype(kind).name)
+    a = rng.integers(1, 100, 3000).astype(kind)
+    b = np.full_like(a, a[0])
+    b[rng.integers(1000, 3000, 3)] = 0
+    assert compare_arrays(a, b).cause != "uninitialized"
+    b[:1000] = a[:1000]
+    assert compare_arrays(a, b).cause == "uninitialized"
 
 
 def test_every_limit_that_is_reached_is_named(seed: int) -> None:

@@ -54,14 +54,16 @@ def _last_bit(problem: Problem) -> Cause | None:
 
 
 def _at_limits(problem: Problem) -> Cause | None:
-    """Whether B is at a limit of its integer type, or 0, wherever it differs; counted over all elements.
+    """Whether B is at a limit of an integer type, or 0, wherever it differs; counted over all elements.
 
-    How common these values are where nothing differs says how much evidence that is.
+    How common these values are where nothing differs says how much evidence that is. Of numbers of another type only
+    their sizes tell whether they were beyond the limits.
     """
     element_type, pair, wide = problem.element_type, problem.pair, problem.wide
     if element_type.bits < 8 or element_type.kind == "boolean":
         return None
-    limits: tuple[int, ...] = pair.b.element_type.limits if pair.b.element_type.is_integer else ()
+    is_one = pair.a.element_type is pair.b.element_type
+    limits: tuple[int, ...] = element_type.limits if is_one and element_type.is_integer else ()
     for cause, allowed in (("saturation", limits), ("zeroed", (0,))):
         is_allowed = np.isin(wide.y, allowed)
         if not allowed or not is_allowed[: wide.count].all():
@@ -74,7 +76,7 @@ def _at_limits(problem: Problem) -> Cause | None:
         if values:
             text = f"B is {', '.join(f'{one:g}' for one in sorted(values))} wherever it differs"
             if cause == "saturation":
-                text += f", where {pair.b.element_type} ends, as results are that saturate instead of wrapping"
+                text += f", where {element_type} ends, as results are that saturate instead of wrapping"
                 text += ", or zeros that were set" if values == {0} else ""
             return Cause(cause, 1.0, text)
     return None

@@ -67,9 +67,9 @@ OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place
 
 REVERSIBLE: tuple[Generate, ...] = (
     *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
-    *(quantization.packed, quantization.dequantized, place.uninitialized, place.padded),
+    *(quantization.packed, quantization.dequantized, place.uninitialized, place.padded, place.transposed),
 )
-"""Those that lose something, so that A may be what B became: they are tried the other way round, too."""
+"""Those that lose something, such as a shape, so that A may be what B became; tried the other way round, too."""
 
 
 def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claims: Sequence[Claim] = ()) -> Cause:

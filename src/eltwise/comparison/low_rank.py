@@ -43,9 +43,14 @@ def low_rank(problem: Problem) -> Cause | None:
     rows = pair.shape[0] if len(pair.shape) > 1 else 0
     columns = pair.size // max(rows, 1)
     most = min(LARGEST_RANK, min(rows, columns) // _SHARE_OF_SIZE, figures.differing // (2 * (rows + columns)))
-    if not is_float(pair.element_type) or not most or columns > _MOST_COLUMNS or figures.counts["nan"]:
+    if (
+        not (is_float(pair.a.element_type) and is_float(pair.b.element_type))
+        or not most
+        or columns > _MOST_COLUMNS
+        or figures.counts["nan"]
+    ):
         return None
-    epsilon = 2.0 ** (1 - min(one.element_type.digits for one in (pair.a, pair.b) if is_float(one.element_type)))
+    epsilon = 2.0 ** (1 - min(one.element_type.digits for one in (pair.a, pair.b)))
     size, change = (float(one) / math.sqrt(pair.size) for one in (max(figures.norms[:2]), figures.norms[2]))
     rounding = _ROUNDING * epsilon * size + _ARITHMETIC * change
     if not _SIGNAL * rounding <= change < math.inf:
@@ -53,8 +58,8 @@ def low_rank(problem: Problem) -> Cause | None:
     generator = np.random.default_rng(0)
     chosen, few = (np.sort(generator.permutation(count)[:LARGEST_DECOMPOSED]) for count in (rows, columns))
     sampled = _change(pair, *pair.at((chosen[:, None] * columns + few).reshape(-1))).reshape(chosen.size, few.size)
-    if not np.isfinite(sampled).all() or np.std(sampled) <= _SIGNAL * rounding:
-        return None  # LAPACK may not come back from an infinity; and a constant has rank 1, too.
+    if not np.isfinite(sampled).all():
+        return None  # LAPACK may not come back from an infinity.
     if not 0 < _span(sampled, rounding).shape[1] <= most:
         return None
     whole = np.stack([_change(pair, *pair.read(row * columns, (row + 1) * columns)) for row in chosen.tolist()])
@@ -63,7 +68,9 @@ def low_rank(problem: Problem) -> Cause | None:
     sketch = whole @ (generator.standard_normal((columns, LARGEST_DECOMPOSED)) / math.sqrt(columns))
     isolated = np.square(_span(sketch, rounding)).sum(axis=1) > _ISOLATED
     whole, sketch = whole[~isolated], sketch[~isolated]
-    span = _span(sketch, rounding) if len(sketch) else sketch
+    if not len(whole) or np.std(whole) <= _SIGNAL * rounding:
+        return None  # A constant has rank 1, too.
+    span = _span(sketch, rounding)
     rank = span.shape[1]
     if not 0 < rank <= most:
         return None

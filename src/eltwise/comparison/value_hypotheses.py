@@ -198,6 +198,8 @@ def ranges(problem: Problem) -> Iterator[Hypothesis]:
     common = [int(one) if is_whole else float(one) for one in sample.common if np.isfinite(one)]
     low = next((one for one in common if (a[b == one] < one).all()), None)
     high = next((one for one in common if (a[b == one] > one).all()), None)
+    if low is not None and high is not None and low >= high:
+        low = high = None
     yield from _saturated(problem, low, high)
     for narrow in _WHOLE if element_type.is_integer else ():
         if narrow.bits > element_type.bits or narrow is element_type:
