@@ -21,7 +21,7 @@ _LEAST_DISTINCT = 8
 _LEAST_NEAR = 0.9
 _NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
-_LEAST_RULED, _TIMES_RULED = 6, 3
+_LEAST_RULED, _TIMES_RULED = 3, 3
 """A rule that so many names follow, and so many times as many as the rule of a pair, is the one that was meant."""
 
 
@@ -101,10 +101,21 @@ class _Samples:
 
 
 def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
-    """Names with the same elements; then those that the same rules lead to, and those with nearly the same elements."""
+    """Names with the same elements, then those with nearly the same ones; the rules of either lead to further ones."""
     sizes = a.sizes & b.sizes
     partner: dict[str, str] = {}
     _take_equal(partner, a, b, sizes, is_telling)
+    _take_ruled(partner, a, b)
+    ruled = len(partner)
+    _take_equal(partner, a, b, sizes, lambda _values: True)
+    _take_nearest(partner, a.without(partner), b.without(set(partner.values())))
+    if len(partner) > ruled:
+        _take_ruled(partner, a, b)
+    return {name: partner[name] for name in a.tensors if name in partner}
+
+
+def _take_ruled(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
+    """Add the pairs that the rules of those before lead to, and exchange those that break a rule of most."""
     renamer = Renamer(partner.items())
     _follow_rule(partner, renamer, a, b)
     used = set(partner.values())
@@ -114,9 +125,6 @@ def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
             if other is not None and sorted(_sizes(tensor)) == sorted(_sizes(b.tensors[other])):
                 partner[name] = other
                 used.add(other)
-    _take_equal(partner, a, b, sizes, lambda _values: True)
-    _take_nearest(partner, a.without(partner), b.without(set(partner.values())))
-    return {name: partner[name] for name in a.tensors if name in partner}
 
 
 def _follow_rule(partner: dict[str, str], renamer: Renamer, a: _Samples, b: _Samples) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])")
 _COMPONENT = re.compile(r"[./]|[^./]+")
@@ -27,21 +28,23 @@ def numbers_of(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Renaming:
-    """A rule by which names differ: another beginning, with the same numbers in it.
+    """A rule by which names differ: another beginning or another ending, with the same numbers in it.
 
     Attributes:
-        a: how names in A begin, as a pattern.
+        a: how names in A begin or end, as a pattern.
         b: how those in B do.
-        is_beginning: whether something follows, which is the same in both.
+        same: what is the same in both: the ``end`` of names, their ``start``, or nothing.
     """
 
     a: str
     b: str
-    is_beginning: bool
+    same: Literal["end", "start", ""]
 
     def __str__(self) -> str:
+        if self.same == "start":
+            return f"*{self.a} -> *{self.b}"
         a, b = (one.rstrip("./") for one in (self.a, self.b))
-        a, b = (f"{one}.*" if one and self.is_beginning else one or "*" for one in (a, b))
+        a, b = (f"{one}.*" if one and self.same else one or "*" for one in (a, b))
         return f"{a} -> {b}"
 
 
@@ -50,15 +53,25 @@ def renaming_of(name: str, other: str) -> Renaming:
 
     >>> print(renaming_of("model.layers.3.attn.q.weight", "transformer.h.3.attn.q.weight"))
     model.layers.* -> transformer.h.*
+    >>> print(renaming_of("layers.3.attn.q.weight", "layers.3.attn.q.kernel"))
+    *weight -> *kernel
     """
     a, b = _COMPONENT.findall(name), _COMPONENT.findall(other)
-    same = 0
-    while same < min(len(a), len(b)) and a[-1 - same] == b[-1 - same]:
-        same += 1
-    begin_a, begin_b = "".join(a[: len(a) - same]), "".join(b[: len(b) - same])
-    if numbers_of(begin_a) == numbers_of(begin_b):
-        begin_a, begin_b = pattern_of(begin_a), pattern_of(begin_b)
-    return Renaming(begin_a, begin_b, bool(same))
+    at_end, at_start = (_same(one, two) for one, two in ((a[::-1], b[::-1]), (a, b)))
+    if at_start and not at_end:
+        first, second = "".join(a[at_start:]), "".join(b[at_start:])
+    else:
+        first, second = "".join(a[: len(a) - at_end]), "".join(b[: len(b) - at_end])
+    if numbers_of(first) == numbers_of(second):
+        first, second = pattern_of(first), pattern_of(second)
+    return Renaming(first, second, "end" if at_end else "start" if at_start else "")
+
+
+def _same(a: list[str], b: list[str]) -> int:
+    """With how many equal components two names begin."""
+    return next(
+        (number for number, (one, two) in enumerate(zip(a, b, strict=False)) if one != two), min(len(a), len(b))
+    )
 
 
 def renamings(pairs: Iterable[tuple[str, str]]) -> list[tuple[Renaming, int]]:
@@ -70,17 +83,24 @@ class Renamer:
     """Gives for names of A those of B that rules seen before lead to."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self._rules: dict[str, list[Renaming]] = {}
+        self._rules: dict[tuple[str, bool], list[Renaming]] = {}
         for rule, _count in renamings(pairs):
-            self._rules.setdefault(rule.a, []).append(rule)
+            self._rules.setdefault((rule.a, rule.same == "start"), []).append(rule)
+        self._has_endings = any(is_ending for _a, is_ending in self._rules)
 
     def names_of(self, name: str) -> Iterator[str]:
-        """The names that a name may have, those of the longest beginning first."""
+        """The names that a name may have, those of the longest beginning first, then those of the longest ending."""
         components = _COMPONENT.findall(name)
         for length in range(len(components), -1, -1):
             beginning, rest = "".join(components[:length]), "".join(components[length:])
-            for key in dict.fromkeys((beginning, pattern_of(beginning))):
-                for rule in self._rules.get(key, ()):
-                    numbers = iter(numbers_of(beginning) if key != beginning else ())
-                    start = "".join(next(numbers, one) if one == "*" else one for one in re.split(r"(\*)", rule.b))
-                    yield start + rest
+            yield from (start + rest for start in self._others(beginning, is_ending=False))
+        for length in range(len(components) + 1 if self._has_endings else 0):
+            rest, ending = "".join(components[:length]), "".join(components[length:])
+            yield from (rest + end for end in self._others(ending, is_ending=True))
+
+    def _others(self, part: str, *, is_ending: bool) -> Iterator[str]:
+        """What a beginning or an ending is in B."""
+        for key in dict.fromkeys((part, pattern_of(part))):
+            for rule in self._rules.get((key, is_ending), ()):
+                numbers = iter(numbers_of(part) if key != part else ())
+                yield "".join(next(numbers, one) if one == "*" else one for one in re.split(r"(\*)", rule.b))
