@@ -384,6 +384,23 @@ def test_a_full_disk_leaves_what_can_be_resumed(
 
 
 @pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
+def test_a_disk_on_which_nothing_fits_holds_nothing_afterwards(
+    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """Not even the first line of a journal."""
+    a, b = (store(tmp_path / f"{name}.zarr", values) for name, values in zip("ab", operands, strict=True))
+
+    def full(*_arguments: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for name in ("write", "pwrite"):
+        monkeypatch.setattr(os, name, full, raising=False)
+    code, _out, err = cli("apply", "Subtract-1", a, b, "-o", tmp_path / output)
+    assert (code, err.count("\n"), "No space left on device" in err) == (2, 1, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+
+
+@pytest.mark.parametrize("output", ["c.npy", "c.zarr"])
 def test_a_corrupt_chunk_is_named_and_the_rest_is_kept(
     cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path, computed: list[int], output: str
 ) -> None:

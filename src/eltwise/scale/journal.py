@@ -175,7 +175,13 @@ def open_journal(stack: ExitStack, target: Path, identity: JobIdentity, blocks: 
         raise FileFormatError("another process writes this target", where=str(target), hint="wait until it is done")
     if not lines.is_ours(is_alone=files.STAGED not in names):
         raise in_the_way(folder.of(NAME), "a file that is no journal")
-    journal = Journal(str(target), identity, blocks, lines, folder.path)
+    try:
+        journal = Journal(str(target), identity, blocks, lines, folder.path)
+    except OSError:  # The disk is full.
+        if not names:
+            lines.close()
+            folder.discard(NAME)
+        raise
     stack.callback(_clean, folder, journal, lines)
     return folder, journal
 
