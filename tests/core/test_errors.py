@@ -63,6 +63,18 @@ def test_the_sentence_is_made_of_the_fields_that_are_there(fields: str, sentence
     assert str(error) == sentence
 
 
+@pytest.mark.parametrize("name", ["problem", *FIELDS])
+def test_a_name_of_any_length_makes_a_sentence_that_can_be_read(name: str) -> None:
+    """Files hold names of megabytes; programs get all of them."""
+    text = f"begin{'x' * 10**6}end"
+    error = ShapeError(**{"problem": "it is wrong", name: text})
+    assert error.to_dict()[name] == text
+    for sentence in (str(error), error.to_dict()["sentence"]):
+        assert len(sentence) < 2100
+        assert "begin" in sentence
+        assert "xend" in sentence
+
+
 def test_every_set_of_fields_makes_one_line_that_says_each() -> None:
     for count in range(len(FIELDS) + 1):
         for names in itertools.combinations(FIELDS, count):

@@ -14,6 +14,9 @@ from eltwise.core.exit_codes import ExitCode
 
 _FIELDS = ("where", "operator", "node", "operand", "got", "allowed", "hint")
 
+_LONGEST_FIELD = 2000
+"""So many characters of a field are printed: names in files may be of any length."""
+
 
 class EltwiseError(Exception):
     """The base of every error that a caller can cause.
@@ -75,18 +78,19 @@ class EltwiseError(Exception):
 
     def _place(self) -> str:
         node = f"node {self.node!r}" if self.node else ""
-        subject = " ".join(part for part in (self.operator, node) if part)
-        prefix = ": ".join(part for part in (self.where, ", ".join(filter(None, (subject, self.operand)))) if part)
+        subject = " ".join(_without_middle(part) for part in (self.operator, node) if part)
+        inner = ", ".join(filter(None, (subject, _without_middle(self.operand))))
+        prefix = ": ".join(part for part in (_without_middle(self.where), inner) if part)
         return f"{prefix}: " if prefix else ""
 
     @property
     def sentence(self) -> str:
         """What is wrong and what to do about it, without the place."""
-        sentence = self.problem
+        sentence = _without_middle(self.problem)
         if self.got:
-            sentence += f", got {self.got}"
+            sentence += f", got {_without_middle(self.got)}"
         for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
-            sentence += f"; {part}" if part else ""
+            sentence += f"; {_without_middle(part)}" if part else ""
         return on_one_line(sentence)
 
     def __str__(self) -> str:
@@ -96,6 +100,11 @@ class EltwiseError(Exception):
         """The fields that are set, with the kind and the sentence, for programs that read them."""
         present = {name: getattr(self, name) for name in _FIELDS if getattr(self, name)}
         return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}
+
+
+def _without_middle(text: str) -> str:
+    half = _LONGEST_FIELD // 2
+    return text if len(text) <= _LONGEST_FIELD else f"{text[:half]}...{text[-half:]}"
 
 
 @contextmanager
