@@ -170,7 +170,7 @@ def test_check_reports_every_problem_of_every_node(cli: Cli, tmp_path: Path) -> 
 
 BAD_SIZES: list[tuple[list[object], list[str]]] = [
     (["apply", "Sub-14", "a.npy", "b.npy", "--memory", size], ["--memory", "not a size of memory", size])
-    for size in ("much", "-5", "0", "0.1", "nan", "inf", "1e999GiB", "2QiB", "")
+    for size in ("much", "-5", "0", "0.1", "nan", "inf", "1e999GiB", "2QiB")
 ]
 
 BAD: list[tuple[list[object], list[str]]] = [
@@ -254,6 +254,39 @@ def test_a_required_parameter_that_is_left_out_is_named(
     code, out, err = cli(command, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"Missing {left_out.param_type_name} {left_out.get_error_hint(click.Context(parser))}" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def texts() -> list[tuple[str, str]]:
+    commands = {name: app.get_command(click.Context(app), name) for name in COMMANDS}
+    parameters = [(name, each) for name, one in commands.items() if one for each in one.params]
+    return [
+        (name, each.name or "")
+        for name, each in parameters
+        if not isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)
+        and not getattr(each, "is_flag", False)
+        and (name, each.name) != ("infer", "shapes")  # Of a scalar.
+    ]
+
+
+@pytest.mark.parametrize(("command", "empty"), texts())
+def test_an_empty_text_is_not_the_current_folder(
+    command: str, empty: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a variable of the shell that is not set: two of these were one folder, whose files are equal."""
+    monkeypatch.chdir(tmp_path)
+    parser = app.get_command(click.Context(app), command)
+    assert parser is not None
+    arguments = list[str]()
+    for parameter in parser.params:
+        value = "" if parameter.name == empty else "x"
+        if isinstance(parameter, click.Argument):
+            arguments += [value]
+        elif parameter.name == empty or parameter.required:
+            arguments += [parameter.opts[0], value]
+    code, out, err = cli(command, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "empty text" in err, err
     assert list(tmp_path.iterdir()) == []
 
 

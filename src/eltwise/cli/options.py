@@ -22,6 +22,9 @@ Callback = Callable[..., ExitCode | None]
 
 PATH = click.Path(path_type=Path)
 
+_MAY_BE_EMPTY = ("shapes",)
+"""Parameters of which an empty text is a value: the shape of a scalar."""
+
 
 class OutputPath(click.Path):
     """The path of what is written and is no text, which alone goes to stdout where the path is ``-``."""
@@ -222,11 +225,23 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse what no argument takes, but where a shell asks for completions of what is not complete."""
+        if args and not ctx.resilient_parsing:
+            self._refuse_empty(ctx, args)
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
             hint = self.epilog or f"see `{ctx.command_path} --help`"
             raise EltwiseError("there are more arguments than this command has", got=" ".join(rest), hint=hint)
         return rest
+
+    def _refuse_empty(self, ctx: click.Context, args: Sequence[str]) -> None:
+        """Refuse an empty text before it is a path, which would be that of the current folder."""
+        texts, _rest, _order = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.get_params(ctx):
+            text = texts.get(parameter.name or "")
+            if parameter.name not in _MAY_BE_EMPTY and (text == "" or (isinstance(text, list | tuple) and "" in text)):
+                operand = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(ctx)
+                hint = "leave it out, or see whether a variable of the shell is set"
+                raise AttributeValueError("an empty text is no value", operand=operand, hint=hint)
 
 
 def bound_operator(name: str, texts: Iterable[str]) -> Operator:

@@ -65,6 +65,8 @@ def open_tensors(source: str | os.PathLike[str], raw_type: ElementType | None = 
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
     text = local(os.fspath(source))
+    if not text:  # Which is not the path of the current folder.
+        raise FileFormatError("an empty text names no file", got=repr(text), allowed="a path or a URL")
     if text.startswith(HUB):
         return open_tensors(foreign_tensors.fetched(text.removeprefix(HUB)), raw_type)
     if is_url(text):
