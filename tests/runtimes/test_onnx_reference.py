@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -94,29 +95,47 @@ OF_ROWS = {
 }
 
 
-@pytest.mark.parametrize("opset", [9, 11, 12])
-@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def _of_rows(operator: str, axis: int | None, opset: int, is_inside: bool) -> onnx.ModelProto:
+    """A model of an operator of rows, of a value of known rank or, in a branch, of one whose rank is not declared."""
+    attribute = "" if axis is None else f"<axis = {axis}>"
+    ports, steps = "() => (float[2, 3, 4] z)", f"{{ y = Neg (x) z = {operator} {attribute} (y) }}"
+    branches = f"{{ z = If (c) <then_branch = t {ports} {steps}, else_branch = e {ports} {{ z = Neg (x) }}> }}"
+    model = parsed(f"g (float[2, 3, 4] x, bool c) => (float[2, 3, 4] z) {branches if is_inside else steps}")
+    model.opset_import[0].version = opset
+    return model
+
+
+X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("opset", "axis"),
+    [*((9, axis) for axis in (None, 0, 1, 2)), *((12, axis) for axis in (None, -3, -2, -1, 0, 1, 2))],
+)
 @pytest.mark.parametrize("operator", OF_ROWS)
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_operators_of_rows_are_those_of_their_opset_or_refused(
     operator: str, axis: int | None, opset: int, is_inside: bool
 ) -> None:
-    attribute = "" if axis is None else f"<axis = {axis}>"
-    step, ports = f"{operator} {attribute} (x)", "() => (float[2, 3, 4] r)"
-    bodies = f"then_branch = t {ports} {{ r = {step} }}, else_branch = e {ports} {{ r = Neg (x) }}"
-    text = f"z = If (c) <{bodies}>" if is_inside else f"z = {step}"
-    model = parsed(f"g (float[2, 3, 4] x, bool c) => (float[2, 3, 4] z) {{ {text} }}")
-    model.opset_import[0].version = opset
-    x = np.random.default_rng(opset).standard_normal((2, 3, 4)).astype(np.float32)
-    expected = OF_ROWS[operator](_rows(x, 1 if axis is None else axis)).reshape(x.shape)
+    model = _of_rows(operator, axis, opset, is_inside)
+    expected = OF_ROWS[operator](_rows(-X, 1 if axis is None else axis)).reshape(X.shape)
     try:
         loaded = OnnxReference().load(model.SerializeToString())
     except NotImplementedError:
-        assert axis != 2 or is_inside
+        assert axis not in (2, -1) or is_inside
     else:
-        (result,) = loaded.arrays(loaded.bind([x, np.array(True)])())
+        (result,) = loaded.arrays(loaded.bind([X, np.array(True)])())
         np.testing.assert_allclose(result, expected, rtol=1e-5)  # type: ignore[arg-type]
-    report = eltwise.trace(model, runtime="onnxruntime", against="float64", inputs={"x": x, "c": np.array(True)})
+
+
+@pytest.mark.parametrize("axis", [None, 2])
+@pytest.mark.parametrize("operator", OF_ROWS)
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_float64_reference_of_operators_of_rows_blames_no_right_node(
+    operator: str, axis: int | None, is_inside: bool
+) -> None:
+    model = _of_rows(operator, axis, 12, is_inside)
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", inputs={"x": X, "c": np.array(True)})
     assert (report.verdict, report.first_name) == ("agree", None), str(report)
 
 

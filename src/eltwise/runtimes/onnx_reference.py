@@ -54,7 +54,7 @@ def _wrong(model: Any) -> Iterator[str]:
         for node in _nodes(body.graph if body is model else body):
             if node.domain not in ("", "ai.onnx"):
                 continue
-            rank = ranks.get(node.input[0], -1) if node.input and body is model else -1
+            rank = ranks.get(node.input[0], 0) if node.input and body is model else 0  # 0 also where it is not known.
             if node.op_type == "BatchNormalization" and opset in _TRAINS:
                 yield f"BatchNormalization of opset {opset} as in training"
             if node.op_type == "GlobalMaxPool" and rank != _PLANE:
