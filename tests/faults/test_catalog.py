@@ -154,6 +154,15 @@ def test_a_fault_does_what_its_name_says(
     assert got == np.array(expected).astype(element_type.storage)
 
 
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric and each.is_integer], ids=str)
+@pytest.mark.parametrize("function", ["divide", "floor_divide", "fmod", "modulo"])
+def test_every_fault_takes_a_divisor_of_zero(function: str, element_type: ElementType) -> None:
+    """Any number is right, since the quotient is undefined; an error would end a comparison of right numbers, too."""
+    operation = Operation(expression_of(function), element_type)
+    operands = [values_of(np.array(each, element_type.storage), element_type) for each in ([0, 1, 3], [0, 0, 0])]
+    assert all(operation.predict(fault, operands).shape == (3,) for fault in faults_of(operation).values())
+
+
 def test_a_zero_remainder_has_the_sign_of_the_dividend() -> None:
     for a, b in ((-4, 2), (4, -2), (-0.0, 1)):
         got = example("modulo", FLOAT32, "zero_of_dividend", a, b)
