@@ -57,6 +57,7 @@ def test_what_can_be_said(rule: Rule, a: str, b: str, target: Broadcasting, expe
     found = align(rule, parse(a), parse(b), target)
     if expected is not None:
         assert (found.attributes, found.trailing) == (expected.attributes, expected.trailing)
+        assert says_what_is_dropped(found)
         assert bool(found.reason) == bool(found.trailing or (target == "legacy" and found.attributes))
     else:
         assert (found.attributes, found.trailing) == ((), 0)
@@ -94,6 +95,7 @@ def test_every_choice_of_sizes_gives_the_same(rule: Rule, a: str, b: str, target
         event("refused")
         return
     event("with assumptions" if alignment.assumptions else "exact")
+    assert says_what_is_dropped(alignment)
     assert_same(rule, parse(a), parse(b), alignment, target)
 
 
@@ -108,6 +110,11 @@ def assert_same(rule: Rule, a: Shape, b: Shape, alignment: Alignment, target: Br
             assert found is not None, (a_sizes, b_sizes)
             assert found.shape == right.shape
             assert (found == right).all(), (a_sizes, b_sizes)
+
+
+def says_what_is_dropped(alignment: Alignment) -> bool:
+    """Whether the reason names dropped dimensions where there are some, and only there."""
+    return ("are dropped" in alignment.reason) == (alignment.leading > 0 or alignment.trailing < 0)
 
 
 def said(alignment: Alignment, target: Broadcasting) -> Rule:
