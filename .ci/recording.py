@@ -76,7 +76,7 @@ def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
         shutil.rmtree(folder, ignore_errors=True)  # What an interrupted recording has left.
         folder.mkdir(parents=True)
         configuration = folder / "settings"
-        configuration.write_text(SETTINGS.format(source=copy / "src/eltwise", data=data), encoding="utf-8")
+        configuration.write_text(SETTINGS.format(source=copy / "src", data=data), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name != "NAME_OF_TEST"}
         environment |= {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{Path(__file__).parent}"}
         environment |= {"COVERAGE_PROCESS_START": str(configuration), "SECONDS_OF_TESTS": str(seconds)}

@@ -20,7 +20,7 @@ SOURCE = Path("src/eltwise")
 TOP = "eltwise"
 """The modules of no package; their tests lie beside the packages' tests."""
 
-PACKAGES = [TOP, *sorted(path.name for path in (ROOT / SOURCE).iterdir() if (ROOT / "tests" / path.name).is_dir())]
+PACKAGES = [TOP, *sorted(path.parent.name for path in (ROOT / SOURCE).glob("*/__init__.py"))]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def modules(package: str) -> list[Path]:
     """The modules of a package, relative to the checkout."""
     folder = ROOT / SOURCE
     paths = folder.glob("*.py") if package == TOP else (folder / package).rglob("*.py")
-    return sorted(path.relative_to(ROOT) for path in paths)
+    plugins = (ROOT / "src").glob("*.py") if package == "testing" else ()
+    return sorted(path.relative_to(ROOT) for path in (*paths, *plugins))
 
 
 def by_place(path: Path) -> dict[tuple[int, int], list[MutationSpec]]:
