@@ -244,6 +244,17 @@ def test_what_kernels_leave_to_numpy() -> None:
     assert not dispatch.why_no_kernel(DIFFERENCE, FLOAT32)
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_what_only_touches_the_result_is_not_left_to_numpy(step: int) -> None:
+    size = 16
+    memory = np.zeros(3 * size, np.float32)
+    out, plan = memory[size : 2 * size], aligned_plan((size,), ((size,), (size,)))
+    for start in range(2 * size + 1):
+        operand = memory[start : start + size][::step]
+        is_computed = abs(start - size) >= size or (start, step) == (size, 1)
+        assert compute(DIFFERENCE, FLOAT32, plan, (operand, operand), out) == is_computed, start
+
+
 @pytest.mark.parametrize("name", ["x86-65", "native"])
 def test_a_processor_that_is_none_is_one_sentence(name: str) -> None:
     code = "import eltwise, numpy; a = numpy.zeros(1 << 20, numpy.float32); eltwise.subtract(a, a)"
