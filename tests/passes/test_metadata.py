@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, numpy_helper
 
 import eltwise
@@ -95,3 +97,32 @@ def test_saving_says_what_is_not_written(tmp_path: Path) -> None:
     made, _report = eltwise.repair(loaded, "openvino")
     assert eltwise.save(made, tmp_path / "changed.xml") == ("the rt_info of 1 layer", "the section <meta_data>")
     assert eltwise.save(eltwise.load(tmp_path / "changed.xml"), tmp_path / "again.xml") == ()
+
+
+@pytest.mark.parametrize(
+    ("operator", "opset", "newer", "attributes"),
+    [
+        ("Clip", 10, 11, {"min": 0.0, "max": 1.0}),
+        ("Dropout", 11, 12, {"ratio": 0.25}),
+        ("Pad", 10, 11, {"pads": [0, 1, 0, 1]}),
+        ("ReduceSum", 12, 13, {"axes": [1]}),
+        ("Softmax", 12, 13, {"axis": 0}),
+        ("Unsqueeze", 12, 13, {"axes": [1]}),
+        ("Upsample", 8, 10, {"scales": [1.0, 2.0]}),
+    ],
+)
+def test_the_node_that_onnx_makes_of_another_still_says_it(
+    operator: str, opset: int, newer: int, attributes: dict[str, Any]
+) -> None:
+    """Of several nodes the one of its operator says it, or the last one."""
+    made = model([node(operator, ["x"], ["z"], "n", **attributes)], [value("x")], [value("z", None)], opset)
+    made.graph.node[0].doc_string = "what it is for"
+    made.graph.node[0].metadata_props.add(key="from", value="somewhere")
+    nodes = eltwise.convert(made, opset=newer)[0].proto().graph.node
+    (described,) = (each for each in nodes if each.name or each.doc_string or each.metadata_props)
+    assert described.op_type == {"Upsample": "Resize"}.get(operator, operator)
+    assert (described.name, described.doc_string, described.metadata_props[0].value) == (
+        "n",
+        "what it is for",
+        "somewhere",
+    )
