@@ -11,14 +11,18 @@ import pytest
 
 import eltwise
 from eltwise import runtimes
+from eltwise.core.dtypes import TYPES
+from eltwise.core.errors import ElementTypeError
 from eltwise.model import read
 from eltwise.runtimes import Answer
 from eltwise.testing import assert_same_model
 from eltwise.tracing.choices import BEST, choices, fitness
 from eltwise.tracing.fitting import fitting_feeds
-from eltwise.tracing.inputs import InputRequest
+from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.record import record
 from support.local_hosts import LocalHost, use_local_hosts
+from support.openvino_models import binary
+from support.openvino_models import read as ir
 from support.traced_models import parsed
 
 MODELS = {
@@ -162,3 +166,19 @@ def test_the_sizes_of_an_output_that_inputs_decide_are_chosen_and_fit(rows: int)
     assert [2, rows, 3] in chosen
     right, wrong = (np.zeros((2, size, 3), np.float32) for size in (rows, rows + 1))
     assert fitness(graph, feeds, [right]) == BEST > fitness(graph, feeds, [wrong])
+
+
+@pytest.mark.parametrize("version", ["10", "11"])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i64", "u8"])
+def test_an_input_has_the_type_that_its_file_takes_or_the_one_inside(kind: str, version: str) -> None:
+    """They differ in an IR of version 10 with float16, which takes float32."""
+    graph = ir(binary(element_type=kind, version=version))
+    for port, other in ((port, other) for port in graph.inputs for other in TYPES if other.is_numeric):
+        array = np.ones((2, 3), other.storage)
+        if other in (port.type.element_type, port.value_type.element_type):
+            (result,) = check_inputs(graph, {port.name: array}).values()
+            assert result.dtype == port.value_type.element_type.storage
+            assert (result == 1).all()
+        else:
+            with pytest.raises(ElementTypeError, match=r"allowed: "):
+                check_inputs(graph, {port.name: array})
