@@ -12,12 +12,13 @@ import pytest
 import eltwise
 from eltwise.accuracy.document import document
 from eltwise.accuracy.inputs import blocks
-from eltwise.accuracy.measure import measure, select
+from eltwise.accuracy.measure import _bins, measure, select
 from eltwise.accuracy.programs import ORACLE_NAMES, program_of
 from eltwise.accuracy.report import AccuracyReport
-from eltwise.accuracy.results import Example, FunctionAccuracy
+from eltwise.accuracy.results import BINS, Example, FunctionAccuracy
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError
+from eltwise.oracle.hard_values import hard_values
 from eltwise.oracle.real_functions import FUNCTIONS, correctly_rounded
 from eltwise.runtimes import Answer, Model, host
 from eltwise.runtimes.program import AnswerKind
@@ -253,3 +254,15 @@ def test_every_function_of_the_oracle_is_measured_where_a_runtime_has_it(name: s
             argument = x + np.float32(1) if function == "Acosh" else x
             result = eltwise.load(program.data, program.weights or None).run({"x": argument})["y"]
             assert np.array_equal(result, correctly_rounded(of_oracle, argument).values), function
+
+
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_the_profile_follows_the_line_of_numbers(element_type: ElementType) -> None:
+    """From the least number to the largest, a number and its negative as far from the ends, and up to both ends."""
+    with np.errstate(invalid="ignore"):  # Of signalling NaN.
+        numbers = hard_values(element_type)
+        numbers = np.sort(numbers[np.isfinite(numbers) & (numbers > 0)])
+    positive, negative = _bins(numbers, element_type), _bins(-numbers, element_type)
+    assert (np.diff(positive) >= 0).all()
+    assert (positive[0], positive[-1]) == (BINS // 2, BINS - 1)
+    assert (negative == BINS - 1 - positive).all()
