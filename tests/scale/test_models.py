@@ -22,11 +22,13 @@ from eltwise.engine.runner import Runner
 from eltwise.formats import registry as formats
 from eltwise.ir.infer_graph import infer_graph
 from eltwise.ir.tensors import of_array
+from eltwise.oracle import same_bits
 from eltwise.scale.block_graphs import block_call
 from eltwise.scale.blocks import BlockCall
 from eltwise.scale.jobs import JobOutcome, Resources
 from eltwise.scale.models import run_files
 from support.onnx_models import model, node, value
+from support.openvino_models import binary
 from support.random_graphs import graphs
 from support.stores import read, store, unfinished
 
@@ -163,6 +165,26 @@ def test_checkpoints(tmp_path: Path, seed: int) -> None:
     run_files(str(tmp_path / "m.onnx"), inputs, {"z": str(tmp_path / "z.safetensors")}, Resources())
     for name, found in load_file(tmp_path / "z.safetensors").items():
         assert found.tobytes() == (content[0][name] - content[1][name]).tobytes()
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i64", "u8"])
+def test_ports_that_convert_give_what_whole_arrays_give(kind: str, tmp_path: Path, seed: int) -> None:
+    """An IR of version 10 takes float32 for float16, and gives every result as float32 or int32."""
+    (tmp_path / "m.xml").write_bytes(binary(element_type=kind, version="10").xml())
+    (tmp_path / "m.bin").touch()
+    model = eltwise.load(tmp_path / "m.xml")
+    generator = np.random.default_rng(seed)
+    arrays = {
+        port.name: (99 * generator.random((2, 3))).astype(port.type.element_type.storage)
+        for port in model.graph.inputs
+        if port.type.element_type
+    }
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (output,) = (port.name for port in model.outputs)
+    inputs = {name: str(tmp_path / f"{name}.npy") for name in arrays}
+    run_files(str(tmp_path / "m.xml"), inputs, {output: str(tmp_path / "out.npy")}, Resources())
+    assert same_bits(np.load(tmp_path / "out.npy"), model.run(arrays)[output])
 
 
 @pytest.mark.parametrize(
