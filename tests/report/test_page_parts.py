@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eltwise.report.base import MOST_LISTED, document, fold, items, section, table
+from eltwise.report.pictures import Bar, bars
 from support import conformance_results
 
 WORDS = st.text(st.characters(codec="ascii", exclude_categories=("Cc", "Zs")), min_size=1, max_size=8)
@@ -82,6 +84,19 @@ def test_a_part_has_only_the_attributes_that_it_was_made_with(name: str, is_open
         assert actual == attributes | opened
         assert text.startswith("s")
         assert text.endswith("c")
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 64, 300])
+@pytest.mark.parametrize("width", [250, 1000])
+def test_bars_stand_on_one_line_and_none_covers_another(count: int, width: int) -> None:
+    heights = [(number % 11) / 10 for number in range(count)]
+    shown = Elements(bars([Bar(height, "") for height in heights], "caption", width=width))
+    drawn = [{name: float(number or 0) for name, number in each.items()} for each, _title in shown.of("rect")]
+    assert [each["height"] for each in drawn] == [round(90 * height, 1) for height in heights if height]
+    assert all(abs(each["y"] + each["height"] - 90) < 0.11 for each in drawn)
+    begins = [each["x"] for each in drawn]
+    assert all(each["x"] + each["width"] < end + 0.11 for each, end in zip(drawn, [*begins[1:], width], strict=False))
+    assert all(each["width"] > 0 for each in drawn)
 
 
 def test_what_was_found_and_the_matrix_are_open_and_each_test_is_closed() -> None:
