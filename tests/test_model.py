@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 
 import eltwise
+from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, GraphError, NameUnknownError
 from eltwise.ops import registry
 from support.onnx_models import model, node, value
@@ -52,14 +52,26 @@ def test_every_model_is_called_with_its_random_inputs_and_copied(path: Path) -> 
         loaded.run(list(inputs.values()))  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
-def test_random_integers_overflow_where_no_operator_takes_them_for_an_index(kind: str) -> None:
-    number = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    made = model([node("Add", ["x", "x"], ["z"])], [value("x", [64], number)], [value("z", None, number)], 14)
-    (array,) = eltwise.load(made).random_inputs().values()
-    limit = np.iinfo(kind).max
-    assert array.all()
-    assert bool((array > limit // 2).any()) == (kind not in ("int32", "int64"))
+@pytest.mark.parametrize("element_type", [BOOL, *(each for each in TYPES if each.is_numeric)], ids=str)
+def test_random_inputs_have_values_of_every_kind(element_type: ElementType) -> None:
+    """Narrow integers overflow; wider ones, which an operator may take for an index, are small, and none is 0."""
+    ports = [value(name, [500], element_type.onnx_number) for name in "xz"]
+    (array,) = (
+        eltwise.load(model([node("Identity", ["x"], ["z"])], ports[:1], ports[1:], 21, 10)).random_inputs().values()
+    )
+    numbers = array.astype(np.float64)
+    if element_type is BOOL:
+        assert 0.3 < numbers.mean() < 0.7
+    elif element_type.kind == "float":
+        assert 0.3 < (numbers > 0).mean() < 0.7
+        assert 0.5 < numbers.std() < 1.5
+    elif element_type.bits > 16:
+        assert set(numbers.tolist()) == set(range(1, 8))
+    else:
+        low, high = element_type.limits
+        assert (numbers.min() < low / 2) if low else (numbers.min() < high / 2)
+        assert numbers.max() > high / 2
+        assert numbers.all()
 
 
 def test_random_inputs_have_the_sizes_that_are_given() -> None:
