@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -491,6 +492,24 @@ def test_models_of_every_form_are_run(golden: Golden, tmp_path: Path) -> None:
     updated(golden).check("sub", str(tmp_path / "m.onnx"), {"x": X})
     for form in (tmp_path / "m.onnx", model, eltwise.load(model)):
         golden.check("sub", form)
+
+
+def test_only_the_message_of_a_file_has_a_command_that_compares_it(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    right, wrong = (parsed(f"g (float[4, 5] x) => (float[4, 5] y) {{ y = {each}(x, x) }}") for each in ("Add", "Sub"))
+    updated(golden).check("sum", right, {"x": X})
+    file = tmp_path / "it is.onnx"
+    onnx.save(wrong, file)
+    monkeypatch.chdir(golden.root)
+    for form in (file, str(file), wrong, eltwise.load(wrong), {"y": X}):
+        with pytest.raises(AssertionError) as failure:
+            golden.check("sum", form)
+        commands = [line for line in str(failure.value).splitlines() if "eltwise trace" in line]
+        assert len(commands) == isinstance(form, str | Path)
+        for line in commands:
+            code, out, _error = cli(*shlex.split(line.partition(": eltwise ")[2]))
+            assert (code, "differ" in out) == (1, True)
 
 
 def _labelled(kind: str, number: int) -> Any:
