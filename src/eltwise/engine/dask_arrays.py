@@ -211,5 +211,5 @@ def _merged(partials: np.ndarray, axis: Any, keepdims: bool) -> Any:
 
 
 def _finished(reducing: Reducing, element_type: ElementType, partials: np.ndarray) -> Any:
-    """Make a result of its partial."""
-    return reducing.finished(partials.reshape(-1)[0], element_type)[()]
+    """Make a result of its only partial."""
+    return reducing.finished(partials.item(), element_type)[()]
