@@ -25,6 +25,7 @@ import onnx
 import pytest
 
 import eltwise
+import pytest_eltwise
 from eltwise.comparison.tolerance import parse_tolerances
 from eltwise.configuration import Configuration
 from eltwise.core.errors import EltwiseError
@@ -475,6 +476,19 @@ def test_the_entry_point_is_the_module_beside_the_package() -> None:
     (name,) = project["project"]["entry-points"]["pytest11"].values()
     assert project["tool"]["setuptools"]["py-modules"] == [name]
     assert (SOURCES / f"{name}.py").is_file()
+
+
+def test_a_test_is_named_from_the_folder_that_pytest_was_started_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows no path leads from one drive to another."""
+    file, name = SOURCES / "tests" / "test_it.py", "it/test_it.py::Class::test[1::2]"
+    names = [pytest_eltwise._test(file, name, folder) for folder in (SOURCES / "tests", SOURCES / "other")]
+    assert names == ["test_it.py::Class::test[1::2]", "../tests/test_it.py::Class::test[1::2]"]
+
+    def refused(*_paths: object) -> str:
+        raise ValueError
+
+    monkeypatch.setattr(os.path, "relpath", refused)
+    assert pytest_eltwise._test(file, name, SOURCES) == f"{file.as_posix()}::Class::test[1::2]"
 
 
 def test_a_folder_with_models_is_refused(golden: Golden, tmp_path: Path) -> None:
