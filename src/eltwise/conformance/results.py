@@ -26,7 +26,6 @@ Extent = Literal["quick", "usual", "thorough"]
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 """How much is tested, from little to everything."""
 
-_LARGEST_FILE = 2**30
 _RUN = {each.name: each for each in TYPES if each.runs}
 TypeName = Annotated[str, one_of(_RUN)]
 """The name of an element type that is run."""
