@@ -9,6 +9,7 @@ from eltwise.core.errors import AttributeValueError, ShapeError
 from eltwise.core.shapes import parse
 
 NONE, NUMPY, PDPD, LEGACY = Rule("none"), Rule("numpy"), Rule("pdpd"), Rule("legacy")
+CHANNEL = Rule("channel", 1)
 EQUAL = Rule("legacy", enabled=False)
 
 
@@ -117,6 +118,10 @@ def test_results(rule: Rule, a: str, b: str, result: str, assumes: bool) -> None
         (PDPD, "1", "N", ["in dimension 0, B's N is not larger than A's 1"]),
         (PDPD, "?", "3", ["in dimension 0, A's ? is 1 or 3, and B's 3 is not larger than A's ?"]),
         (PDPD, "...", "3", ["the rank and sizes of B fit into those of A"]),
+        (CHANNEL, "...", "3", ["B broadcasts onto A"]),
+        (CHANNEL, "2,?,4", "3", ["B's 3 is A's ? in dimension 1"]),
+        (CHANNEL, "2,N,3", "3", ["B's 3 is A's N in dimension 1, or broadcasts onto A's 3 in dimension 2"]),
+        (CHANNEL, "2,3,4", "N", ["B's N is A's 3 in dimension 1, or broadcasts onto A's 4 in dimension 2"]),
     ],
 )
 def test_assumptions_say_what_must_hold(rule: Rule, a: str, b: str, assumptions: list[str]) -> None:
