@@ -16,6 +16,7 @@ import eltwise
 from eltwise import runtimes
 from eltwise.core.errors import AttributeValueError, EltwiseError, NameUnknownError, UnsupportedError
 from eltwise.runtimes import Host, Model
+from eltwise.runtimes.environments import _numpy_for
 from eltwise.runtimes.registry import RUNTIMES
 from eltwise.runtimes.specification import Option, Settings, Specification, arguments, check, split
 from support.onnx_models import model, node, value
@@ -148,3 +149,17 @@ def test_a_specification_is_named_in_reports(tmp_path: Path) -> None:
     report = eltwise.trace(file, runtime="onnxruntime:threads=1,optimization=disabled", against="exact")
     assert report.runtime.startswith("onnxruntime:threads=1,optimization=disabled ")
     assert report.is_good
+
+
+@pytest.mark.parametrize(
+    ("package", "last", "first"),
+    [
+        ("onnxruntime", "1.18.1", "1.19.0"),
+        ("onnx", "1.16.2", "1.17.0"),
+        ("torch", "2.2.2+cpu", "2.3.0"),
+        ("numexpr", "2.9.0", "2.10.0"),
+    ],
+)
+def test_versions_from_before_numpy_2_get_an_older_one(package: str, last: str, first: str) -> None:
+    assert [_numpy_for(package, version) for version in ("0.1", last, first, "99.0")] == [("numpy<2",)] * 2 + [()] * 2
+    assert _numpy_for("openvino", "0.1") == ()
