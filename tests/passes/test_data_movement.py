@@ -120,6 +120,29 @@ def test_ir_neighbours_as_onnx(
         assert wrong_outputs(ask("onnxruntime", after.graph, {"x": X}), right) == []
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("element_type", WIDTHS)
+@pytest.mark.parametrize(("kind", "shape"), [("Reshape", "2"), ("Squeeze", ""), ("Squeeze", "1"), ("Unsqueeze", "1")])
+def test_what_becomes_a_vector_of_int64_is_said(kind: str, shape: str, element_type: str, is_known: bool) -> None:
+    """That is all but such a vector, which stays the operand that it was."""
+    numbers = {("Reshape", "2"): [2, 3], ("Squeeze", ""): 0}.get((kind, shape), [0])
+    indices = np.array(numbers, WIDTHS[element_type])
+    ir = Ir().parameter("x", "1,2,1,3")
+    if is_known:
+        ir.constant("s", element_type, shape, indices.tobytes())
+    else:
+        ir.parameter("s", shape, element_type)
+    data = {"special_zero": "false"} if kind == "Reshape" else {}
+    before = eltwise.load(
+        ir.layer(kind, "moved", ["x", "s"], opset="opset1", names="z", **data).result("moved").xml(), ir.weights
+    )
+    after, report = converted(before, onnx_of(14))
+    is_vector = element_type == "i64" and shape != ""
+    assert any("became a vector of int64" in each.reason for each in report.changes) != is_vector
+    feeds = {"x": X} | ({} if is_known else {"s": indices})
+    assert wrong_outputs(after.run(feeds), before.run(feeds)) == []
+
+
 SHAPES = [each for rank in (1, 2, 3) for each in product((0, -1, 2), repeat=rank) if each.count(-1) < 2]
 
 
