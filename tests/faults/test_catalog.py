@@ -163,6 +163,13 @@ def test_every_fault_takes_a_divisor_of_zero(function: str, element_type: Elemen
     assert all(operation.predict(fault, operands).shape == (3,) for fault in faults_of(operation).values())
 
 
+@pytest.mark.parametrize("element_type", [FLOAT32, INT64], ids=str)
+def test_only_a_difference_may_be_the_sum_with_the_negated_operand(element_type: ElementType) -> None:
+    names = {each: faults_of(Operation(expression_of(each), element_type)) for each in FUNCTIONS if each in ARITHMETIC}
+    of_negated = {each for each, faults in names.items() if any(name.startswith("minus_b") for name in faults)}
+    assert of_negated == {"subtract"}
+
+
 def test_a_zero_remainder_has_the_sign_of_the_dividend() -> None:
     for a, b in ((-4, 2), (4, -2), (-0.0, 1)):
         got = example("modulo", FLOAT32, "zero_of_dividend", a, b)
