@@ -266,3 +266,10 @@ def test_the_profile_follows_the_line_of_numbers(element_type: ElementType) -> N
     assert (np.diff(positive) >= 0).all()
     assert (positive[0], positive[-1]) == (BINS // 2, BINS - 1)
     assert (negative == BINS - 1 - positive).all()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize(("nearest", "error"), [(10, 0.5), (10, 0.25), (9, 0.75)])
+def test_only_what_ran_to_its_end_is_nearest(nearest: int, error: float, failed: bool) -> None:
+    result = FunctionAccuracy("Exp", "float32", "r", 10, nearest, error, failed=failed)
+    assert result.error == ("nearest" if nearest == 10 and not failed else str(error))
