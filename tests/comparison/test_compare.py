@@ -70,6 +70,14 @@ def test_equal_sets_are_equal() -> None:
     assert str(report) == "1 tensor compared: 1 equal"
 
 
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.runs], ids=str)
+def test_equal_tensors_of_every_type_differ_by_nothing(element_type: ElementType) -> None:
+    array = np.array([0, 1, 1, 0]).astype(element_type.storage)
+    report = eltwise.compare({"w": array}, {"w": array.copy()})["w"]
+    assert (report.status, report.differing, report.max_abs) == ("equal", 0, 0)
+    assert type(report.max_abs) is (float if element_type.kind == "float" else int)
+
+
 def test_tensors_are_matched_by_name_then_by_content() -> None:
     report = eltwise.compare(
         {"w": W, "old": V, "gone": W[:2], "z": np.zeros(3)}, {"w": W, "new": V, "more": W[:, :2], "z": np.zeros(3)}
