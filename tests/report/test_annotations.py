@@ -90,6 +90,9 @@ def test_markdown_has_a_line_for_each_finding_whatever_its_names_are(found: list
     rows = [line for line in text.split("\n") if line.startswith(("| error |", "| warning |", "| note |"))]
     assert len(rows) == min(len(found), 50)
     assert all(row.count("|") == 5 for row in rows)
+    nodes = [row.split("|")[2].strip() for row in rows]
+    assert all(shown == "the model" for shown, each in zip(nodes, found, strict=False) if not each.node)
+    assert all(shown != "the model" for shown, each in zip(nodes, found, strict=False) if each.node)
     assert "<b>" not in text
     assert text.endswith("</details>\n\n")
 
