@@ -98,6 +98,16 @@ def test_a_restored_file_has_the_same_bytes(cli: Cli, checkpoints: tuple[Path, P
     assert (tmp_path / "back.safetensors").read_bytes() == tuned.read_bytes()
 
 
+def test_a_tensor_has_a_plane_for_each_byte_of_its_elements(
+    cli: Cli, checkpoints: tuple[Path, Path], tmp_path: Path, seed: int
+) -> None:
+    assert cli("delta", *checkpoints, "--output", tmp_path / "d.eltd")[0] == 0
+    delta, _file = open_delta(tmp_path / "d.eltd")
+    assert {each.name: each.width for each in delta.tensors} == {
+        name: array.dtype.itemsize for name, array in tensors(seed)[0].items()
+    }
+
+
 def sharded(folder: Path, content: dict[str, Any]) -> Path:
     folder.mkdir()
     names = list(content)
