@@ -37,6 +37,21 @@ def by_rules(source: object, target: str, severity: str = "wrong values") -> Tar
     return eltwise.check(source, target=target, run=False, severity=severity)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("opset", "kind"),
+    [(6, TensorProto.FLOAT), (6, TensorProto.FLOAT16), (13, TensorProto.BFLOAT16), (14, TensorProto.BFLOAT16)],
+)
+def test_what_is_said_to_help_is_what_repair_does(opset: int, kind: int) -> None:
+    ports = [value(name, (2, 3), kind) for name in "xyz"]
+    made = model([node("Sub", ["x", "y"], ["z"], "n")], ports[:2], ports[2:], opset, 8)
+    (finding,) = by_rules(made, "onnxruntime").findings
+    graph = eltwise.repair(made, "onnxruntime")[0].graph
+    is_upgraded = f"upgrades the model to opset {graph.origin.opset}" in finding.helps
+    assert is_upgraded == ("upgrades" in finding.helps) == (graph.origin.opset != opset)
+    is_cast = any(each.schema.name == "Cast" for each in graph.nodes)
+    assert ("computes it in float32 and casts back" in finding.helps) == is_cast
+
+
 def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
     report = by_rules(bfloat16_model(), "onnxruntime")
     assert [(found.node, found.kind, found.is_repairable) for found in report.findings] == [
