@@ -86,6 +86,23 @@ def test_a_wrong_alignment_is_asked_about_every_case(name: tuple[str, str, str],
     assert bool(reasons) == any(result.wrong for result in results)
 
 
+@pytest.mark.parametrize("name", SOME[:1] + SOME[3:5], ids="/".join)
+def test_results_are_explained_alike_whatever_was_explained_before(name: tuple[str, str, str]) -> None:
+    """Of one case with other results, and of others of the same shapes with other operands."""
+    cases = [case for case in valid_cases(VARIANTS[name]) if {each.shape for each in case.operands} == {case.shape()}]  # type: ignore[index]
+    explainer, texts = Explainer(), set[str]()
+    for case in [case for case in cases if 0 not in case.shape()][:3]:
+        operation = Operation(case.expression, case.element_type)
+        for fault in list(faults_of(operation).values())[:6]:
+            patterns = operation.predict(fault, operation.values([each.reshape(-1) for each in case.operands]))
+            got = patterns.view(operation.result_type.storage).reshape(case.shape())
+            result = compare(case, REFERENCES.of(case), Answer("result", (got,)))
+            explained = explainer.explain([result])
+            assert explained == Explainer().explain([result])
+            texts.update(reason.text for reason in explained[0])
+    assert len(texts) > 2
+
+
 @pytest.mark.parametrize("name", SOME, ids="/".join)
 def test_what_nothing_explains_hides_no_cause_of_smaller_cases(name: tuple[str, str, str]) -> None:
     cases = [case for case in valid_cases(VARIANTS[name]) if {each.shape for each in case.operands} == {case.shape()}]  # type: ignore[index]
