@@ -251,7 +251,7 @@ def shown(value: object, longest: int = 80) -> str:
     return shortened(text, longest)
 
 
-def shortened(text: str, longest: int) -> str:
+def shortened(text: str, longest: int = 80) -> str:
     """A text of so many characters at most; one that is longer ends in three dots.
 
     >>> shortened("abcdef", 6), shortened("abcdefg", 6)

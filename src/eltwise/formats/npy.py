@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, BY_NAME, TYPES, ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, FileFormatError
+from eltwise.core.errors import ElementTypeError, FileFormatError, shown
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 from eltwise.ir.values import type_of_array
 
@@ -92,7 +92,7 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
         or len(shape) > LARGEST_RANK
         or not is_addressable(shape, item_bytes)
     ):
-        raise FileFormatError("the header states an impossible shape", where=where, got=str(shape)[:80])
+        raise FileFormatError("the header states an impossible shape", where=where, got=shown(shape))
     needed, present = element_count(shape) * item_bytes, size - file.tell()
     if needed != present:
         raise FileFormatError(
@@ -161,7 +161,7 @@ def _type_of(descr: object, where: str) -> tuple[str, ElementType | None, int]:
             if code.startswith("O")
             else ""
         )
-        problem, got = "unsupported element type", repr(descr)[:60]
+        problem, got = "unsupported element type", shown(descr)
         raise ElementTypeError(problem, where=where, got=got, allowed=allowed, hint=hint)
     return order, element_type, element_type.storage.itemsize
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from eltwise.core.errors import ElementTypeError
+from eltwise.core.errors import ElementTypeError, shortened
 from eltwise.engine.pandas_objects import Labels, facts_of, labels_of
 from eltwise.tracing.recording import RecordingError
 
@@ -39,7 +39,7 @@ def read_labels(text: str, where: str) -> dict[str, Labels]:
         return {name: _decoded(fields) for name, fields in json.loads(text).items()}
     except Exception as error:  # noqa: BLE001 - pandas raises what it likes
         problem, hint = "the labels of the golden cannot be read", "write the golden anew"
-        raise RecordingError(problem, where=where, got=str(error)[:80], hint=hint) from None
+        raise RecordingError(problem, where=where, got=shortened(str(error)), hint=hint) from None
 
 
 def _text(name: str, labels: Labels) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from eltwise.comparison import intake
 from eltwise.comparison.intake import parts_of
 from eltwise.core.containers import dotted, leaves, text_of
-from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
+from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shortened, shown
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS
@@ -119,5 +119,5 @@ def _array_of_number(number: object, types: list[Any]) -> np.ndarray:
 def described(leaf: Leaf) -> str:
     """What a leaf is, in a message: the type of an array, and a single value itself."""
     if isinstance(leaf, Values):
-        return f"an array of {leaf.type}" if leaf.shape else str(leaf.read(0, 1)[0])[:80]
-    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else text_of(leaf)[:80]
+        return f"an array of {leaf.type}" if leaf.shape else shortened(str(leaf.read(0, 1)[0]))
+    return f"an array of {leaf.element_type}" if isinstance(leaf, Tensor) else shortened(text_of(leaf))

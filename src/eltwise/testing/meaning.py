@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from eltwise.comparison.tolerance import Tolerances
+from eltwise.core.errors import shortened
 from eltwise.engine.pandas_objects import Labels
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import of_array
@@ -76,7 +77,7 @@ def _tensors(recording: Recording) -> TensorSet:
         parameters = {str(name): str(value) for name, value in json.loads(text).items()}
     except (ValueError, AttributeError, RecursionError):
         problem, hint = "the attributes of the golden cannot be read", "write the golden anew"
-        raise RecordingError(problem, where=recording.where, got=text[:80], hint=hint) from None
+        raise RecordingError(problem, where=recording.where, got=shortened(text), hint=hint) from None
     tensors = {name: of_array(name, array, recording.where) for name, array in recording.values.items()}
     kind = recording.metadata.get(FORMAT, "")
     return TensorSet(recording.where, tensors, format=kind, parameters=parameters)

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, shown
 
 _DEEPEST = 99
 """How many messages protobuf reads inside each other, below the outermost."""
@@ -43,9 +43,7 @@ def check_text(message: Message) -> None:
             value = getattr(inner, name)
             for text in (value,) if isinstance(value, str | bytes) else value:
                 if not isinstance(text, str):
-                    raise FileFormatError(
-                        f"the {name} of a {inner.DESCRIPTOR.name} is not UTF-8 text", got=repr(text)[:80]
-                    )
+                    raise FileFormatError(f"the {name} of a {inner.DESCRIPTOR.name} is not UTF-8 text", got=shown(text))
 
 
 def walk(message: Message, whole: type[Message] | tuple[()] = ()) -> Iterator[Message]:

@@ -14,7 +14,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 
 from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
-from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all
+from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.tensors import stored_tensor, write_tensor
@@ -229,7 +229,7 @@ def _text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise AttributeValueError("the attribute's value is not UTF-8 text", got=repr(value)[:80]) from None
+        raise AttributeValueError("the attribute's value is not UTF-8 text", got=shown(value)) from None
 
 
 def _element_type(identifier: int | str) -> ElementType:
@@ -239,7 +239,7 @@ def _element_type(identifier: int | str) -> ElementType:
         names = (
             schema.onnx if isinstance(identifier, str) else f"{schema.onnx_number} ({schema.onnx})" for schema in runs
         )
-        raise AttributeValueError("there is no such element type", got=repr(identifier)[:80], allowed=", ".join(names))
+        raise AttributeValueError("there is no such element type", got=shown(identifier), allowed=", ".join(names))
     return element_type
 
 

@@ -20,6 +20,7 @@ from eltwise.core.errors import (
     UnsupportedError,
     counted,
     raise_all,
+    shortened,
     unknown_name,
 )
 from eltwise.core.shapes import LARGEST_SIZE
@@ -334,4 +335,4 @@ def once(names: Iterable[str]) -> tuple[str, ...]:
 
 def shown(text: object) -> str:
     """A text from a file, short enough for an error sentence."""
-    return str(text)[:80]
+    return shortened(str(text))
