@@ -4,12 +4,13 @@ Usage: python .ci/mutants.py [--count 20] [--seed 0] [--packages comparison trac
        python .ci/mutants.py --lines src/eltwise/core/shapes.py:40
 
 cosmic-ray finds the mutants. A module is drawn first, in every package as often, then a place in it, then a mutant;
-what changes only docstrings, annotations, ``__all__`` or whether a dataclass is frozen is no mutant. ``recording.py``
-records once, for each package of which a mutant is drawn, which of its fast tests execute which lines. Those that
-execute the line of a mutant are run in one process, a case of each function before the second of any, the shortest
-first; then those that execute another line of its module, since results that are cached hide who needs them; then the
-tests of other packages that execute the line. Where no test of its package is known to execute the module, all of them
-are run; where none executes the line, so are the slow ones that name the module. ``limits.py`` limits time and memory.
+what changes only docstrings, annotations, ``__all__`` or the ``frozen`` or ``kw_only`` of a dataclass is no mutant.
+``recording.py`` records once, for each package of which a mutant is drawn, which of its fast tests execute which lines.
+Those that execute the line of a mutant are run in one process, a case of each function before the second of any, the
+shortest first; then those that execute another line of its module, since results that are cached hide who needs them;
+then the tests of other packages that execute the line. Where no test of its package is known to execute the module, all
+of them are run; where none executes the line, so are the slow ones that name the module. ``limits.py`` limits time and
+memory.
 
 A test that fails with a mutant is run without it, too: where it fails there as well, it is left out and says nothing of
 any mutant. All share the kernel cache of the tests, since its keys have all that kernels are made from; mutants of what

@@ -98,7 +98,7 @@ def made(package: str, mutation: MutationSpec) -> Mutant | None:
 
 
 def executed(source: str) -> str:
-    """What a module computes: its syntax tree without docstrings, annotations, ``frozen`` and ``__all__``."""
+    """What a module computes: its syntax tree without docstrings, annotations, ``__all__``, ``frozen``, ``kw_only``."""
     return ast.dump(_Executed().visit(ast.parse(source)))
 
 
@@ -126,8 +126,8 @@ class _Executed(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call):  # As with annotations, the type checker sees what is assigned.
-                decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg != "frozen"]
+            if isinstance(decorator, ast.Call):  # As with annotations, the type checker sees it.
+                decorator.keywords = [each for each in decorator.keywords if each.arg not in ("frozen", "kw_only")]
         return self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
