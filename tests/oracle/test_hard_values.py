@@ -6,6 +6,7 @@ import itertools
 from fractions import Fraction
 from math import isqrt
 
+import numpy as np
 import pytest
 
 from eltwise.core.dtypes import TYPES, ElementType
@@ -53,6 +54,11 @@ def test_hard_floats_hold_both_neighbours_of_every_limit(element_type: ElementTy
     patterns = set(bits_of(hard_values(element_type)))
     for limit, step, sign in itertools.product(limits, (-1, 0, 1), (0, layout.sign)):
         assert limit + step + sign in patterns, (limit, step, sign)
+    unsigned = f"u{element_type.storage.itemsize}"
+    with np.errstate(invalid="ignore"):  # Of signalling NaN.
+        magnitudes = np.arange(layout.largest_finite, layout.largest_finite + 9).astype(unsigned)
+        is_nan = np.isnan(magnitudes[magnitudes < layout.sign].view(element_type.storage).astype(np.float64))
+    assert {layout.largest_finite + int(is_nan.argmax()), layout.sign - 1} <= patterns
 
 
 @pytest.mark.parametrize("element_type", FLOATS, ids=str)
