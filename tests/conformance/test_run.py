@@ -329,9 +329,10 @@ def test_results_are_kept_while_they_come_and_say_what_did_not_start(tmp_path: P
     assert "a planted error" in str(known)
     assert "not started: " in known.summary
     file.write_text(kept[0].to_json(), encoding="utf-8")
-    again = run_tests(
-        Selection((exact,), selection.ops, selection.types), RunSettings("quick"), quiet, read_results(file)
-    )
+    selection, known = Selection((exact,), selection.ops, selection.types), read_results(file)
+    kept.clear()
+    again = run_tests(selection, RunSettings("quick"), quiet, known, keep=kept.append)
+    assert kept == [], "they came within the time after which they would have been kept"
     assert [test.key for test in again.tests] == [test.key for test in results.tests]
     assert (again.interrupted, again.not_started) == (False, {})
 
