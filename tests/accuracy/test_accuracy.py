@@ -273,3 +273,10 @@ def test_the_profile_follows_the_line_of_numbers(element_type: ElementType) -> N
 def test_only_what_ran_to_its_end_is_nearest(nearest: int, error: float, failed: bool) -> None:
     result = FunctionAccuracy("Exp", "float32", "r", 10, nearest, error, failed=failed)
     assert result.error == ("nearest" if nearest == 10 and not failed else str(error))
+
+
+@pytest.mark.parametrize(("numbers", "text"), [(None, "all of float32"), (10_000, "10,000 of float32")])
+def test_how_many_arguments_were_drawn_is_stated(numbers: int | None, text: str) -> None:
+    facts = dict(AccuracyReport((), {"numpy": "2"}, "here", numbers, 3).facts)
+    assert facts["arguments"] == f"all of 16-bit types, {text}; seed 3"
+    assert facts["numpy"] == "2"
