@@ -321,6 +321,23 @@ def test_every_fault_of_a_cast_has_the_specified_value_at_its_other_stages(seed:
     assert hidden < count / 3, (hidden, count)
 
 
+OF_BOOLEANS = {
+    "truncated_first",
+    "lowest_bit_of_uint8",
+    "minus_zero_gives_true",
+    "nan_gives_false",
+    "low_bits_compared",
+}
+
+
+@pytest.mark.parametrize("operation", [each for each in CASTS if each.result_type.name == "bool"])
+def test_every_other_conversion_to_booleans_has_0_and_1(operation: Operation) -> None:
+    values = operation.values([np.array([0, 1]).astype(operation.element_type.storage)])
+    others = [fault for name, fault in faults_of(operation).items() if name in OF_BOOLEANS]
+    assert all(operation.predict(fault, values).tolist() == [0, 1] for fault in others)
+    assert len(others) == {"float": 4, "boolean": 0}.get(operation.element_type.kind, operation.element_type.bits > 8)
+
+
 @pytest.mark.parametrize("element_type", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
 @pytest.mark.parametrize("levels", [256, 5])
 def test_every_fault_of_fake_quantization_shows(element_type: ElementType, levels: int, seed: int) -> None:
