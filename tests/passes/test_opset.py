@@ -220,6 +220,13 @@ def test_a_comparison_that_the_opset_lacks_is_refused_with_the_first_that_has_it
             eltwise.convert(made, opset=opset)
 
 
+@pytest.mark.parametrize("slope", [(1,), (1, 1, 1), (2, 3, 4), (1, 3, 1)], ids=str)
+def test_a_slope_of_one_element_or_of_the_inputs_rank_stays(slope: tuple[int, ...]) -> None:
+    inputs = [value("x", [2, 3, 4]), value("s", slope)]
+    made = model([node("PRelu", ["x", "s"], ["z"])], inputs, [value("z", None)], 6)
+    assert eltwise.convert(made, opset=7)[0].graph.nodes[0].inputs == ("x", "s")
+
+
 def test_a_slope_lies_on_the_channels() -> None:
     made = model(
         [node("PRelu", ["x", "s"], ["z"])], [value("x", (2, 3, 4)), value("s", (3,))], [value("z", (2, 3, 4))], 6
