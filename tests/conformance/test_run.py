@@ -222,6 +222,13 @@ def test_a_hang_is_an_outcome_and_the_run_goes_on() -> None:
     assert by_rule["none"].outcome == "ok"
 
 
+def test_an_answer_that_is_late_once_is_no_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("PLANTED_LOG", str(log))
+    assert {test.outcome for test in run("late_once", "Subtract-1", "uint4", limit=0.5)} == {"ok"}
+    assert log.exists()
+
+
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the mode is set by number")
 def test_a_changed_floating_point_mode_is_found_after_right_values() -> None:
     (test,) = run("rounding_up_afterwards", "Sub-7", "int32")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,14 @@ def breaking_its_memory(op: str, a: np.ndarray, b: np.ndarray, **attributes: Any
 
 def hanging(op: str, a: np.ndarray, b: np.ndarray, **attributes: Any) -> np.ndarray:
     if a.shape == (3, 3) and not attributes:
+        time.sleep(3600)
+    return exact(op, a, b, **attributes)
+
+
+def late_once(op: str, a: np.ndarray, b: np.ndarray, **attributes: Any) -> np.ndarray:
+    """Hang in the first process that comes here, as a process may on a busy machine."""
+    with suppress(FileExistsError):
+        Path(os.environ["PLANTED_LOG"]).touch(exist_ok=False)
         time.sleep(3600)
     return exact(op, a, b, **attributes)
 

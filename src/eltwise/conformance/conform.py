@@ -35,7 +35,7 @@ def conform(
         types: element types such as ``"uint8"``; by default all.
         broadcast: broadcast rules: ``"legacy"``, ``"numpy"``, ``"none"`` or ``"pdpd"``; by default all.
         sources: how operands reach the operator, such as ``"static"``; by default all.
-        extent: how much is tested: ``"quick"`` takes a minute for one runtime, then ``"usual"`` and ``"thorough"``.
+        extent: how much is tested: ``"quick"`` takes one to four minutes a runtime, then ``"usual"``, ``"thorough"``.
         seed: of the random values.
         limit: how many seconds one answer of a runtime may take.
         progress: receives how many tests are done, and the one that is next.

@@ -187,6 +187,8 @@ class CaseRunner:
             return
         was_running = self._host.is_running
         answers = self._answers(batch)
+        if answers[0].kind == "hung":  # Beside other programs any answer may be late once.
+            answers = self._answers(batch)
         kind = answers[0].kind
         if kind in ("crashed", "hung"):
             self._divide_ended(batch, answers[0], was_running)
