@@ -113,10 +113,13 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
     """Make a function that computes few elements of arrays in native byte order which broadcast as NumPy does."""
     loops, count = loops_of(expression, element_type), expression.operands
     function, reads, _all = loops[0]
+    result_type = expression.result_type(element_type).storage
     pop, push, ndarray, asarray = IDLE.pop, IDLE.append, np.ndarray, np.asarray
 
     def run(*arrays: Any) -> np.ndarray:
         out = arrays[count] if len(arrays) > count else None
+        if out is None and not all(array.flags.c_contiguous for array in arrays):
+            out = _new_result(arrays, result_type)  # Not all functions keep the order of operands.
         result = quietly(_run, loops, arrays[:count], out)
         return np.asarray(result) if out is None else out
 
@@ -139,9 +142,18 @@ def direct(expression: Expression, element_type: ElementType) -> Run:
             return result
         return asarray(result) if out is None else out
 
-    if len(loops) > 1 or reads != (0, 1):
+    if len(loops) > 1 or reads != (0, 1) or not isinstance(function, np.ufunc):
         return run
     return of_integers if element_type.is_integer and not expression.divides else of_two
+
+
+def _new_result(arrays: Sequence[np.ndarray], dtype: np.dtype[np.generic]) -> np.ndarray:
+    """An array for the result of operands that broadcast as NumPy does, in their order; its values are not set."""
+    allocating: Any = np.nditer  # Its stub knows no operand that is to be made.
+    flags = [*(["readonly"] for _array in arrays), ["writeonly", "allocate"]]
+    types = [*(array.dtype for array in arrays), dtype]
+    result: np.ndarray = allocating([*arrays, None], ["zerosize_ok"], flags, types, order="K").operands[-1]
+    return result
 
 
 def _overlaps(operand: np.ndarray, out: np.ndarray) -> bool:
