@@ -70,12 +70,12 @@ def prepare(
 
 def _prepared(typed: TypedCall, swapped: tuple[bool, ...], divisors: Divisors | None) -> Run:
     expression, element_type, plan = typed
-    is_large = plan.bytes_of(element_type) >= least_bytes(expression, element_type)
-    if is_large and 0 not in plan.shape and not why_no_kernel(expression, element_type):
+    size, least = plan.bytes_of(element_type), least_bytes(expression, element_type)
+    if size >= least and 0 not in plan.shape and not why_no_kernel(expression, element_type):
         from eltwise.kernels import compiled  # Small calls must not pay for it.
 
         return compiled.Call(typed, swapped, divisors)
-    if not is_large and not any(swapped) and plan.aligns_ends:
+    if size <= max(least, numpy_kernel.BLOCK_BYTES) and not any(swapped) and plan.aligns_ends:
         run = numpy_kernel.direct(expression, element_type)
     else:
         run = numpy_kernel.planned(typed)

@@ -23,7 +23,7 @@ from eltwise.ops.primitive import ArrayFunction
 Run = Callable[..., np.ndarray]
 """Takes the operands, then an array for the result or nothing, and gives the result."""
 
-_BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 18
 """Results between two steps are held for blocks of this size, so that no call needs memory for a whole one."""
 
 
@@ -51,11 +51,11 @@ def planned(typed: TypedCall) -> Run:
 def _compute(loops: tuple[_Loop, ...], typed: TypedCall, operands: Sequence[np.ndarray], out: np.ndarray) -> None:
     plan, element_type = typed.plan, typed.element_type
     views = [operand.reshape(padded) for operand, padded in zip(operands, plan.operands, strict=True)]
-    if len(loops) == 1 or plan.bytes_of(element_type) <= _BLOCK_BYTES:
+    if len(loops) == 1 or plan.bytes_of(element_type) <= BLOCK_BYTES:
         quietly(_run, loops, views, out)
         return
     apart = [view.copy() if _overlaps(view, out) else view for view in views]
-    for box in flat_grid(plan.shape, _BLOCK_BYTES // element_type.storage.itemsize):
+    for box in flat_grid(plan.shape, BLOCK_BYTES // element_type.storage.itemsize):
         quietly(_run, loops, [_operand_box(view, box) for view in apart], out[box])
 
 
