@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -72,41 +73,38 @@ class Explainer:
 
     def _explain(self, compared: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], tuple[int, ...]]:
         """The reasons, and the indices of the cases that none explains, last of those that one predicts by chance."""
-        left = sorted((item for item in compared if item.wrong), key=lambda item: -item.elements)
-        right = [item for item in compared if not item.wrong]
-        groups: list[tuple[Reason, list[CaseResult]]] = []
-        unexplained: list[CaseResult] = []
+        cases = [_Compared(item) for item in compared]
+        left = sorted((case for case in cases if case.item.wrong), key=lambda case: -case.item.elements)
+        right = [case for case in cases if not case.item.wrong]
+        groups: list[tuple[Reason, list[_Compared]]] = []
+        unexplained: list[_Compared] = []
         while left and len(groups) < _MOST_REASONS:
             reason, explained = self._reason(left, right)
             if reason is None:
                 unexplained.append(left.pop(0))
                 continue
             groups.append((reason, explained))
-            left = [item for item in left if not any(item is one for one in explained)]
+            left = [case for case in left if case not in explained]
         unexplained += left
         if unexplained:
-            by_chance = [items for _reason, items in groups if sum(len(item.wrong) for item in items) < _FEWEST]
-            groups = [group for group in groups if not any(group[1] is items for items in by_chance)]
-            unexplained += [item for items in by_chance for item in items]
+            by_chance = [some for _reason, some in groups if sum(len(case.item.wrong) for case in some) < _FEWEST]
+            groups = [group for group in groups if not any(group[1] is some for some in by_chance)]
+            unexplained += [case for some in by_chance for case in some]
             groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), UNEXPLAINED), unexplained))
-        indices = tuple(next(index for index, one in enumerate(compared) if one is item) for item in unexplained)
+        indices = tuple(map(cases.index, unexplained))
         if len(groups) == 1:
             return (groups[0][0],), indices
-        return tuple(
-            replace(reason, text=f"{reason.text} (where {_shapes(items)})") for reason, items in groups
-        ), indices
+        return tuple(replace(reason, text=f"{reason.text} (where {_shapes(some)})") for reason, some in groups), indices
 
-    def _reason(
-        self, left: Sequence[CaseResult], right: Sequence[CaseResult]
-    ) -> tuple[Reason | None, list[CaseResult]]:
+    def _reason(self, left: Sequence[_Compared], right: Sequence[_Compared]) -> tuple[Reason | None, list[_Compared]]:
         """What explains the first case, and as many of the others as can be."""
-        key = left[0].digest
+        key = left[0].item.digest
         if key not in self._matching:
             self._matching[key] = tuple(_matching(left[0]))
-        best: tuple[tuple[int, int], Reason | None, list[CaseResult]] = (0, 0), None, []
+        best: tuple[tuple[int, int], Reason | None, list[_Compared]] = (0, 0), None, []
         for fault in self._matching[key]:
-            explained = [left[0], *(item for item in left[1:] if _predicts(fault, item))]
-            score = len(explained), sum(_predicts(fault, item) for item in right)
+            explained = [left[0], *(case for case in left[1:] if case.is_predicted(fault))]
+            score = len(explained), sum(case.is_predicted(fault) for case in right)
             if score > best[0]:
                 best = score, Reason(fault.slugs, fault.families, fault.text), explained
             if score == (len(left), len(right)):
@@ -114,59 +112,84 @@ class Explainer:
         return best[1:]
 
 
-def _matching(item: CaseResult) -> Iterator[Fault]:
+def _matching(case: _Compared) -> Iterator[Fault]:
     """The faults that predict a case; those under a wrong alignment only if no other does.
 
-    A sample of the case is predicted first, and then all of it. An alignment that pairs the specified elements is none.
+    An alignment that pairs the specified elements is none.
     """
-    is_wrong = np.zeros(item.elements, bool)
-    is_wrong[list(item.wrong)] = True
-    sample = _Sample(item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))]))
     for catalog in (faults_of, misaligned_faults_of):
         has_one = False
-        for fault in catalog(item.case.computed).values():
-            if _predicts(fault, item, sample) and _predicts(fault, item):
+        for fault in catalog(case.item.case.computed).values():
+            if case.is_predicted(fault, by_another_alignment=fault.align is not None):
                 has_one = True
                 yield fault
         if has_one:
             return
 
 
-def _predicts(fault: Fault, item: CaseResult, sample: _Sample | None = None) -> bool:
-    """Whether a fault predicts every element of a case, or of a sample of it."""
-    chosen, operation = sample or _Sample(item, slice(None)), item.case.computed
-    try:
-        if sample is not None and fault.align is not None and not sample.differs(fault.align):
+class _Compared:
+    """A case, and a few of its elements, which tell at little cost that most faults do not predict it."""
+
+    def __init__(self, item: CaseResult) -> None:
+        self.item = item
+
+    @cached_property
+    def whole(self) -> _Elements:
+        """All of its elements."""
+        return _Elements(self.item, slice(None))
+
+    @cached_property
+    def few(self) -> _Elements:
+        """A few wrong ones and a few right ones."""
+        if self.item.elements <= 2 * _SAMPLED:
+            return self.whole
+        is_wrong = np.zeros(self.item.elements, bool)
+        is_wrong[list(self.item.wrong)] = True
+        return _Elements(
+            self.item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
+        )
+
+    def is_predicted(self, fault: Fault, *, by_another_alignment: bool = False) -> bool:
+        """Whether a fault predicts every element, if asked by an alignment that pairs other values."""
+        if not self.few.are_predicted(fault, by_another_alignment=by_another_alignment):
             return False
-        # With another number of operands it is another record.
-        same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
-        values = chosen.values(same.align) if same else None
-        if same is None or values is None:
-            return False
-        predicted = operation.predict(same, values)
-    except Exception as error:
-        error.add_note(f"in the hypothesis {fault.slug}")
-        raise
-    return any(np.array_equal(predicted, patterns) for patterns in chosen.readings)
+        return self.few is self.whole or self.whole.are_predicted(fault)
 
 
-class _Sample:
+class _Elements:
     """Some elements of a case, whose values are read once for each alignment."""
 
     def __init__(self, item: CaseResult, indices: Values | slice) -> None:
-        self.readings = [patterns[indices] for patterns in item.readings]
+        self._readings = [patterns[indices] for patterns in item.readings]
         self._case, self._indices = item.case, indices
         self._values: dict[Align | None, list[Values] | None] = {}
         self._differs: dict[Align, bool] = {}
 
-    def differs(self, align: Align) -> bool:
+    def are_predicted(self, fault: Fault, *, by_another_alignment: bool = False) -> bool:
+        """Whether a fault predicts them, if asked by an alignment that gives other values of an operand, or none."""
+        operation = self._case.computed
+        try:
+            if by_another_alignment and fault.align is not None and not self._differs_by(fault.align):
+                return False
+            # With another number of operands it is another record.
+            same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
+            values = self._aligned(same.align) if same else None
+            if same is None or values is None:
+                return False
+            predicted = operation.predict(same, values)
+        except Exception as error:
+            error.add_note(f"in the hypothesis {fault.slug}")
+            raise
+        return any(np.array_equal(predicted, patterns) for patterns in self._readings)
+
+    def _differs_by(self, align: Align) -> bool:
         """Whether an alignment gives other values of an operand, or none."""
         if align not in self._differs:
-            values, specified = self.values(align) or (), self.values(None) or ()
+            values, specified = self._aligned(align) or (), self._aligned(None) or ()
             self._differs[align] = not (values and all(map(_are_same, values, specified)))
         return self._differs[align]
 
-    def values(self, align: Align | None) -> list[Values] | None:
+    def _aligned(self, align: Align | None) -> list[Values] | None:
         """The exact values of the operands at the elements; None where they cannot be aligned so."""
         if align not in self._values:
             case = self._case
@@ -193,9 +216,10 @@ def _spread(indices: Values) -> Values:
     return indices[(np.arange(_SAMPLED) * 2 + 1) * indices.size // (2 * _SAMPLED)]
 
 
-def _shapes(items: Sequence[CaseResult]) -> str:
+def _shapes(some: Sequence[_Compared]) -> str:
     """The operands' shapes of some cases as text."""
-    shapes = dict.fromkeys("-".join(str(list(operand.shape)) for operand in item.case.operands) for item in items)
+    operands = (compared.item.case.operands for compared in some)
+    shapes = dict.fromkeys("-".join(str(list(operand.shape)) for operand in each) for each in operands)
     more = len(shapes) - _MOST_SHAPES_NAMED
     named = ", ".join(list(shapes)[:_MOST_SHAPES_NAMED]) + (f" and {more} others" if more > 0 else "")
     return f"the shapes are {named}"

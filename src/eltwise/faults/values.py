@@ -111,6 +111,10 @@ def as_floats(values: Values, element_type: ElementType, mode: Mode = "nearest")
     return rounded(np.where(values < 0, -floats, floats), element_type, mode)
 
 
+_integers = np.frompyfunc(int, 1, 1)
+"""Python's integers, of any size, of Python's numbers."""
+
+
 def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Values:
     """Cut floats to integers; ``beyond`` says what becomes of those outside an integer type, and of NaN.
 
@@ -119,7 +123,7 @@ def as_integers(values: Values, element_type: ElementType, beyond: Beyond) -> Va
     """
     low, high = element_type.limits
     cut = np.trunc(values)
-    whole = np.array([int(number) if np.isfinite(number) else 0 for number in cut], object)
+    whole: Values = _integers(np.where(np.isfinite(cut), cut, 0.0).astype(object))
     if beyond == "wrap":
         return wrapped(whole, element_type)
     if beyond == "indefinite":
