@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from onnx import ModelProto
 
 import eltwise
+from eltwise import record
+from eltwise.errors import UnsupportedError
 from eltwise.runtimes.specification import arguments, split
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Outcome, Runner
@@ -186,6 +189,8 @@ def test_a_file_is_refused_also_for_nodes_that_no_output_depends_on(idle: str, i
     report = eltwise.trace(model, runtime="onnxruntime", against=against, switches=False)
     assert report.verdict == ("not_established" if is_refused else "agree"), str(report)
     assert [output.status for output in report.outputs] == ["failed" if is_refused else "equal"]
+    with pytest.raises(UnsupportedError, match="does not run the model") if is_refused else nullcontext():
+        assert list(record(model, runtime="onnxruntime").values) == ["z"]
 
 
 def test_outputs_that_only_one_model_has_are_not_established() -> None:

@@ -88,11 +88,6 @@ class TracedModel:
         return tuple(reversed(nodes))
 
     @cached_property
-    def has_idle_nodes(self) -> bool:
-        """Whether no output depends on some nodes of the graph, for which a runtime may refuse the file."""
-        return sum(not _is_constant(node) for node in self.graph.nodes) > len(self.nodes)
-
-    @cached_property
     def _constant_nodes(self) -> dict[str, Node]:
         return {value: node for node in self.graph.nodes if _is_constant(node) for value in node.outputs}
 

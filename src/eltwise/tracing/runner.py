@@ -28,6 +28,7 @@ class Outcome:
         lost: values that are no arrays.
         submodel: what ran.
         note: what ran instead of the file, and why; empty if nothing did.
+        has_ended: whether the process ended, or gave no answer in time, which no other file makes good.
     """
 
     values: Values = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Outcome:
     lost: tuple[str, ...] = ()
     submodel: Submodel | None = None
     note: str = ""
+    has_ended: bool = False
 
 
 @dataclass(eq=False)
@@ -175,7 +177,7 @@ def file_inputs(graph: Graph, feeds: Mapping[str, np.ndarray]) -> Values:
 
 def _outcome(answer: Answer, submodel: Submodel) -> Outcome:
     if answer.kind != "result":
-        return Outcome(message=f"{answer.kind}: {answer.message}")
+        return Outcome(message=f"{answer.kind}: {answer.message}", has_ended=answer.kind != "refused")
     if len(answer.arrays) != len(submodel.outputs):
         return Outcome(message=f"gave {len(answer.arrays)} values instead of {len(submodel.outputs)}")
     pairs = list(zip(submodel.outputs, answer.arrays, strict=True))

@@ -282,7 +282,7 @@ def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[s
 
 
 def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
-    """Run a whole model, with the sizes that its file leaves open; a reference that refuses these, with fixed ones.
+    """Run a whole model as its file has it; a reference that refuses that, as the graph that is traced, of fixed sizes.
 
     Where inputs and constants are outputs, the tested runtime is given the file, which has these, too; of the reference
     they are there without.
@@ -295,21 +295,18 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
     outputs = [name for name in names if name in model.producer]
     if not outputs and runner is not tested:
         return Outcome(values)
-    sizes = open_sizes(model.graph, feeds)
-    converts = any(port.inner_type for port in (*model.graph.inputs, *model.graph.outputs))
-    has_other_parts = converts or model.file is not None or model.has_idle_nodes
-    has_file = bool(sizes) or has_other_parts or (bool(values) and runner is tested)
-    outcome = runner.run_file(feeds) if has_file else Outcome()
-    if not has_file or outcome.message:
+    outcome = runner.run_file(feeds)
+    if outcome.message and not outcome.has_ended:
+        sizes = open_sizes(model.graph, feeds)
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
-        if has_file and runner is tested and (not sizes or not fixed.message):
+        if runner is tested and (not sizes or not fixed.message):
             # Of a file with functions, branches and loops, what runs with fixed sizes are the nodes in them.
             hint = f"; with fixed sizes it runs: {sizes}" if sizes and model.file is None else ""
             return Outcome(values, f"{outcome.message}{hint}")
         change = f"with {sizes}" if sizes else "as the graph that is traced"
         change = change if model.file is None else "with its functions, branches and loops opened"
-        is_other = has_file and not fixed.message
-        outcome = replace(fixed, note=f"it was run {change}, as the file is {outcome.message}" if is_other else "")
+        note = "" if fixed.message else f"it was run {change}, as the file is {outcome.message}"
+        outcome = replace(fixed, note=note)
     passed = {} if runner is tested else values
     return replace(outcome, values=passed | {name: outcome.values[name] for name in names if name in outcome.values})
 
