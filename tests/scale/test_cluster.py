@@ -499,7 +499,8 @@ def listening(answer: bytes | None, *, is_closed: bool) -> Iterator[int]:
 
 FORM = "this is not the address of a scheduler"
 ADDRESSES = {
-    **dict.fromkeys(["x", "", "tcp://", "tcp://:", "tcp://host", "tcp://h:x", "tcp://h:0", "tls://h:99999"], FORM),
+    **dict.fromkeys(["x", "tcp://", "tcp://:", "tcp://host", "tcp://h:x", "tcp://h:0", "tls://h:99999"], FORM),
+    "": "an empty text is no value",
     **dict.fromkeys(["nonsense://x", "://", "http://127.0.0.1:80"], "unknown protocol of a scheduler"),
     "tcp://127.0.0.1:9": "cannot be reached (Connection refused)",
     "tcp://no.such.host.invalid:8786": "cannot be reached",
