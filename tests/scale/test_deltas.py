@@ -570,6 +570,8 @@ def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
 def test_a_command_that_is_terminated_leaves_nothing(name: str, tmp_path: Path, seed: int) -> None:
     """SIGHUP comes when a terminal is closed."""
     number = signal.Signals[name]
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("these tests were started to ignore it, as by nohup, and so is the command")
     values = np.random.default_rng(seed).standard_normal((16, 1 << 20), np.float32)
     save_file({"x": values}, tmp_path / "a.safetensors")
     save_file({"x": values + 1}, tmp_path / "b.safetensors")

@@ -134,7 +134,7 @@ def test_no_elements(cli: Cli, tmp_path: Path) -> None:
         (("mean-squared-difference", "a.zarr"), "wrong number of operands"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", "3"), "no axis of a result of rank 3"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", "x"), "not axes, got 'x'"),
-        (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", ""), "not axes, got ''"),
+        (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", ""), "an empty text is no value"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", "0,"), "not axes, got '0,'"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--axis", "0,0"), "given twice"),
         (("mean-squared-difference", "a.zarr", "b.zarr", "--attr", "axis=1"), "has no attributes"),
