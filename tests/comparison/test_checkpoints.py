@@ -274,7 +274,7 @@ def test_tensors_that_are_exchanged_under_new_names_differ_as_under_the_old_ones
 ) -> None:
     """A model that was renamed by a rule is loaded by it, whatever tensors have the same content."""
     rng = np.random.default_rng(seed)
-    for layers in (4, 12):
+    for layers in (3, 12):
         a = transformer(rng, layers=layers)
         layer = f"model.layers.{rng.integers(layers)}."
         (first, second), *_others = (
@@ -293,3 +293,16 @@ def test_tensors_that_are_exchanged_under_new_names_differ_as_under_the_old_ones
             assert {one.name for one in report if (one.relative_norm or 0) > 0.1} == expected, str(report)
             if kind is np.float32:
                 assert {one.cause for one in report if one.status != "equal"} == {"stale_copy"}
+
+
+@pytest.mark.parametrize("rule", RENAMINGS)
+@pytest.mark.parametrize("layers", [3, 4, 7])
+def test_layers_that_are_exchanged_under_new_names_differ(rule: str, layers: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, rename = transformer(rng, layers=layers), RENAMINGS[rule]
+    first, second = (f".layers.{number}." for number in rng.permutation(layers)[:2])
+    partner = {name: name.replace(first, second) if first in name else name.replace(second, first) for name in a}
+    report = eltwise.compare(a, {rename(name): a[other] for name, other in partner.items()})
+    assert {one.name: one.other_name for one in report} == {name: rename(name) for name in a}
+    differing = {name for name, other in partner.items() if a[name].tobytes() != a[other].tobytes()}
+    assert {one.name for one in report if one.status != "equal"} == differing

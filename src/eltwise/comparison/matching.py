@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from eltwise.comparison.naming import Renamer, renaming_of
+from eltwise.comparison.naming import Renamer, numbers_of, renaming_of
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError
@@ -21,8 +21,11 @@ _LEAST_DISTINCT = 8
 _LEAST_NEAR = 0.9
 _NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
-_LEAST_RULED, _TIMES_RULED = 3, 3
-"""A rule that so many names follow, and so many times as many as the rule of a pair, is the one that was meant."""
+_LEAST_RULED, _TIMES_RULED = 2, 2
+"""A rule that so many names follow, and so many times as many as the rule of a pair, is the one that was meant.
+
+A rule that keeps numbers needs no more names than one of a single layer that changes its number.
+"""
 
 
 Pairs = tuple[tuple[Tensor, Tensor], ...]
@@ -116,8 +119,8 @@ def _by_content(a: _Samples, b: _Samples) -> dict[str, str]:
 
 def _take_ruled(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
     """Add the pairs that the rules of those before lead to, and exchange those that break a rule of most."""
+    _follow_rule(partner, a, b)
     renamer = Renamer(partner.items())
-    _follow_rule(partner, renamer, a, b)
     used = set(partner.values())
     for name, tensor in a.tensors.items():
         if name not in partner:
@@ -127,14 +130,17 @@ def _take_ruled(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
                 used.add(other)
 
 
-def _follow_rule(partner: dict[str, str], renamer: Renamer, a: _Samples, b: _Samples) -> None:
+def _follow_rule(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
     """Change the pairs that break a rule which most names follow: under their new names these tensors are exchanged."""
+    renamer = Renamer(partner.items())
     counts = Counter(renaming_of(*pair) for pair in partner.items())
     ruled: dict[str, str] = {}
     for name, other in partner.items():
-        least = max(_LEAST_RULED, _TIMES_RULED * counts[renaming_of(name, other)])
+        rule = renaming_of(name, other)
         for one in renamer.names_of(name):
             is_one = one in b.tensors and sorted(_sizes(a.tensors[name])) == sorted(_sizes(b.tensors[one]))
+            keeps_numbers = numbers_of(name) == numbers_of(one) != numbers_of(other)
+            least = counts[rule] if keeps_numbers else max(_LEAST_RULED, _TIMES_RULED * counts[rule])
             if is_one and one not in (other, *ruled.values()) and counts[renaming_of(name, one)] >= least:
                 ruled[name] = one
                 break
