@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,16 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "error": ("check", "nothing.onnx", "--json"),
 }
 """By the kind of their JSON, with a remark where there are several."""
+
+
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "conformance.md"
+
+
+def test_the_guide_names_the_fields_of_results() -> None:
+    section = GUIDE.read_text().partition("## Results as JSON")[2].partition("\n|")[0]
+    named = {one.strip('"') for one in re.findall(r'`(\w+)`|("\w+")', section) for one in one if one}
+    fields = schema("results")["properties"]
+    assert named == {*fields} | ({*fields["tests"]["items"]["properties"]} - {"description"})
 
 
 @pytest.fixture(scope="module")
