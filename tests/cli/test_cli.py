@@ -257,21 +257,23 @@ def test_a_required_parameter_that_is_left_out_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def texts() -> list[tuple[str, str]]:
+def texts() -> list[tuple[str, str, str]]:
     commands = {name: app.get_command(click.Context(app), name) for name in COMMANDS}
     parameters = [(name, each) for name, one in commands.items() if one for each in one.params]
     return [
-        (name, each.name or "")
+        (name, each.name or "", text)
         for name, each in parameters
+        for text in ("", "x=")
+        if not text or each.metavar == "NAME=FILE"
         if not isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)
         and not getattr(each, "is_flag", False)
         and (name, each.name) != ("infer", "shapes")  # Of a scalar.
     ]
 
 
-@pytest.mark.parametrize(("command", "empty"), texts())
+@pytest.mark.parametrize(("command", "empty", "text"), texts())
 def test_an_empty_text_is_not_the_current_folder(
-    command: str, empty: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, empty: str, text: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a variable of the shell that is not set: two of these were one folder, whose files are equal."""
     monkeypatch.chdir(tmp_path)
@@ -279,7 +281,7 @@ def test_an_empty_text_is_not_the_current_folder(
     assert parser is not None
     arguments = list[str]()
     for parameter in parser.params:
-        value = "" if parameter.name == empty else "x"
+        value = text if parameter.name == empty else "x"
         if isinstance(parameter, click.Argument):
             arguments += [value]
         elif parameter.name == empty or parameter.required:

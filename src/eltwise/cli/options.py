@@ -237,8 +237,14 @@ class Command(click.Command):
         """Refuse an empty text before it is a path, which would be that of the current folder."""
         texts, _rest, _order = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.get_params(ctx):
-            text = texts.get(parameter.name or "")
-            if parameter.name not in _MAY_BE_EMPTY and (text == "" or (isinstance(text, list | tuple) and "" in text)):
+            value = texts.get(parameter.name or "")
+            each = value if isinstance(value, list | tuple) else (value,)
+            is_empty = any(
+                text == "" or (parameter.metavar == "NAME=FILE" and text.endswith("="))
+                for text in each
+                if isinstance(text, str)
+            )
+            if is_empty and parameter.name not in _MAY_BE_EMPTY:
                 operand = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(ctx)
                 hint = "leave it out, or see whether a variable of the shell is set"
                 raise AttributeValueError("an empty text is no value", operand=operand, hint=hint)
