@@ -199,7 +199,7 @@ def _climb(search: _Search, specification: Specification, ladder: Ladder) -> Non
     change = search.change(steps, of_step)
     if change is None:
         wrong = (step for step in steps[:-1] if search.was_wrong(of_step(step)))
-        search.sentences += [f"wrong with {ladder.option}={step}, too" for step in islice(wrong, 1)]
+        search.sentences += [f"{ladder.option}={step} does not help" for step in islice(wrong, 1)]
         return
     right, above = change
     search.remedies.append(of_step(right))
