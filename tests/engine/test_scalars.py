@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,8 +45,11 @@ def check(element_type: ElementType, value: float) -> None:
         assert ("; round it first, so that what is computed with is seen: " in sentence) != ("; allowed: " in sentence)
         assert len(sentence) < 220
         hint = sentence.partition("is seen: ")[2]
-        if hint and element_type.is_integer:
-            exact_scalar(eval(hint, {"x": value}), element_type, "operand B")  # noqa: S307 - it is our own text
+        if hint:
+            names = {"x": value, "numpy": np, "ml_dtypes": ml_dtypes}
+            rounded = eval(hint, names)  # noqa: S307 - it is our own text
+            assert np.isfinite(float(rounded))
+            exact_scalar(rounded if element_type.is_integer else float(rounded), element_type, "operand B")
         return
     taken = exact_scalar(value, element_type, "operand B")
     assert (taken.shape, taken.dtype) == ((), element_type.storage)

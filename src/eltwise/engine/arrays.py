@@ -78,7 +78,8 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         text = repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits.
         text = f"an integer of {int(value).bit_length()} bits"
-    low, high = element_type.limits if element_type.is_integer else (-math.inf, math.inf)
+    largest = None if element_type.is_integer else element_type.largest_finite
+    low, high = element_type.limits if largest is None else (-largest, largest)
     is_inside = low <= value <= high
     rounded = f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}"
     raise ValueRangeError(
@@ -95,8 +96,9 @@ def _rounded(element_type: ElementType, text: str) -> str:
     text = text if len(text) < _LONGEST_NUMBER else "x"
     if element_type.is_integer:
         return f"round({text})"
-    library = "ml_dtypes" if element_type.storage.isbuiltin != 1 else "numpy"
-    return f"{library}.{element_type.name}({text})"
+    if element_type.storage.isbuiltin == 1:
+        return f"numpy.{element_type.name}({text})"
+    return f"ml_dtypes.{element_type.name}(float({text}))"  # They take no large integers.
 
 
 def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:
