@@ -516,12 +516,14 @@ def test_only_the_message_of_a_file_has_a_command_that_compares_it(
     file = tmp_path / "it is.onnx"
     onnx.save(wrong, file)
     monkeypatch.chdir(golden.root)
-    for form in (file, str(file), wrong, eltwise.load(wrong), {"y": X}):
+    forms = [(form, "") for form in (file, str(file), wrong, eltwise.load(wrong), {"y": X})]
+    for form, runtime in [*forms, (file, "onnxruntime"), (str(file), "onnxruntime:optimization=disabled")]:
         with pytest.raises(AssertionError) as failure:
-            golden.check("sum", form)
+            golden.check("sum", form, runtime=runtime)
         commands = [line for line in str(failure.value).splitlines() if "eltwise trace" in line]
         assert len(commands) == isinstance(form, str | Path)
         for line in commands:
+            assert f" --runtime {runtime or 'eltwise'} " in line
             code, out, _error = cli(*shlex.split(line.partition(": eltwise ")[2]))
             assert (code, "differ" in out) == (1, True)
 

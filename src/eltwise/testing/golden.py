@@ -111,7 +111,7 @@ class Golden:
         golden = self._read(path if copy is None else copy)
         result = _recording(subject, golden.inputs)
         tolerances = requested or (*_stored(golden), *default_tolerances(self.configuration.tolerances))
-        head = self._head(path, actual, golden)
+        head = self._head(path, actual, golden, result)
         forgiven: Tolerances = ()
         try:
             check_sides(result.inputs, golden.inputs, forgiven, err_msg=f"inputs of the {head}")
@@ -164,12 +164,12 @@ class Golden:
         _stored(golden)
         return golden
 
-    def _head(self, path: Path, actual: object, golden: Recording) -> str:
+    def _head(self, path: Path, actual: object, golden: Recording, result: Recording) -> str:
         """The first lines of a message: which golden it is, how to write it anew, and how to find the node."""
         lines = [f"golden {self._relative(path)}, {golden.metadata.get('run', 'arrays')}"]
         lines.append(f"if the new result is right: {self._command()}")
-        if isinstance(actual, str | Path) and "run" in golden.metadata:
-            sides = ["--runtime", golden.metadata["run"], "--against", self._relative(path)]
+        if isinstance(actual, str | Path) and all("run" in one.metadata for one in (golden, result)):
+            sides = ["--runtime", result.metadata["run"], "--against", self._relative(path)]
             lines.append(f"to compare the outputs: {shlex.join(['eltwise', 'trace', str(actual), *sides])}")
         return "\n".join(lines)
 
