@@ -36,22 +36,23 @@ class Wrong(Planted):
 
 
 class WrongSteps(Planted):
-    """What is rounded, compared or made an integer is 1 more, and 100 more where it is compared."""
+    """What is rounded, compared or made an integer is 1 more, 100 more where it is compared; a position one of 128."""
 
     def change(self, model: Any) -> None:
-        """Add to the first input."""
+        """Add to the first input, or to that of positions."""
         types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
         for node in list(model.graph.node):
-            is_wrong = node.op_type in ("Round", "Floor", "Greater", "QuantizeLinear") or (
+            is_wrong = node.op_type in ("Round", "Floor", "Greater", "QuantizeLinear", "GridSample") or (
                 node.op_type == "Cast" and node.attribute[0].i == onnx.TensorProto.INT32
             )
-            if is_wrong and types.get(node.input[0], 1) == onnx.TensorProto.FLOAT:
-                more = 100.0 if node.op_type == "Greater" else 1.0
+            index = 1 if node.op_type == "GridSample" else 0
+            if is_wrong and types.get(node.input[index], 1) == onnx.TensorProto.FLOAT:
+                more = {"Greater": 100.0, "GridSample": 2 / 128}.get(node.op_type, 1.0)
                 constant = helper.make_tensor(f"{node.output[0]}/more", onnx.TensorProto.FLOAT, [], [more])
                 sum_name, place = f"{node.output[0]}/sum", list(model.graph.node).index(node)
                 model.graph.initializer.append(constant)
-                model.graph.node.insert(place, helper.make_node("Add", [node.input[0], constant.name], [sum_name]))
-                model.graph.node[place + 1].input[0] = sum_name
+                model.graph.node.insert(place, helper.make_node("Add", [node.input[index], constant.name], [sum_name]))
+                model.graph.node[place + 1].input[index] = sum_name
 
 
 class RoundingAway(Planted):

@@ -27,6 +27,9 @@ STEPS = {
     "Cast": "i = Cast<to = 6>(s) r = Cast<to = 1>(i)",
     "Greater": "half = Constant<value = float {0.5}>() t = Greater(s, half) r = Cast<to = 1>(t)",
     "QuantizeLinear": "q = QuantizeLinear(s, one, zero) r = DequantizeLinear(q, one, zero)",
+    "GridSample": """p = Div(s, half_width) row = Reshape(p, as_row) positions = Concat<axis = 3>(row, middle)
+        image = Mul(ramp, one) q = GridSample<mode = "nearest", align_corners = 1>(image, positions)
+        r = Reshape(q, as_list)""",
 }
 
 
@@ -39,8 +42,19 @@ def rounding(step: str) -> ModelProto:
     """A sum that float32 rounds onto a tie or off it, a step, and what reads it."""
     text = f"g (float[64] x, float[64] y) => (float[64] z) {{ s = Add(x, y) {STEPS[step]} z = Neg(r) }}"
     model = named(parsed(text))
+    model.opset_import[0].version = 20  # The first of which onnxruntime runs GridSample in float64.
+    constants = {
+        "one": np.float32(1),
+        "zero": np.int8(0),
+        "half_width": np.float32(64),
+        "as_row": np.array([1, 1, 64, 1]),
+        "as_list": np.array([64]),
+        "middle": np.zeros((1, 1, 64, 1), np.float32),
+        "ramp": np.arange(-64, 65, dtype=np.float32).reshape(1, 1, 1, 129),
+    }
+    read = {name for node in model.graph.node for name in node.input}
     model.graph.initializer.extend(
-        [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.int8(0), "zero")]
+        numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items() if name in read
     )
     return model
 

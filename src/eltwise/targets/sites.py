@@ -21,7 +21,7 @@ from eltwise.ir.scopes import Scope
 from eltwise.ir.verify import topological_order
 from eltwise.ops.casts import is_cast
 from eltwise.ops.expression import Expression
-from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
+from eltwise.ops.schema import MAKING_SIZES, MOVING, ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import all_scopes
 from eltwise.targets.rules import MEASURED_FACTS, Facts
 
@@ -29,13 +29,8 @@ HIGHEST_ORDINARY_RANK = 6
 """Runtimes have limits of their own for more dimensions."""
 
 _RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
-MAKING_SIZES = ("Shape", "Size", "ShapeOf")
-_MOVING = (
-    *("Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze"),
-    *("Tile", "Transpose", "Unsqueeze"),
-)
-_KEEPING_SIZES = (*_MOVING, "Cast", "Convert", "Max", "Min", "Mod")
-"""Operators that make sizes, those that give numbers as they read them, and those that give some or less."""
+_KEEPING_SIZES = (*MOVING, "Cast", "Convert", "Max", "Min", "Mod")
+"""Operators that give numbers as they read them, and those that give some or less."""
 
 _ONE_NUMBER = frozenset({"number", "zero", "minus-zero", "almost-neutral"})
 _SEVERAL_NUMBERS = frozenset({"zeros", "minus-zeros"})
@@ -296,7 +291,7 @@ class _Values:
                 is_converted = value in self._converted
                 readers.add("other" if self.scope.parent is not None else "cast" if is_converted else "output")
             for node in self.scope.consumers.get(value, ()):
-                if node.schema.name in _MOVING and not node.graphs:
+                if node.schema.name in MOVING and not node.graphs:
                     pending += [output for output in node.outputs if output and output not in moved]
                     moved.update(node.outputs)
                 elif is_arithmetic(node.schema):

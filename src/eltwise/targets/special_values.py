@@ -17,12 +17,11 @@ from eltwise.engine.undefined import as_stated
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
-from eltwise.ops.schema import ElementwiseSchema
+from eltwise.ops.schema import MAKING_SIZES, ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values, ordinary
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity
-from eltwise.targets.sites import MAKING_SIZES
 from eltwise.tracing.fitting import fitting_feeds
 from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.isolated import exact_results

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from eltwise.comparison.tensor_report import number
 from eltwise.comparison.tolerance import Tolerance, Tolerances
@@ -28,18 +28,16 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.formats.onnx.inference import infer_types
 from eltwise.formats.onnx.inlining import with_inlined
 from eltwise.ir.graph import Graph, Node
-from eltwise.ir.types import TensorType
-from eltwise.ir.verify import reads
 from eltwise.model import Model
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.runtimes import Host
+from eltwise.testing.behind_steps import behind_steps
 from eltwise.tracing.difference import largest_number
 from eltwise.tracing.inputs import InputRequest
-from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.model import read_model
 from eltwise.tracing.opened import opened
 from eltwise.tracing.references import FLOAT64, runtime_for
 from eltwise.tracing.runner import Values, is_float
-from eltwise.tracing.steps import has_steps
 from eltwise.tracing.trace import LIMIT, trace
 
 FACTOR = 4
@@ -48,9 +46,6 @@ FORMULA = f"{FACTOR} * (error + sqrt(nodes) * unit_roundoff * largest_value)"
 Bounds = tuple[Tolerances, dict[str, str]]
 """Tolerances, and what the metadata of a golden says of where they come from."""
 
-Types = Mapping[str, TensorType]
-
-_OF_SHAPES = ("Shape", "Size", "ShapeOf")
 _GIVE_ONE = "give one, such as tolerance='rtol=1e-3'"
 
 
@@ -74,7 +69,7 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
         return derived(outputs, {}, {}, 0, 0.0)
     feeds = InputRequest.of(model.graph, inputs, 0).draw().feeds
     graph = with_inlined(model.graph, {})[0] if model.graph.functions else model.graph
-    behind = _behind_steps(read_model(graph, feeds))
+    behind = behind_steps(read_model(graph, feeds))
     ports = {port.name: port.value for port in graph.outputs}
     for name in floats:
         if ports[name] in behind:
@@ -131,50 +126,6 @@ def derived(
 def not_derived(reason: str, operand: str) -> UnsupportedError:
     """The error of an output without a tolerance."""
     return UnsupportedError(f"no tolerance follows from float64: {reason}", operand=operand, hint=_GIVE_ONE)
-
-
-def _kinds(types: Types, names: Iterable[str]) -> list[str]:
-    """The kinds of the element types of values, as far as they are known."""
-    known = (types[name].element_type for name in names if name in types)
-    return [element_type.kind for element_type in known if element_type is not None]
-
-
-def _behind_steps(model: TracedModel) -> dict[str, str]:
-    """The values that depend on a node that rounds or compares floats, each with the first such node."""
-    behind: dict[str, str] = {}
-    types_of = infer_types(model.graph) | {id(model.graph): dict(model.types)}
-    for index, node in enumerate(model.nodes):
-        results = model.made[index]
-        first = next((behind[name] for name in model.reads[index] if name in behind), None)
-        if first is None:
-            first = _step_in(node, results, model.types, types_of)
-            has_steps_in_all = node.graphs or has_steps(node.schema.name, ["float"], ["float"])
-            # The values of TopK and MaxPool have no steps, unlike their indices.
-            results = tuple(name for name in results if has_steps_in_all or _kinds(model.types, [name]) != ["float"])
-        if first is not None:
-            behind |= dict.fromkeys(results, first)
-    return behind
-
-
-def _step_in(node: Node, results: Iterable[str], types: Types, types_of: Mapping[int, Types]) -> str | None:
-    """The first node that rounds or compares floats: a node, or one in its bodies.
-
-    Args:
-        node: the node.
-        results: the values of it that are used.
-        types: those of the values that it sees.
-        types_of: those of each graph's values, by the graph's id.
-    """
-    name, kinds = node.schema.name, [_kinds(types, names) for names in (node.inputs, results)]
-    if name not in _OF_SHAPES and not node.graphs and has_steps(name, *kinds):
-        return f"{name} {node.label!r}"
-    for _name, body in node.graphs:
-        seen = {**types, **types_of.get(id(body), {}), **{name: tensor.type for name, tensor in body.constants}}
-        used = {port.value for port in body.outputs}.union(*map(reads, body.nodes))
-        steps = (_step_in(one, used.intersection(one.outputs), seen, types_of) for one in body.nodes)
-        if first := next(filter(None, steps), None):
-            return first
-    return None
 
 
 def _nodes_that_run(graph: Graph, runtime: str, feeds: Values) -> tuple[int, float]:

@@ -8,7 +8,7 @@ are within the tolerance. So neither is a fault of any node, and hides none afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,23 +19,10 @@ from eltwise.formats.onnx.schemas import is_function, is_onnx
 from eltwise.tracing.difference import measure
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
-
-_OF_FLOATS = frozenset(
-    (
-        *("Binarizer", "Ceil", "FakeQuantize", "Floor", "Hardmax", "MaxRoiPool", "Mod", "Round", "Shrink", "Sign"),
-        *("ThresholdedRelu", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Trunc"),
-        *("DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),  # Of onnxruntime, which round their inputs.
-    )
-)
-"""Operators with steps that give floats; all others give integers or truth values of floats."""
+from eltwise.tracing.step_operators import compared, nudged, stepped
 
 _EXACT = 2.0**-50
 """What lies this near a tie, as a part of its size, lies on it: there the side is specified."""
-
-
-def has_steps(operator: str, operands: Collection[str], results: Collection[str]) -> bool:
-    """Whether an operator rounds or compares floats; the kinds of its operands' types and its results' say which."""
-    return "float" in operands and (any(kind != "float" for kind in results) or operator in _OF_FLOATS)
 
 
 class Steps:
@@ -99,9 +86,8 @@ class Steps:
 
     def _has_steps(self, number: int, actual: Values, results: Iterable[str]) -> bool:
         model = self._runs.model
-        operands = {of_numpy(actual[name].dtype).kind for name in model.reads[number] if name in actual}
-        kinds = {of_numpy(actual[name].dtype).kind for name in results}
-        return has_steps(model.nodes[number].schema.name, operands, kinds)
+        read = [name for name in model.reads[number] if name in actual]
+        return bool(stepped(model.nodes[number], lambda name: of_numpy(actual[name].dtype).kind, read, results))
 
     def _is_function(self, number: int) -> bool:
         model = self._runs.model
@@ -161,16 +147,19 @@ class Steps:
         return {}
 
     def _computed(self, number: int, actual: Values, change: float) -> Values:
-        """What the reference makes of the tested inputs, of which the first float is changed by a part of its size."""
+        """What the reference makes of the tested inputs, the first compared float changed by a part of its size."""
         inputs = self._runs.reference.typed({name: actual[name] for name in self._runs.model.reads[number]})
         if change:
             first = self._floats(number, actual)[0]
-            inputs[first] = inputs[first] * (1 + change)
+            inputs[first] = nudged(self._runs.model.nodes[number], inputs[first], change)
         outcome = self._runs.reference.run([number], inputs, list(self._runs.model.made[number]), isolated=True)
         return copied(outcome.values)
 
     def _floats(self, number: int, actual: Values) -> list[str]:
-        return [name for name in self._runs.model.reads[number] if is_float(actual[name].dtype)]
+        """The floats that a node rounds or compares."""
+        model = self._runs.model
+        read = compared(model.nodes[number], model.reads[number])
+        return [name for name in read if is_float(actual[name].dtype)]
 
     def _count(self, followed: set[int], actual: Values, values: Values) -> None:
         """Note how many results of each node float64 has on the other side."""

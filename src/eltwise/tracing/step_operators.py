@@ -1,0 +1,73 @@
+"""Which operators have steps: they round or compare floats, so that the smallest difference may become a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from eltwise.formats.onnx.schemas import attribute_value
+from eltwise.ir.graph import Node
+from eltwise.ops.schema import MAKING_SIZES
+
+_OF_FLOATS = frozenset(
+    (
+        *("Binarizer", "Ceil", "Ceiling", "FakeQuantize", "Floor", "FloorMod", "Hardmax", "Imputer", "Interpolate"),
+        *("LabelEncoder", "MaxRoiPool", "Mod", "OneHot", "OneHotEncoder", "Range", "Resize", "Round", "Shrink", "Sign"),
+        *("ThresholdedRelu", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Trunc", "Unique"),
+        "Upsample",
+        *("DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),  # Of onnxruntime, which round their inputs.
+        *("QLinearAdd", "QLinearMul", "QuantizeLinear"),  # Of which onnx infers no type where they are onnxruntime's.
+    )
+)
+"""Operators with steps that give floats, or what onnx knows no type of; others give integers or truth values."""
+
+_OF_SOME = {
+    "GridSample": slice(1, 2),
+    "Interpolate": slice(1, None),
+    "OneHot": slice(0, 2),
+    "Resize": slice(1, None),
+    "Upsample": slice(1, None),
+}
+"""Operators of which only some operands are rounded or compared: positions and scales, by which others are picked."""
+
+_FIRST_INDICES = {"MaxPool": 1, "TopK": 1}
+"""Where the indices among the results begin: onnx infers no type of them where it knows none of the operand."""
+
+
+def stepped(node: Node, kind_of: Callable[[str], str], read: Iterable[str], results: Iterable[str]) -> list[str]:
+    """Those results of a node that come of a step.
+
+    Args:
+        node: the node.
+        kind_of: the kind of a value's element type: that of floats only for what may differ from run to run.
+        read: the values that it reads.
+        results: those of its results that are of interest.
+    """
+    if node.schema.name in MAKING_SIZES or "float" not in map(kind_of, compared(node, read)):
+        return []
+    indices = node.outputs[_FIRST_INDICES.get(node.schema.name, len(node.outputs)) :]
+    return [name for name in results if _has_steps_of_floats(node) or name in indices or kind_of(name) != "float"]
+
+
+def compared(node: Node, read: Iterable[str]) -> list[str]:
+    """Those of the values that a node reads which it may round or compare."""
+    some = _OF_SOME.get(node.schema.name)
+    return [name for name in read if some is None or name in node.inputs[some]]
+
+
+def nudged(node: Node, operand: np.ndarray, change: float) -> np.ndarray:
+    """A compared operand that is changed by a part of its size; twice as much where several roundings lie before."""
+    if node.schema.name == "GridSample":
+        return (operand + 1) * (1 + 2 * change) - 1  # The position of an element is counted from -1.
+    return operand * (1 + change)
+
+
+def _has_steps_of_floats(node: Node) -> bool:
+    match node.schema.name:
+        case "GridSample":
+            return bool(attribute_value(node, "mode") == "nearest")
+        case "GRU" | "LSTM" | "RNN":
+            return b"ThresholdedRelu" in (attribute_value(node, "activations") or ())
+        case name:
+            return name in _OF_FLOATS
