@@ -121,6 +121,23 @@ def test_float64_stays_what_it_was_where_it_does_not_run_on_the_tested_side(
     assert [node.error_out for node in report.nodes[1:]] == [1.0, 1.0], str(report)
 
 
+@pytest.mark.parametrize("image", ["Neg(x)", "Identity(x)"])
+def test_what_a_sampler_itself_rounds_to_another_side_is_no_fault(image: str, seed: int) -> None:
+    """It computes the position of an element from one between -1 and 1, whose size says nothing of the rounding."""
+    size = 5000
+    rng = np.random.default_rng(seed)
+    middles = (np.arange(size - 1, dtype=np.float64) + 0.5) * 2 / (size - 1) - 1 + rng.uniform(-1, 1, size - 1) * 2**-25
+    positions = np.stack([middles, np.zeros(size - 1)], axis=1).astype(np.float32).reshape(1, 1, size - 1, 2)
+    head = f"g (float[1, 1, 1, {size}] x, float[1, 1, {size - 1}, 2] p) => (float[1, 1, 1, {size - 1}] y)"
+    nodes = f'i = {image} q = Neg(p) g = Neg(q) y = GridSample<mode = "nearest", align_corners = 1>(i, g)'
+    model = named(parsed(f"{head} {{ {nodes} }}"))
+    model.opset_import[0].version = 20
+    pixels = rng.standard_normal((1, 1, 1, size)).astype(np.float32)
+    report = trace(model, "Planted", {"x": pixels, "p": positions})
+    assert report.verdict == "agree", str(report)
+    assert "at a rounding tie: " in str(report)
+
+
 def test_a_tie_that_is_exact_has_one_side() -> None:
     """Half away from zero instead of to even is a fault, however near the tie is."""
     halves = np.arange(-32, 32, dtype=np.float32) + np.float32(0.5)
