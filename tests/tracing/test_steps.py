@@ -80,6 +80,22 @@ def test_a_tie_blames_no_node_and_is_said(step: str, seed: int) -> None:
     assert "at a rounding tie: " in str(report)
 
 
+COMPARED = {
+    "LabelEncoder": """z = ai.onnx.ml.LabelEncoder
+        <keys_floats = [0.5, 1.0], values_floats = [1.0, 2.0], default_float = 9.0>(s)""",
+    "Unique": "u = Unique(s) n = Size(u) f = Cast<to = 1>(n) z = Add(s, f)",
+}
+
+
+@pytest.mark.parametrize("step", COMPARED)
+def test_what_is_compared_with_equality_is_a_step(step: str, seed: int) -> None:
+    model = named(parsed(f"g (float[64] x, float[64] y) => (float[64] z) {{ s = Add(x, y) {COMPARED[step]} }}"))
+    model.opset_import.add(domain="ai.onnx.ml", version=3)
+    report = trace(model, "Planted", near_ties(seed))
+    assert report.verdict == "agree", str(report)
+    assert "at a rounding tie: " in str(report)
+
+
 @settings(deadline=None, max_examples=20)
 @given(step=st.sampled_from(list(STEPS)), seed=st.integers(0, 1 << 30))
 def test_a_step_that_is_one_off_is_found_beside_ties(step: str, seed: int) -> None:
