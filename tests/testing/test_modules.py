@@ -93,6 +93,11 @@ def test_nested_outputs_and_narrow_types_keep_names_and_bits(golden: Golden) -> 
     golden.check("nested", module)
 
 
+def sampled(x: torch.Tensor, mode: str) -> torch.Tensor:
+    grid = x.tanh().view(1, 4, -1, 2)
+    return nn.functional.grid_sample(x.view(1, 1, 4, -1), grid, mode, align_corners=True)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -105,6 +110,8 @@ def test_nested_outputs_and_narrow_types_keep_names_and_bits(golden: Golden) -> 
         (torch.sgn, "sgn rounds or compares"),
         (nn.functional.hardshrink, "hardshrink rounds or compares"),
         (lambda x: nn.functional.threshold(x, 0.5, 0.0), "threshold rounds or compares"),
+        (lambda x: x + torch.unique(x).sum(), "unique2 rounds or compares"),
+        (lambda x: sampled(x, "nearest"), "grid_sampler_2d rounds or compares"),
         (torch.sqrt, "the results are not finite"),
         (lambda x: x.half() @ torch.ones(8, 2), "the module does not run"),
         (nn.functional.dropout, "two runs of the module differ in output; call its eval()"),
@@ -115,6 +122,11 @@ def test_what_gives_no_bound_is_refused(golden: Golden, function: Any, message: 
     with pytest.raises(EltwiseError, match=message.replace("(", r"\(").replace(")", r"\)")):
         updated(golden).check("x", Function(function), (X,))
     assert not golden.folder.exists()
+
+
+def test_a_sampler_of_several_elements_has_no_steps(golden: Golden) -> None:
+    updated(golden).check("sampled", Function(lambda x: sampled(x, "bilinear")), (X,))
+    assert golden.folder.exists()
 
 
 @pytest.mark.parametrize("function", [torch.relu, lambda x: nn.functional.max_pool1d(x, 2), lambda x: x.topk(2).values])

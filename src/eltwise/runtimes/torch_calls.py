@@ -9,9 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _STEPS = (
     *("round", "floor", "ceil", "trunc", "fix", "frac", "sign", "sgn", "fmod", "remainder", "heaviside"),
-    *("fake_quantize", "hardshrink", "threshold", "hist"),
+    *("fake_quantize", "hardshrink", "threshold", "hist", "unique"),
 )
 """How operators begin that give floats and have steps; all have them that make integers or booleans of floats."""
+
+_NEAREST = 1
+"""The mode of a grid_sampler that takes the nearest element, its third operand."""
 
 
 class Calls(TorchDispatchMode):  # type: ignore[misc]
@@ -38,6 +41,7 @@ class Calls(TorchDispatchMode):  # type: ignore[misc]
         self.unit_roundoff = max([self.unit_roundoff, *(torch.finfo(each).eps / 2 for each in results)])
         makes_no_float = isinstance(result, torch.Tensor) and not results
         is_rounded = bool((kwargs or {}).get("rounding_mode")) and bool(operands)
+        is_rounded |= name.startswith("grid_sampler") and args[2] == _NEAREST
         if (operands and makes_no_float) or is_rounded or name.strip("_").startswith(_STEPS):
             self.steps[name] = None
         self._follow_indices(name, args, result)
