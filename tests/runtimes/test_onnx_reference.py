@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import eltwise
 from eltwise.runtimes.onnx_reference import OnnxReference
@@ -146,3 +150,131 @@ def test_local_response_normalization_is_right_or_refused(shape: tuple[int, ...]
     report = eltwise.trace(model, runtime="onnxruntime", against="float64")
     assert (report.verdict, report.first_name) == ("agree", None), str(report)
     assert eltwise.trace(model, runtime="onnxruntime", against="onnx-reference").verdict == "not_established"
+
+
+def _recurrent(operator: str, attributes: str = "", lengths: str = "", layout: int = 0, directions: int = 1) -> str:
+    """The text of a model of a recurrent operator of 5 steps, 3 sequences, 2 features and 4 units."""
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
+    direction = "bidirectional" if directions == 2 else "forward"
+    sizes = "3, 5, 2" if layout else "5, 3, 2"
+    return f"""g (float[{sizes}] x) => (float[a, b, c, d] z)
+        <float[{directions}, {gates * 4}, 2] w = {{{_numbers(directions * gates * 8)}}},
+        float[{directions}, {gates * 4}, 4] r = {{{_numbers(directions * gates * 16)}}},
+        int32[3] lengths = {{{lengths or "5, 5, 5"}}}> {{
+        z = {operator} <hidden_size = 4, direction = "{direction}", layout = {layout} {attributes}>
+            (x, w, r, , {"lengths" if lengths else ""})
+    }}"""
+
+
+def _numbers(count: int) -> str:
+    return ", ".join(f"{number:.3f}" for number in np.random.default_rng(count).standard_normal(count))
+
+
+def _resize(sizes: str, attributes: str, *, roi: str = "", is_of_sizes: bool = False) -> str:
+    """The text of a model of a Resize of 5 by 6 by scales or to sizes."""
+    constant = f"{'int64' if is_of_sizes else 'float'}[4] sizes = {{{sizes}}}"
+    constants = f"{constant}, float[{8 if roi else 0}] roi = {{{roi}}}"
+    return f"""g (float[1, 2, 5, 6] x) => (float[a, b, c, d] z) <{constants}> {{
+        z = Resize <{attributes}> (x, roi, {", sizes" if is_of_sizes else "sizes"})
+    }}"""
+
+
+CORNERS = 'coordinate_transformation_mode = "align_corners"'
+CROPPED = 'coordinate_transformation_mode = "tf_crop_and_resize"'
+TORCH = 'coordinate_transformation_mode = "pytorch_half_pixel"'
+ACTIVATIONS = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "RNN": ["Tanh"]}
+
+
+LINE = "activation_alpha = [0.5, 0.5], activation_beta = [0.25, 0.25]"
+
+
+def _activations(names: list[str]) -> str:
+    return f", activations = [{', '.join(map(json.dumps, names))}]"
+
+
+RIGHT = [
+    *(_recurrent(operator, directions=directions) for operator in ACTIVATIONS for directions in (1, 2)),
+    *(_recurrent(operator, lengths="5, 5, 5") for operator in ACTIVATIONS),
+    *(_recurrent(operator, _activations(names * 2), directions=2) for operator, names in ACTIVATIONS.items()),
+    _recurrent("LSTM", ", input_forget = 0"),
+    _resize("1, 1, 2, 0.5", f'mode = "linear", {CORNERS}'),
+    _resize("1, 2, 7, 9", f'mode = "linear", {CORNERS}', is_of_sizes=True),
+    _resize("1, 2, 7, 9", f'mode = "cubic", {TORCH}', is_of_sizes=True),
+    _resize("1, 1, 1.7, 0.7", 'mode = "linear", coordinate_transformation_mode = "half_pixel"'),
+    _resize("1, 1, 2, 1.5", f'mode = "linear", {CROPPED}', roi="0, 0, 0.1, 0.2, 1, 1, 0.8, 0.9"),
+    'g (float[2, 3] x) => (float[2, 3] z) { z = ai.onnx.ml.Normalizer <norm = "L1"> (x) }',
+    "g (int64[4] n) => (float[4, 2] z) { z = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 2], zeros = 1> (n) }",
+]
+WRONG = [
+    *(
+        _recurrent(operator, lengths="5, 2, 3", directions=directions)
+        for operator in ACTIVATIONS
+        for directions in (1, 2)
+    ),
+    *(
+        _recurrent(operator, _activations(["Sigmoid"] * len(names)))
+        for operator, names in ACTIVATIONS.items()
+        if operator != "RNN"
+    ),
+    _recurrent("RNN", f"{_activations(['Tanh', 'Affine'])}, {LINE}", directions=2),
+    *(_recurrent(operator, ", clip = 0.1") for operator in ACTIVATIONS),
+    _recurrent("LSTM", ", input_forget = 1"),
+    *(_resize("1, 1, 1.7, 0.6", f'mode = "{mode}", {CORNERS}') for mode in ("nearest", "linear", "cubic")),
+    _resize("1, 1, 1.7, 0.6", f'mode = "linear", {CROPPED}', roi="0, 0, 0.1, 0.2, 1, 1, 0.8, 0.9"),
+    _resize("1, 2, 1, 1", f'mode = "cubic", {TORCH}', is_of_sizes=True),
+    'g (float[2, 3] x) => (float[2, 3] z) { z = ai.onnx.ml.Normalizer <norm = "MAX"> (x) }',
+    "g (float[4] f) => (float[4, 2] z) { z = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 2], zeros = 1> (f) }",
+    """g (float[2, 3] x) => (float[2, 3] z) { z = local.F:first (x) }
+    <domain: "local", overload: "first", opset_import: ["" : 19]> F (a) => (b) { b = Neg (a) }
+    <domain: "local", overload: "second", opset_import: ["" : 19]> F (a) => (b) { b = Abs (a) }""",
+]
+
+
+def _results(text: str) -> tuple[onnx.ModelProto, object, object]:
+    """A model, its result of onnxruntime, and that of the evaluator, None where it ends in an error."""
+    model = parsed(text)
+    del model.opset_import[:]
+    model.opset_import.extend([helper.make_opsetid(*one) for one in (("", 19), ("ai.onnx.ml", 3), ("local", 1))])
+    model.ir_version = 10
+    port = model.graph.input[0]
+    shape = [one.dim_value for one in port.type.tensor_type.shape.dim]
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    values = {"n": np.array([0, 1, 2, 3]), "f": np.array([0, 0.5, 2.25, 2], np.float32)}
+    feeds = {port.name: values.get(port.name, x)}
+    data = model.SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return model, session.run(None, feeds)[0], ReferenceEvaluator(model).run(None, feeds)[0]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_what_the_evaluator_computes_as_onnx_says_is_not_refused(text: str) -> None:
+    model, expected, result = _results(text)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)  # type: ignore[arg-type]
+    OnnxReference().load(model.SerializeToString())
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_the_evaluator_computes_otherwise_is_refused_and_blames_no_right_node(text: str) -> None:
+    model, expected, result = _results(text)
+    assert np.shape(result) != np.shape(expected) or not np.allclose(result, expected, rtol=1e-2)  # type: ignore[call-overload, arg-type]
+    with pytest.raises(NotImplementedError, match="it computes"):
+        OnnxReference().load(model.SerializeToString())
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64")
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _recurrent("LSTM", lengths="5, 5, 5").replace("float[5, 3, 2] x", "float[n, 3, 2] x"),
+        _recurrent("LSTM", lengths="5, 5, 5").replace("g (", "g (int32[3] lengths, "),
+        _resize("1, 1, 2, 2", f'mode = "linear", {CORNERS}').replace("5, 6", "n, m"),
+        _resize("1, 1, 2, 2", f'mode = "linear", {CORNERS}').replace("g (", "g (float[4] sizes, "),
+        """g (float[2, 3] x) => (float[2, 3] z) { z = local.F <norm = "L1"> (x) }
+        <domain: "local", opset_import: ["ai.onnx.ml" : 3]>
+        F <norm> (a) => (b) { b = ai.onnx.ml.Normalizer <norm: string = @norm> (a) }""",
+    ],
+)
+def test_what_may_be_computed_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(NotImplementedError, match="it computes"):
+        OnnxReference().load(parsed(text).SerializeToString())
