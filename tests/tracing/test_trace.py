@@ -228,3 +228,38 @@ def test_strings_are_not_compared_and_no_fault() -> None:
     assert [output.status for output in report.outputs] == ["not_compared", "equal"]
     assert "not established: output s: it is not a tensor of numbers" in str(report)
     assert "what it makes is not a tensor of numbers" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"), [("float", "double"), ("float16", "double"), ("float16", "float"), ("bfloat16", "float")]
+)
+@pytest.mark.parametrize("reader", ["Identity", "Neg"])
+def test_what_is_computed_from_a_narrow_type_has_no_more_right_digits_than_that(
+    narrow: str, wide: str, reader: str
+) -> None:
+    numbers = {"float": 1, "float16": 10, "double": 11, "bfloat16": 16}
+    model = parsed(f"""g (float[3, 40] x, float[40, 5] w) => ({wide}[3, 5] z) {{
+        exact = MatMul (x, w)
+        h = Cast <to = {numbers[narrow]}> (exact)
+        y = Cast <to = {numbers[wide]}> (h)
+        z = {reader} (y)
+    }}""")
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64")
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+    assert report.outputs[0].status == "within_tolerance"
+
+
+@pytest.mark.parametrize(("number", "name"), [(1, "float32"), (11, "float64")])
+def test_what_is_only_read_in_a_narrow_type_has_all_digits(number: int, name: str) -> None:
+    wide = {"float32": "float", "float64": "double"}[name]
+    model = parsed(f"g (float16[3, 4] x) => ({wide}[3, 4] z) {{ y = Cast <to = {number}> (x) z = Neg (y) }}")
+    traced = read_model(read(model).graph, {"x": np.zeros((3, 4), np.float16)})
+    assert {value: str(one) for value, one in traced.rounded_to.items()} == {"y": name, "z": name}
+
+
+def test_a_wrong_node_behind_a_narrow_type_is_the_first() -> None:
+    model = named(
+        parsed("""g (float[4, 5] x) => (double[4, 5] z) { a = Neg (x) b = Relu (a) z = Cast <to = 11> (b) }""")
+    )
+    report = eltwise.trace(model, runtime="Wrong", against="float64")
+    assert (report.verdict, report.first_name) == ("disagree", "relu_1"), str(report)

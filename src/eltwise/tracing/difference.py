@@ -74,15 +74,29 @@ _ROUNDED = Difference("equal", is_exact=False)
 
 
 def measure(
-    name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances, *, is_output: bool = False
+    name: str,
+    actual: np.ndarray,
+    expected: np.ndarray,
+    tolerances: Tolerances,
+    *,
+    is_output: bool = False,
+    rounded_to: ElementType | None = None,
 ) -> Difference:
     """Compare two arrays; the second one is the reference, and the name chooses the tolerance.
 
     Of two float types neither is rounded: what the narrower one can hold is added to its tolerance, half a step.
+
+    Args:
+        name: of the value.
+        actual: its numbers.
+        expected: those of the reference.
+        tolerances: what does not count as a difference.
+        is_output: whether it is one of a whole model.
+        rounded_to: a float type that what it is computed from has, in whose digits it is right at best.
     """
     types = of_numpy(actual.dtype), of_numpy(expected.dtype)
     if types[0] is not types[1] and {one.kind for one in types} == {"float"} and actual.shape == expected.shape:
-        return _measure_types(name, actual, expected, tolerances, is_output=is_output)
+        return _measure_types(name, actual, expected, tolerances, is_output=is_output, rounded_to=rounded_to)
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
         message = f"{_described(actual)} instead of {_described(expected)}"
@@ -90,7 +104,8 @@ def measure(
     if has_same_bits(actual, expected):
         return EQUAL
     element_type = of_numpy(expected.dtype)
-    tolerance = tolerance_of(tolerances, name) or _default(element_type, expected, is_output=is_output)
+    narrow = _narrower(element_type, rounded_to)
+    tolerance = tolerance_of(tolerances, name) or _default(narrow, expected, is_output=is_output)
     first, second = (np.ascontiguousarray(array).reshape(-1) for array in (expected, actual))
     records, _histogram = measure_blocks(first, second, element_type, tolerance)
     differing = int((records["differing"] - records["both_nan"]).sum())
@@ -105,7 +120,13 @@ def measure(
 
 
 def _measure_types(
-    name: str, actual: np.ndarray, expected: np.ndarray, tolerances: Tolerances, *, is_output: bool
+    name: str,
+    actual: np.ndarray,
+    expected: np.ndarray,
+    tolerances: Tolerances,
+    *,
+    is_output: bool,
+    rounded_to: ElementType | None,
 ) -> Difference:
     """Compare arrays of two float types in float64, within the tolerance of the narrower one."""
     narrow = min(of_numpy(actual.dtype), of_numpy(expected.dtype), key=lambda one: one.digits)
@@ -116,7 +137,8 @@ def _measure_types(
         if not overflows and has_same_bits(*rounded):
             is_exact = all(np.array_equal(one, array) for array, one in zip(pair, rounded, strict=True))
             return EQUAL if is_exact else _ROUNDED
-        tolerance = tolerance_of(tolerances, name) or _default(narrow, rounded[1], is_output=is_output)
+        right_to = _narrower(narrow, rounded_to)
+        tolerance = tolerance_of(tolerances, name) or _default(right_to, rounded[1], is_output=is_output)
         starts = range(0, actual.size, _AT_A_TIME)
         wide = ((array[start : start + _AT_A_TIME].astype(np.float64) for array in pair) for start in starts)
         blocks = [_measure_block(one, other, narrow, tolerance) for one, other in wide]
@@ -266,6 +288,13 @@ def relative_error(error: float | None, expected: np.ndarray) -> float | None:
     """An absolute error as a part of the largest finite value of the reference; None where there is none."""
     largest_value = largest_number(expected) if of_numpy(expected.dtype).kind == "float" else 0.0
     return error / largest_value if error is not None and largest_value else None
+
+
+def _narrower(element_type: ElementType, other: ElementType | None) -> ElementType:
+    """The one of two float types that has fewer digits; what is no float stays what it is."""
+    if other is None or element_type.kind != "float" or other.digits >= element_type.digits:
+        return element_type
+    return other
 
 
 def _default(element_type: ElementType, expected: np.ndarray, *, is_output: bool) -> Tolerance:

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from eltwise.core.dtypes import ElementType, of_numpy
+from eltwise.core.dtypes import BFLOAT16, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats.submodels import value_types, write_submodel
@@ -293,6 +293,22 @@ class TracedModel:
     def producer(self) -> dict[str, int]:
         """The number of the node that produces each value."""
         return {value: number for number, values in enumerate(self.made) for value in values}
+
+    @cached_property
+    def rounded_to(self) -> dict[str, ElementType]:
+        """The narrowest type of each float that nodes make and of the floats that they make it of.
+
+        Without float8, to which a reference in a wider type rounds, too.
+        """
+        narrowest: dict[str, ElementType] = {}
+        for read, values in zip(self.reads, self.made, strict=True):
+            before = [narrowest[value] for value in read if value in narrowest]
+            for value in values:
+                one = self.type_of(value).element_type
+                if one is not None and one.kind == "float":
+                    types = [*before, *([one] if one.digits >= BFLOAT16.digits else [])]
+                    narrowest |= {value: min(types, key=lambda each: each.digits)} if types else {}
+        return narrowest
 
     def weight_of(self, number: int) -> int:
         """About how many bytes the constants of a node have."""

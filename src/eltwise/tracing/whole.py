@@ -217,7 +217,8 @@ def compare_output(
     runs: Runs, value: str, actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> Difference:
     """The difference of an output."""
-    return measure(value, actual[value], expected[value], runs.tolerances, is_output=True)
+    rounded_to = runs.model.rounded_to.get(value)
+    return measure(value, actual[value], expected[value], runs.tolerances, is_output=True, rounded_to=rounded_to)
 
 
 def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, others: Values) -> bool:
