@@ -179,6 +179,12 @@ def _resize(sizes: str, attributes: str, *, roi: str = "", is_of_sizes: bool = F
     }}"""
 
 
+def _pool(operator: str, attributes: str) -> str:
+    """The text of a model of a pool of 9 by 10 by windows of 3 by 3."""
+    node = f"{operator} <kernel_shape = [3, 3] {attributes}> (x)"
+    return f"g (float[1, 2, 9, 10] x) => (float[a, b, c, d] z) {{ z = {node} }}"
+
+
 CORNERS = 'coordinate_transformation_mode = "align_corners"'
 CROPPED = 'coordinate_transformation_mode = "tf_crop_and_resize"'
 TORCH = 'coordinate_transformation_mode = "pytorch_half_pixel"'
@@ -193,6 +199,11 @@ def _activations(names: list[str]) -> str:
 
 
 RIGHT = [
+    *(_pool("LpPool", f", p = {p}, pads = [1, 0, 1, 1], strides = [2, 2]") for p in (1, 2, 3)),
+    _pool("MaxPool", ", ceil_mode = 1, strides = [2, 2]"),
+    _pool("MaxPool", ", pads = [1, 0, 1, 1], strides = [2, 2]"),
+    *(_pool("MaxPool", f', auto_pad = "SAME_{one}"') for one in ("LOWER", "UPPER")),
+    _pool("MaxPool", ', auto_pad = "SAME_UPPER", strides = [2, 2]'),
     *(_recurrent(operator, directions=directions) for operator in ACTIVATIONS for directions in (1, 2)),
     *(_recurrent(operator, lengths="5, 5, 5") for operator in ACTIVATIONS),
     *(_recurrent(operator, _activations(names * 2), directions=2) for operator, names in ACTIVATIONS.items()),
@@ -206,6 +217,9 @@ RIGHT = [
     "g (int64[4] n) => (float[4, 2] z) { z = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 2], zeros = 1> (n) }",
 ]
 WRONG = [
+    *(_pool("LpPool", f", p = {p}, ceil_mode = 1, strides = [2, 2]") for p in (1, 2, 3)),
+    _pool("MaxPool", ", ceil_mode = 1, pads = [1, 1, 1, 1]"),
+    _pool("MaxPool", ', auto_pad = "SAME_LOWER", strides = [2, 2]'),
     *(
         _recurrent(operator, lengths="5, 2, 3", directions=directions)
         for operator in ACTIVATIONS

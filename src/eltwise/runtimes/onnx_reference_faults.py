@@ -148,6 +148,16 @@ def _resized(call: _Call) -> tuple[np.ndarray | None, np.ndarray]:
     return (numbers.astype(float) if call.has(3) else numbers.astype(float) * before), before
 
 
+def _is_of_other_sizes(call: _Call) -> bool:
+    """Whether a MaxPool has a size that is rounded up behind pads, or one of SAME_LOWER with strides."""
+    has_pads = call.attribute("ceil_mode", 0) != 0 and any(call.attribute("pads", (0,)) or (1,))
+    return has_pads or (call.attribute("auto_pad", "NOTSET") in (None, "SAME_LOWER") and _has_strides(call))
+
+
+def _has_strides(call: _Call) -> bool:
+    return any(stride != 1 for stride in call.attribute("strides", (1,)) or (0,))
+
+
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
@@ -163,6 +173,8 @@ _RULES = (
     _Rule(_RECURRENT, lambda call: call.attribute("clip", ()) != (), "without clip"),
     _Rule(("LSTM",), lambda call: call.attribute("input_forget", 0) != 0, "without input_forget"),
     _Rule(("Resize",), _is_of_length, "by a length that it does not round"),
+    _Rule(("LpPool",), lambda call: call.attribute("ceil_mode", 0) != 0, "with ceil_mode by windows cut at the end"),
+    _Rule(("MaxPool",), _is_of_other_sizes, "with other sizes"),
     _Rule(
         ("Normalizer",),
         lambda call: call.attribute("norm", "MAX") not in ("L1", "L2"),
