@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from eltwise.core.border import check_limit, check_seed, public
@@ -22,7 +21,7 @@ from eltwise.tracing.inputs import InputRequest
 from eltwise.tracing.model import read_model
 from eltwise.tracing.recording import Recording, digest_of
 from eltwise.tracing.repeated import OTHER_RESULTS, Repeated, run_repeatedly
-from eltwise.tracing.runner import Outcome, Runner, Values
+from eltwise.tracing.runner import Runner, Values
 from eltwise.tracing.segments import run_in_segments, segments
 from eltwise.tracing.trace import LIMIT, SEGMENT
 
@@ -125,12 +124,7 @@ def _run_of_outputs(runner: Runner, graph: Graph, feeds: Values) -> Repeated:
     names = [port.value for port in graph.outputs if runner.model.is_tensor(port.value)]
     if not names:
         raise UnsupportedError("the model has no output that is a tensor of numbers, so there is nothing to record")
-
-    def run(arrays: Values) -> Outcome:
-        outcome = runner.run_file(arrays)
-        return replace(outcome, values={name: outcome.values[name] for name in names if name in outcome.values})
-
-    result = run_repeatedly(run, feeds, runner.host, ())
+    result = run_repeatedly(lambda arrays: runner.run_file(arrays, names), feeds, runner.host, ())
     if result.first.message:
         raise UnsupportedError(f"{runner.name} does not run the model: {result.first.message}")
     is_random = result.message == OTHER_RESULTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -111,8 +111,8 @@ class Runner:
                 return replace(outcome, values=self.typed(outcome.values))
         return outcome
 
-    def run_file(self, feeds: Mapping[str, np.ndarray]) -> Outcome:
-        """Run the whole model as its file has it, with the sizes that it leaves open; all outputs are given out."""
+    def run_file(self, feeds: Mapping[str, np.ndarray], outputs: Collection[str]) -> Outcome:
+        """Run the whole model as its file has it, with the sizes that it leaves open; the values are some outputs."""
         graph = self.model.file or self.model.graph
         try:
             program = program_of(graph)
@@ -122,8 +122,9 @@ class Runner:
         inputs = file_inputs(graph, feeds)
         outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
         inner = {port.value: port.inner_type.storage for port in graph.outputs if port.inner_type}
-        values = {value: array.astype(inner.get(value, array.dtype)) for value, array in outcome.values.items()}
-        return replace(outcome, values=values) if inner else outcome
+        values = {name: array for name, array in outcome.values.items() if name in outputs}
+        values |= {name: values[name].astype(storage) for name, storage in inner.items() if name in values}
+        return replace(outcome, values=values)
 
     def _run(
         self,

@@ -296,7 +296,7 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
     outputs = [name for name in names if name in model.producer]
     if not outputs and runner is not tested:
         return Outcome(values)
-    outcome = runner.run_file(feeds)
+    outcome = runner.run_file(feeds, names)
     if outcome.message and not outcome.has_ended:
         sizes = open_sizes(model.graph, feeds)
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
@@ -309,7 +309,7 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
         note = "" if fixed.message else f"it was run {change}, as the file is {outcome.message}"
         outcome = replace(fixed, note=note)
     passed = {} if runner is tested else values
-    return replace(outcome, values=passed | {name: outcome.values[name] for name in names if name in outcome.values})
+    return replace(outcome, values=passed | outcome.values)
 
 
 def judge_of(
