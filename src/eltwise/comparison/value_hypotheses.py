@@ -216,7 +216,7 @@ def _saturated(problem: Problem, low: float | None, high: float | None) -> Itera
     element_type, reached = problem.element_type, [one for one in (low, high) if one is not None]
     clamp = partial(clamped, low=low, high=high)
     for bounded in (*_WHOLE, *_FLOATS) if reached else ():
-        limits = bounded.limits if bounded.is_integer else (-bounded.largest_finite, bounded.largest_finite)
+        limits = bounded.finite_limits
         is_reached = low in (None, limits[0]) and high in (None, limits[1])
         if is_reached and (len(reached) == 2 or bounded is problem.pair.b.element_type):
             text = f"values of {{a}} beyond {bounded.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"

@@ -106,6 +106,11 @@ class ElementType:
         return float(self._float.max)
 
     @property
+    def finite_limits(self) -> tuple[float, float]:
+        """The least and the greatest value of an integer type, or finite number of a float type."""
+        return self.limits if self.is_integer else (-self.largest_finite, self.largest_finite)
+
+    @property
     def least_normal(self) -> float:
         """The least positive number of a float type that is not subnormal."""
         return math.ldexp(1.0, self.least_exponent + self.digits - 1)

@@ -78,8 +78,7 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
         text = repr(value)
     except ValueError:  # Python writes out no integer of more than some thousand digits.
         text = f"an integer of {int(value).bit_length()} bits"
-    largest = None if element_type.is_integer else element_type.largest_finite
-    low, high = element_type.limits if largest is None else (-largest, largest)
+    low, high = element_type.finite_limits
     is_inside = low <= value <= high
     rounded = f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}"
     raise ValueRangeError(
