@@ -225,7 +225,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse what no argument takes, but where a shell asks for completions of what is not complete."""
-        if args and not ctx.resilient_parsing:
+        if not ctx.resilient_parsing and any(not text or text.endswith("=") for text in args):
             self._refuse_empty(ctx, args)
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
