@@ -24,6 +24,13 @@ from eltwise.core.dtypes import (
 from eltwise.ops.attribute import Attribute
 from eltwise.ops.schema import Behaviour, Domain, OpSchema
 
+MAKING_SIZES = ("Shape", "Size", "ShapeOf")
+MOVING = (
+    *("Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze"),
+    *("Tile", "Transpose", "Unsqueeze"),
+)
+"""Operators that make sizes, and those that give numbers as they read them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataMovementSchema(OpSchema):

@@ -28,13 +28,6 @@ Behaviour = Literal["elementwise", "constant", "identity", "reshape", "squeeze",
 InputT = TypeVar("InputT")
 Broadcasting = Literal["none", "legacy", "numpy", "auto_broadcast", "axis", "channel"]
 
-MAKING_SIZES = ("Shape", "Size", "ShapeOf")
-MOVING = (
-    *("Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze"),
-    *("Tile", "Transpose", "Unsqueeze"),
-)
-"""Operators that make sizes, and those that give numbers as they read them."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class OpSchema:

@@ -20,8 +20,9 @@ from eltwise.ir.graph import Graph, Node, computed_once
 from eltwise.ir.scopes import Scope
 from eltwise.ir.verify import topological_order
 from eltwise.ops.casts import is_cast
+from eltwise.ops.data_movement import MAKING_SIZES, MOVING
 from eltwise.ops.expression import Expression
-from eltwise.ops.schema import MAKING_SIZES, MOVING, ElementwiseSchema, is_arithmetic
+from eltwise.ops.schema import ElementwiseSchema, is_arithmetic
 from eltwise.passes.analysis import all_scopes
 from eltwise.targets.rules import MEASURED_FACTS, Facts
 

@@ -17,7 +17,8 @@ from eltwise.engine.undefined import as_stated
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model
-from eltwise.ops.schema import MAKING_SIZES, ElementwiseSchema
+from eltwise.ops.data_movement import MAKING_SIZES
+from eltwise.ops.schema import ElementwiseSchema
 from eltwise.oracle.hard_values import hard_values, ordinary
 from eltwise.runtimes import Host, Runtime
 from eltwise.targets.report import SPECIAL, Finding, TargetReport

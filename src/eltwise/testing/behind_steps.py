@@ -12,7 +12,8 @@ from eltwise.formats.onnx.inference import infer_types
 from eltwise.ir.graph import Graph, Node
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads
-from eltwise.ops.schema import MAKING_SIZES, MOVING, is_arithmetic
+from eltwise.ops.data_movement import MAKING_SIZES, MOVING
+from eltwise.ops.schema import is_arithmetic
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.step_operators import stepped
 

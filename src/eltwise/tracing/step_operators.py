@@ -8,7 +8,7 @@ import numpy as np
 
 from eltwise.formats.onnx.schemas import attribute_value
 from eltwise.ir.graph import Node
-from eltwise.ops.schema import MAKING_SIZES
+from eltwise.ops.data_movement import MAKING_SIZES
 
 _OF_FLOATS = frozenset(
     (
