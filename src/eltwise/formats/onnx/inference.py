@@ -39,6 +39,9 @@ _LONGEST_LISTS = 1 << 19
 _MOST_ROUNDS = 8
 """So often inference goes on from ranks that it did not find itself."""
 
+_NEED_TYPES = ("DictVectorizer", "EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble")
+"""The operators of which onnx's inference ends the process where the type of their operand is not known."""
+
 _NAMES = frozenset(TensorProto.DataType.keys())
 _LINE = re.compile(r"\(op_type:[^,()]*, node name: (\d+)\): ")
 _FOLLOWS = ("expected to have type", "Inference error(s)", "parse data from external tensors")
@@ -56,21 +59,52 @@ def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
     copy = without_weights(graph)
     _order(graph, copy.graph)
     try:
-        typed = infer_shapes(copy)
+        typed = _inferred(copy)
         follows_lists = not _has_long_lists(typed)
-        typed = infer_shapes(copy, data_prop=True) if follows_lists else typed
+        typed = _inferred(copy, data_prop=True) if follows_lists else typed
         for _round in range(_MOST_ROUNDS):
             ranks = list(_ranks_of_reshapes(typed.graph))
             if not ranks:
                 break
             copy.graph.value_info.extend(ranks)
-            typed = infer_shapes(copy, data_prop=follows_lists)
+            typed = _inferred(copy, data_prop=follows_lists)
     except (InferenceError, ValueError, RuntimeError):
         # The model contradicts itself somewhere. What it declares still holds, and a node that needs more says so.
         typed = copy
     types: dict[int, dict[str, TensorType]] = {}
     _collect(graph, typed.graph, types)
     return types
+
+
+def _inferred(copy: ModelProto, **options: bool) -> ModelProto:
+    """Run onnx's inference, without the nodes that would end the process."""
+    nodes = [node for node, _is_known in _operands(copy.graph)]
+    held = {number: node.domain for number, node in enumerate(nodes) if node.op_type in _NEED_TYPES}
+    for number in held:
+        nodes[number].domain = HELD
+    try:
+        while held:
+            known = [is_known for _node, is_known in _operands(infer_shapes(copy).graph)]
+            safe = [number for number in held if known[number]]
+            if not safe:
+                break
+            for number in safe:
+                nodes[number].domain = held.pop(number)
+        return infer_shapes(copy, **options)
+    finally:
+        for number, domain in held.items():
+            nodes[number].domain = domain
+
+
+def _operands(graph: GraphProto, outer: frozenset[str] = frozenset()) -> Iterator[tuple[NodeProto, bool]]:
+    """The nodes of a graph and of those in it, each with whether the type of its first operand is known."""
+    values = (*graph.input, *graph.value_info, *graph.output)
+    known = {value.name for value in values if value.HasField("type")}.union(one.name for one in graph.initializer)
+    seen = known | outer.difference(name for node in graph.node for name in node.output)
+    for node in graph.node:
+        yield node, node.input[:1] != [] and node.input[0] in seen
+        for _name, inner in subgraphs(node):
+            yield from _operands(inner, frozenset(seen))
 
 
 def _collect(graph: Graph, typed: GraphProto, types_of: dict[int, dict[str, TensorType]]) -> None:
@@ -264,7 +298,7 @@ def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
     for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
         copy.opset_import.add(domain=domain, version=1)
     try:
-        infer_shapes(copy, strict_mode=True)
+        _inferred(copy, strict_mode=True)
     except (InferenceError, ValueError, RuntimeError) as error:
         parts = _LINE.split(str(error))
         for number, message in zip(parts[1::2], parts[2::2], strict=True):
