@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -34,7 +35,7 @@ class LocalHost(ExitStack):
         self.runtime = runtime
         self._shares_memory = bool(options.get("shares_memory"))
         self._shared = list[np.ndarray]()
-        self._last: tuple[Model, Any] | None = None
+        self._last: tuple[_Content, Any] | None = None
         self._process = partial(Host, runtime, limit, **options)
         self._host = self.enter_context(self._process()) if self.needs_process(runtime) else None
 
@@ -69,11 +70,11 @@ class LocalHost(ExitStack):
 
     def _loaded(self, program: Model) -> Any:
         """The last model stays loaded, as in the process of a runtime."""
-        if self._last is None or self._last[0] != program:
-            adapter = _adapter_of(self.runtime)
-            load = partial(_session, adapter) if _keeps_nothing(self.runtime) else adapter.load
+        content = _Content(program.data, program.weights, bool(program.path), program.path)
+        if self._last is None or self._last[0] != content:
             self._last = None
-            self._last = program, load(program.data, program.weights)
+            load = _session if _keeps_nothing(self.runtime) else _new_session
+            self._last = content, load(_adapter_of(self.runtime), content)
         return self._last[1]
 
     @contextmanager
@@ -92,10 +93,22 @@ def _keeps_nothing(runtime: Runtime) -> bool:
     return runtime.adapter == "eltwise.runtimes.onnxruntime:OnnxRuntime"
 
 
-@lru_cache(maxsize=256)
-def _session(adapter: Any, data: bytes, weights: bytes) -> Any:
-    """Three of five models are loaded again."""
-    return adapter.load(data, weights)
+@dataclass(frozen=True)
+class _Content:
+    """What is loaded: two files of one content are one model."""
+
+    data: bytes
+    weights: bytes
+    is_file: bool
+    path: str = field(compare=False)
+
+
+def _new_session(adapter: Any, content: _Content) -> Any:
+    return adapter.load(content.data, content.weights, content.path)
+
+
+_session = lru_cache(maxsize=256)(_new_session)
+"""Three of five models are loaded again."""
 
 
 def _adapter_of(runtime: Runtime) -> Any:

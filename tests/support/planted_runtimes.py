@@ -16,8 +16,9 @@ from eltwise.runtimes.onnxruntime import OnnxRuntime, Session
 class Planted(OnnxRuntime):
     """A runtime whose ``change`` changes a model before it is loaded."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> Session:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Session:
         """Load the changed model."""
+        del path
         model = onnx.load_from_string(data)
         self.change(model)
         return super().load(model.SerializeToString(), weights)
@@ -356,9 +357,9 @@ class Bfloat16AndWrong(Bfloat16):
 class RefusingUnlessBasic(Planted):
     """A model of float32 that gives out nothing that a node reads cannot be run above basic optimization."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> Any:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Any:
         """Load the model, whose runs fail."""
-        loaded, model = super().load(data, weights), onnx.load_from_string(data)
+        loaded, model = super().load(data, weights, path), onnx.load_from_string(data)
         is_float32 = any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for value in model.graph.input)
         if is_whole(model) and is_float32 and self._optimization not in ("basic", "disabled"):
             loaded.bind = fail  # type: ignore[method-assign, assignment]

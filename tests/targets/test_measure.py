@@ -50,8 +50,8 @@ def variant_of(op: str, element_type: str, rule: str) -> Variant:
 class Saturating(Eltwise):
     """Runs everything right, but for results of uint32 below zero, which become zero."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> object:  # type: ignore[override]
-        return _Saturated(super().load(data, weights))
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> object:  # type: ignore[override]
+        return _Saturated(super().load(data, weights, path))
 
 
 class _Saturated:

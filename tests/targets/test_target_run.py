@@ -134,17 +134,17 @@ class Planted:
     def version(self) -> str:
         return "1.0"
 
-    def load(self, _data: bytes, _weights: bytes = b"") -> object:
+    def load(self, _data: bytes, _weights: bytes = b"", _path: str = "") -> object:
         return self
 
 
 class Dying(Planted):
-    def load(self, _data: bytes, _weights: bytes = b"") -> object:
+    def load(self, _data: bytes, _weights: bytes = b"", _path: str = "") -> object:
         os.abort()
 
 
 class Sleeping(Planted):
-    def load(self, _data: bytes, _weights: bytes = b"") -> object:
+    def load(self, _data: bytes, _weights: bytes = b"", _path: str = "") -> object:
         time.sleep(60)
         raise AssertionError
 

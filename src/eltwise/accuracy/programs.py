@@ -67,8 +67,7 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
     """What computes a function of ``count`` elements; None where a runtime is no candidate for it."""
     if runtime.loads_models:
         domain: Domain = "openvino" if function in _OPENVINO or "ai.onnx" not in runtime.domains else "ai.onnx"
-        files = _model(function, domain, element_type, count) if domain in runtime.domains else ()
-        return Model(*files) if files else None
+        return _model(function, domain, element_type, count) if domain in runtime.domains else None
     names = next((_NAMES[package] for package in runtime.packages if package in _NAMES), {})
     if function not in names:
         return None
@@ -76,8 +75,8 @@ def program_of(runtime: Runtime, function: str, element_type: ElementType, count
 
 
 @cache
-def _model(function: str, domain: Domain, element_type: ElementType, count: int) -> tuple[bytes, ...]:
-    """The files of a model of one node; none where OpenVINO has no operator that is a function of ONNX."""
+def _model(function: str, domain: Domain, element_type: ElementType, count: int) -> Model | None:
+    """A model of one node; None where OpenVINO has no operator that is a function of ONNX."""
     if function in _OPENVINO:
         origin = Origin("openvino", _IR_VERSION)
         node = Node("y", registry.find(_OPENVINO[function]).bind({}), ("x",), ("y",))
@@ -97,10 +96,10 @@ def _model(function: str, domain: Domain, element_type: ElementType, count: int)
         input_order=("x",),
     )
     if origin.domain == domain:
-        return write_openvino(graph) if domain == "openvino" else (write_onnx(graph),)
+        return Model(*write_openvino(graph)) if domain == "openvino" else Model(write_onnx(graph))
     try:
         graph = convert(write_onnx(graph), "openvino", ir_version=_IR_VERSION)[0].graph
     except EltwiseError:
-        return ()
+        return None
     computing = [node for node in graph.nodes if node.schema.behaviour != "constant"]
-    return write_openvino(graph) if len(computing) == 1 else ()
+    return Model(*write_openvino(graph)) if len(computing) == 1 else None

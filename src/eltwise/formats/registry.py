@@ -128,6 +128,25 @@ def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
         write_openvino_file(graph, path)
 
 
+def unchanged_file(graph: Graph) -> Path | None:
+    """The file that a model was read from, as an absolute path, where both still are what they were then.
+
+    External data is not compared.
+    """
+    if graph.origin.domain == "ai.onnx":
+        from eltwise.formats.onnx.writer import original_file
+    else:
+        from eltwise.formats.openvino.writer import original_file
+
+    path, content = original_file(graph)
+    try:
+        str(path).encode()  # A runtime is given no name that is no text.
+        is_same = path is not None and files.read_bytes(path) == content
+    except (FileFormatError, UnicodeEncodeError):
+        return None
+    return path.absolute() if path is not None and is_same else None
+
+
 def files_of(graph: Graph, path: Path) -> list[Path]:
     """The file of a model, and those of its weights: the .bin of an IR, the external data of an ONNX model."""
     if graph.origin.domain != "ai.onnx":

@@ -25,9 +25,9 @@ class Eltwise:
         """The version."""
         return VERSION
 
-    def load(self, data: bytes, weights: bytes = b"") -> _Loaded:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> _Loaded:
         """Load a model of either format."""
-        model = load(data, weights if data.lstrip().startswith(b"<") else None)
+        model = load(path) if path else load(data, weights if data.lstrip().startswith(b"<") else None)
         names = [port.name for port in model.inputs]
 
         def run(inputs: Arrays, outputs: Arrays | None) -> list[np.ndarray]:

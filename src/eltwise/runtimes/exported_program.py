@@ -32,18 +32,18 @@ class ExportedProgram:
         """The version of PyTorch."""
         return version("torch")
 
-    def load(self, data: bytes, weights: bytes = b"") -> LoadedProgram:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> LoadedProgram:
         """Load a program."""
-        del weights
+        del weights, path
         return LoadedProgram(self._torch, torch.export.load(io.BytesIO(data)))
 
 
 class Exporter(ExportedProgram):
     """Programs are not run but exported to ONNX, by PyTorch's own exporter."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> Any:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Any:
         """Load a program."""
-        del weights
+        del weights, path
         return _Export(torch.export.load(io.BytesIO(data)))
 
 

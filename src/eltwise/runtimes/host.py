@@ -161,6 +161,7 @@ class Host:
             fields["results"] = [[element_type.name, shape] for element_type, shape in results]
         if isinstance(program, Model):
             arrays = (np.frombuffer(program.data, np.uint8), np.frombuffer(program.weights, np.uint8), *arrays)
+            fields["path"] = program.path
         else:
             fields |= {"op": program.op, "steps": program.steps, "attributes": program.attributes}
         if self.memory is not None:

@@ -40,14 +40,14 @@ class OnnxReference:
         """The version of onnx."""
         return version("onnx")
 
-    def load(self, data: bytes, weights: bytes = b"") -> Evaluator:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Evaluator:
         """Make an evaluator.
 
         Raises:
             NotImplementedError: for a model of which it is known to compute other values than it should.
         """
         del weights
-        model = onnx.load_from_string(data)
+        model = onnx.load(path) if path else onnx.load_from_string(data)
         if fault := next(_faults(model), ""):
             raise NotImplementedError(f"it computes {fault}")
         return Evaluator(ReferenceEvaluator(model))

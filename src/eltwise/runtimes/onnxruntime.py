@@ -48,8 +48,8 @@ class OnnxRuntime:
         """The version."""
         return str(onnxruntime.__version__)
 
-    def load(self, data: bytes, weights: bytes = b"") -> Session:
-        """Make a session."""
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Session:
+        """Make a session, of the file where there is one: it refuses some external data that it takes inside."""
         del weights
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
@@ -60,7 +60,7 @@ class OnnxRuntime:
         for key, value in self._config.items():
             options.add_session_config_entry(key, value)
         session = onnxruntime.InferenceSession(
-            data, options, providers=[self._provider], enable_fallback=0, disabled_optimizers=self._disabled
+            path or data, options, providers=[self._provider], enable_fallback=0, disabled_optimizers=self._disabled
         )
         if session.get_providers()[0] != self._provider:
             raise ValueError(f"the provider {self._provider} does not run this model")

@@ -55,9 +55,9 @@ class OpenVino:
             precision = f"{hint.get_type_name()} by default"
         return f"{_number()} ({self._device}, inference precision {precision})"
 
-    def load(self, data: bytes, weights: bytes = b"") -> Request:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Request:
         """Read and compile a model, ONNX or IR."""
-        compiled = self.core.compile_model(read(self.core, data, weights), self._device, self._settings)
+        compiled = self.core.compile_model(read(self.core, data, weights, path), self._device, self._settings)
         if self._precision:
             chosen = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
             if chosen != self._precision:  # It takes what the processor has not for another one, without a word.
@@ -114,9 +114,9 @@ class OpenVinoEvaluate:
         """The version."""
         return _number()
 
-    def load(self, data: bytes, weights: bytes = b"") -> Evaluated:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> Evaluated:
         """Read a model, ONNX or IR."""
-        return Evaluated(read(self.core, data, weights))
+        return Evaluated(read(self.core, data, weights, path))
 
 
 class Evaluated:
@@ -147,19 +147,21 @@ class Evaluated:
         return list(map(array, result))
 
 
-def read(core: Any, data: bytes, weights: bytes) -> Any:
-    """Read an IR, or an ONNX model from a file: OpenVINO takes models from memory that it refuses from a file.
+def read(core: Any, data: bytes, weights: bytes, path: str) -> Any:
+    """Read a file, an IR, or ONNX from a file: OpenVINO takes models from memory that it refuses from a file.
 
     Raises:
         RuntimeError: OpenVINO's, without the folder of the file.
     """
+    if path:
+        return core.read_model(path)
     if data.lstrip().startswith(b"<"):
         return core.read_model(data, weights)
     with tempfile.TemporaryDirectory(prefix="eltwise-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder, "model.onnx")
-        path.write_bytes(data)
+        file = Path(folder, "model.onnx")
+        file.write_bytes(data)
         try:
-            return core.read_model(path)
+            return core.read_model(file)
         except RuntimeError as error:
             raise RuntimeError(str(error).replace(f"{folder}{os.sep}", "")) from None
 

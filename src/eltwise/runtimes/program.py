@@ -1,8 +1,9 @@
-"""What a runtime is given to run, a model as bytes or one call for a library of array functions, and its answer.
+"""What a runtime is given to run, a model or one call for a library of array functions, and its answer.
 
 An adapter is a class that is made with ``threads``, how many it may use (0: its own choice). It has ``version()``, with
-the settings that change results, and one or both of ``load(data, weights)`` and ``compile(op, steps, attributes)``,
-which give a ``Loaded``. Its file imports nothing of this package, so that a reproduction can take it along.
+the settings that change results, and one or both of ``load(data, weights, path)``, whose arguments are the fields of
+``Model``, and ``compile(op, steps, attributes)``, which give a ``Loaded``. Its file imports nothing of this package, so
+that a reproduction can take it along.
 """
 
 from __future__ import annotations
@@ -19,10 +20,17 @@ Step = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Model:
-    """A model file: ONNX, or OpenVINO IR with its weights."""
+    """A model: ONNX with external data in it, or OpenVINO IR with its weights.
+
+    Attributes:
+        data: the content of its file.
+        weights: that of the .bin of an IR.
+        path: the file itself, which a runtime opens as a user does; empty where there is none.
+    """
 
     data: bytes
     weights: bytes = b""
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,11 @@ class PythonFunction(_FromFile):
 class PythonModel(_FromFile):
     """``load(model)`` takes the bytes of an ONNX model and returns a function of a dict of inputs to one of outputs."""
 
-    def load(self, data: bytes, weights: bytes = b"") -> _Model:
+    def load(self, data: bytes, weights: bytes = b"", path: str = "") -> _Model:
         """Load a model; its names are read here, since the function need not know their order."""
         import onnx
 
-        del weights
+        del weights, path
         run, graph = self._run(data), onnx.load_from_string(data).graph
         if not callable(run):
             raise TypeError(f"the function gave a {type(run).__name__}, not a function of a dict of inputs")

@@ -58,7 +58,9 @@ def main() -> None:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever else a runtime raises is its refusal
             is_full = isinstance(error, OSError) and error.errno in _FULL
-            reply = Message({"kind": "untried" if is_full else "refused", "message": message_of(error)})
+            folder = f"{os.path.dirname(str(message.fields.get('path', '')))}{os.sep}"  # noqa: PTH120 - a part of a text
+            reason = message_of(error).replace(folder, "") if len(folder) > 1 else message_of(error)
+            reply = Message({"kind": "untried" if is_full else "refused", "message": reason})
         changed = changed_mode()
         if changed and not restore_mode():
             changed += ", and it could not be restored"
@@ -88,7 +90,7 @@ class _Programs:
         if "op" in fields:
             loaded = self._compiled(fields)
         else:
-            loaded, arrays = self._loaded(arrays[0].tobytes(), arrays[1].tobytes()), arrays[2:]
+            loaded, arrays = self._loaded(arrays[0].tobytes(), arrays[1].tobytes(), str(fields["path"])), arrays[2:]
         if fields["only_load"]:
             return _described([])
         results, before = fields.get("results"), list(map(_checksum, arrays))
@@ -119,10 +121,11 @@ class _Programs:
         compiled: Loaded = self._adapter.compile(fields["op"], steps, attributes)
         return compiled
 
-    def _loaded(self, data: bytes, weights: bytes) -> Loaded:
-        if self._last is None or self._last[0] != (data, weights):
+    def _loaded(self, data: bytes, weights: bytes, path: str) -> Loaded:
+        content = data, weights, bool(path)  # Two files of one content are one model.
+        if self._last is None or self._last[0] != content:
             self._last = None
-            self._last = (data, weights), self._adapter.load(data, weights)
+            self._last = content, self._adapter.load(data, weights, path)
         return self._last[1]
 
 

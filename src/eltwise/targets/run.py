@@ -24,7 +24,7 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import InputRequest
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model import as_file, program_of
 from eltwise.tracing.trace import LIMIT
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 
@@ -85,7 +85,7 @@ def observe(
         program = program_of(graph)  # First, since it refuses what is too large.
     except EltwiseError as error:
         return _not_compared(report, str(error))
-    with Host(runtime, LIMIT, shares_memory=True) as host:
+    with Host(runtime, LIMIT, shares_memory=True) as host, as_file(program, graph) as program:
         try:
             report = replace(report, version=host.version())
             answer = host.run(program, (), only_load=True)

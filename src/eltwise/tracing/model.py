@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TypeGuard
 
@@ -14,6 +17,7 @@ import numpy as np
 from eltwise.core.dtypes import BFLOAT16, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
 from eltwise.core.shapes import Dimension, Shape, of_sizes
+from eltwise.formats import registry
 from eltwise.formats.submodels import value_types, write_submodel
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
@@ -335,7 +339,7 @@ def has_large_weights(graph: Graph) -> bool:
 
 
 def program_of(graph: Graph) -> Program:
-    """A whole model as its file has it, with external data inside.
+    """A whole model in memory, with external data inside.
 
     Raises:
         UnsupportedError: for a model that is not run as a whole, of which no weights are read.
@@ -350,6 +354,23 @@ def program_of(graph: Graph) -> Program:
     from eltwise.formats.openvino.writer import write_openvino
 
     return Program(*write_openvino(graph))
+
+
+@contextmanager
+def as_file(program: Program, graph: Graph) -> Iterator[Program]:
+    """What ``program_of`` gives as a file, which runtimes may read otherwise: its own, or one that is there meanwhile.
+
+    Raises:
+        FileFormatError: where the file cannot be written.
+    """
+    path = registry.unchanged_file(graph)
+    if path is not None:
+        yield replace(program, path=str(path))
+        return
+    with TemporaryDirectory(prefix="eltwise-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, f"model{registry.of_domain(graph.origin.domain).ending}")
+        registry.write_file(graph, path)
+        yield replace(program, path=str(path))
 
 
 def _bytes_of_weights(graph: Graph) -> int:

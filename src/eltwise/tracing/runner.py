@@ -13,7 +13,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.model import Submodel, TracedModel, program_of
+from eltwise.tracing.model import Submodel, TracedModel, as_file, program_of
 
 Values = dict[str, np.ndarray]
 
@@ -120,7 +120,8 @@ class Runner:
             return Outcome(message=str(error))
         names = tuple(dict.fromkeys(port.value for port in graph.outputs))
         inputs = file_inputs(graph, feeds)
-        outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
+        with as_file(program, graph) as program:
+            outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
         inner = {port.value: port.inner_type.storage for port in graph.outputs if port.inner_type}
         values = {name: array for name, array in outcome.values.items() if name in outputs}
         values |= {name: values[name].astype(storage) for name, storage in inner.items() if name in values}

@@ -42,11 +42,18 @@ class OnnxFile:
         model: the message.
         data: the bytes of the file, where they are not those that the message is written as.
         folder: the folder of the file, for external data; None where it is not known.
+        name: the name of the file in it; empty where it is not known.
     """
 
     model: ModelProto
     data: bytes | None
     folder: Path | None
+    name: str = ""
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None where it is not known."""
+        return self.folder / self.name if self.folder is not None and self.name else None
 
 
 def folder_of(graph: Graph) -> Path | None:
@@ -74,7 +81,7 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
     with errors_located(where=where):
         model = parse_message(data, ModelProto, "an ONNX model")
         original = None if model.SerializeToString() == data else data
-        return _read_model(OnnxFile(model, original, folder), where, reads_weights)
+        return _read_model(OnnxFile(model, original, folder, where), where, reads_weights)
 
 
 def read_model_proto(model: ModelProto, folder: Path | None = None, reads_weights: bool = True) -> Reading:

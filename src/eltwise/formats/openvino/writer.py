@@ -84,6 +84,12 @@ def _kept(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
     return (file.xml, files.copied(file.weights, status.st_size)) if state_of(status) == file.state else None
 
 
+def original_file(graph: Graph) -> tuple[Path | None, bytes]:
+    """The .xml that a graph was read from, and its content; None where there is none, or one of the two was changed."""
+    file = graph.message
+    return (file.path, file.xml) if isinstance(file, IrFile) and _kept(graph) is not None else (None, b"")
+
+
 def _check(graph: Graph) -> None:
     if graph.origin.domain != "openvino":
         problem, hint = "an ONNX graph cannot be written as OpenVINO IR", "convert it first, with `eltwise convert`"

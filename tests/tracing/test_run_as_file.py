@@ -1,0 +1,105 @@
+"""A runtime is given a whole model as a file: what it refuses of one is said, also where it takes the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import eltwise
+from eltwise.core.errors import EltwiseError
+from eltwise.formats.registry import read, write_file
+from eltwise.testing import assert_same_model
+from eltwise.tracing.model import as_file, program_of
+from support.traced_models import parsed
+
+MODEL = """g (float[6] x) => (float[2, 3] y)
+<int64[2] sizes = {2, 3}, float[2, 3] w = {1, 2, 3, 4, 5, 6}> { r = Reshape(x, sizes) y = Sub(r, w) }"""
+INPUTS = {"x": np.arange(6, dtype=np.float32)}
+
+
+def with_external_sizes(folder: Path, text: str = MODEL) -> Path:
+    """A model that onnxruntime refuses as it lies there, and takes with its external data inside."""
+    model, path = parsed(text), folder / "model.onnx"
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="model.data")
+    return path
+
+
+def fails_check(path: Path) -> bool:
+    return not eltwise.check(path, "onnxruntime").is_good
+
+
+def fails_trace(path: Path) -> bool:
+    return not eltwise.trace(path, runtime="onnxruntime", against="openvino", inputs=INPUTS).is_good
+
+
+def is_refused(call: Callable[[Path], object]) -> Callable[[Path], bool]:
+    def fails(path: Path) -> bool:
+        with pytest.raises((EltwiseError, AssertionError), match="external"):
+            call(path)
+        return True
+
+    return fails
+
+
+CALLS: dict[str, Callable[[Path], bool]] = {
+    "check": fails_check,
+    "trace": fails_trace,
+    "record": is_refused(lambda path: eltwise.record(path, runtime="onnxruntime")),
+    "repair": is_refused(lambda path: eltwise.repair(path, "onnxruntime", verify=True)),
+    "assert_same_model": is_refused(lambda path: assert_same_model(path, path, runtime="onnxruntime")),
+}
+
+
+@pytest.mark.usefixtures("local_hosts")
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_file_that_the_runtime_refuses_is_not_said_to_run(name: str, is_loaded: bool, tmp_path: Path) -> None:
+    path = with_external_sizes(tmp_path)
+    assert CALLS[name](eltwise.load(path) if is_loaded else path)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("local_hosts")
+def test_a_repaired_model_is_run_as_it_will_be_written(tmp_path: Path) -> None:
+    path = with_external_sizes(tmp_path, MODEL.replace("float", "bfloat16"))
+    with pytest.raises(EltwiseError, match="external"):
+        eltwise.repair(path, "onnxruntime", verify=True)
+    inside = onnx.load(path)
+    model, _report = eltwise.repair(inside, "onnxruntime", verify=True)
+    assert [node.schema.name for node in model.graph.nodes].count("Cast") > 1
+
+
+@pytest.mark.parametrize("source", ["onnx", "external", "xml"])
+def test_the_file_is_its_own_as_long_as_both_are_as_they_were(source: str, tmp_path: Path) -> None:
+    path = tmp_path / ("model.xml" if source == "xml" else "model.onnx")
+    if source == "external":
+        with_external_sizes(tmp_path)
+    elif source == "onnx":
+        onnx.save(parsed(MODEL), path)
+    else:
+        eltwise.convert(parsed("g (float[2] x, float[2] y) => (float[2] z) { z = Sub(x, y) }"), to="openvino")[0].save(
+            path
+        )
+    graph = read(path).graph
+    program = program_of(graph)
+    with as_file(program, graph) as same:
+        assert same == replace(program, path=str(path))
+    changed = replace(graph, name="other")
+    with as_file(program_of(changed), changed) as other:
+        assert Path(other.path).parent != tmp_path
+        assert read(Path(other.path)).graph == changed
+    assert not Path(other.path).parent.exists()
+    content = path.read_bytes()
+    write_file(changed, path)
+    assert path.read_bytes() != content
+    with as_file(program, graph) as former:
+        assert read(Path(former.path)).graph == graph
+    path.unlink()
+    with as_file(program, graph) as gone:
+        assert read(Path(gone.path)).graph == graph
