@@ -14,6 +14,7 @@ import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import read, write_file
 from eltwise.testing import assert_same_model
+from eltwise.tracing import model as model_module
 from eltwise.tracing.model import as_file, program_of
 from support.traced_models import parsed
 
@@ -88,18 +89,43 @@ def test_the_file_is_its_own_as_long_as_both_are_as_they_were(source: str, tmp_p
         )
     graph = read(path).graph
     program = program_of(graph)
-    with as_file(program, graph) as same:
+    with as_file(graph) as same:
         assert same == replace(program, path=str(path))
     changed = replace(graph, name="other")
-    with as_file(program_of(changed), changed) as other:
+    with as_file(changed) as other:
         assert Path(other.path).parent != tmp_path
         assert read(Path(other.path)).graph == changed
     assert not Path(other.path).parent.exists()
     content = path.read_bytes()
     write_file(changed, path)
     assert path.read_bytes() != content
-    with as_file(program, graph) as former:
+    with as_file(graph) as former:
         assert read(Path(former.path)).graph == graph
     path.unlink()
-    with as_file(program, graph) as gone:
+    with as_file(graph) as gone:
         assert read(Path(gone.path)).graph == graph
+
+
+@pytest.mark.usefixtures("local_hosts")
+@pytest.mark.parametrize("external", [False, True])
+def test_a_file_of_many_weights_is_run_as_a_whole_where_memory_allows(
+    external: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are not sent; what is in memory only is not run as a whole, nor is what may not fit there."""
+    path, options = tmp_path / "model.onnx", {"location": "model.data", "size_threshold": 0}
+    onnx.save(parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Sub(x, w) }"), path)
+    onnx.save(onnx.load(path), path, save_as_external_data=external, **(options if external else {}))
+    monkeypatch.setattr(model_module, "LARGEST_SENT", 15)
+    for source in (path, eltwise.load(path)):
+        with as_file(read(path).graph) as program:
+            assert (program.data, program.path) == (b"", str(path))
+        assert eltwise.trace(source, runtime="onnxruntime", against="openvino").verdict == "agree"
+        assert eltwise.check(source, "onnxruntime").is_good
+        assert eltwise.record(source, runtime="onnxruntime").values
+    for memory, source in ((None, path), (1 << 40, onnx.load(path))):
+        monkeypatch.setattr(model_module, "memory_bytes", lambda memory=memory: memory)
+        report = eltwise.trace(source, runtime="onnxruntime", against="openvino")
+        assert report.verdict == "not_established"
+        assert "the whole model was not run: more than " in str(report)
+        with pytest.raises(EltwiseError, match="too large to be run as a whole, got 16 bytes of weights"):
+            eltwise.record(source, runtime="onnxruntime")

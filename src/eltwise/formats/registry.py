@@ -128,23 +128,30 @@ def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
         write_openvino_file(graph, path)
 
 
+def file_of(graph: Graph) -> Path | None:
+    """The file that a model was read from; None where there is none, or the model was changed."""
+    path = getattr(graph.message, "path", None) if graph.untouched else None
+    return path if isinstance(path, Path) else None
+
+
 def unchanged_file(graph: Graph) -> Path | None:
-    """The file that a model was read from, as an absolute path, where both still are what they were then.
-
-    External data is not compared.
-    """
+    """The file of a model as an absolute path, where it is as it was when it was read, external data apart."""
+    path = file_of(graph)
+    if path is None:
+        return None
     if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.writer import original_file
-    else:
-        from eltwise.formats.openvino.writer import original_file
+        from eltwise.formats.onnx.writer import kept_bytes
 
-    path, content = original_file(graph)
+        content: object = kept_bytes(graph)[0]
+    else:
+        from eltwise.formats.openvino.writer import kept_files
+
+        content = next(iter(kept_files(graph) or ()), None)
     try:
         str(path).encode()  # A runtime is given no name that is no text.
-        is_same = path is not None and files.read_bytes(path) == content
+        return path.absolute() if files.read_bytes(path) == content else None
     except (FileFormatError, UnicodeEncodeError):
         return None
-    return path.absolute() if path is not None and is_same else None
 
 
 def files_of(graph: Graph, path: Path) -> list[Path]:

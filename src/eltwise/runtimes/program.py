@@ -23,7 +23,7 @@ class Model:
     """A model: ONNX with external data in it, or OpenVINO IR with its weights.
 
     Attributes:
-        data: the content of its file.
+        data: the content of its file; empty where that is too large to be sent, and a runtime opens it.
         weights: that of the .bin of an IR.
         path: the file itself, which a runtime opens as a user does; empty where there is none.
     """

@@ -79,7 +79,9 @@ class PythonModel(_FromFile):
         """Load a model; its names are read here, since the function need not know their order."""
         import onnx
 
-        del weights, path
+        del weights
+        if not data:
+            raise ValueError(f"{path} is too large to be given as bytes")
         run, graph = self._run(data), onnx.load_from_string(data).graph
         if not callable(run):
             raise TypeError(f"the function gave a {type(run).__name__}, not a function of a dict of inputs")

@@ -122,7 +122,7 @@ class _Programs:
         return compiled
 
     def _loaded(self, data: bytes, weights: bytes, path: str) -> Loaded:
-        content = data, weights, bool(path)  # Two files of one content are one model.
+        content = data, weights, bool(path) if data else path  # Two files of one content are one model.
         if self._last is None or self._last[0] != content:
             self._last = None
             self._last = content, self._adapter.load(data, weights, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
@@ -24,15 +25,15 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import InputRequest
-from eltwise.tracing.model import as_file, program_of
+from eltwise.tracing.model import as_file, weights_of
 from eltwise.tracing.trace import LIMIT
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 
 _MOST_ROUNDS = 6
 """How often inputs of one size are drawn."""
 
-_MOST_SENT = 1 << 30
-"""How many bytes of models are sent to a runtime's process, beside the first one."""
+_MOST_READ = 1 << 30
+"""How many bytes of weights the runs of a model read together, beside the first one."""
 
 _DIFFERENCES: dict[Severity, str] = {
     "wrong values": "those that are wrong",
@@ -81,11 +82,12 @@ def observe(
     if not runtime.is_installed:
         return _not_compared(report, f"{' and '.join(runtime.packages)} is not installed here")
     graph = graph or model.graph
-    try:
-        program = program_of(graph)  # First, since it refuses what is too large.
-    except EltwiseError as error:
-        return _not_compared(report, str(error))
-    with Host(runtime, LIMIT, shares_memory=True) as host, as_file(program, graph) as program:
+    with ExitStack() as stack:
+        try:
+            program = stack.enter_context(as_file(graph))  # First, since it refuses what is too large.
+        except EltwiseError as error:
+            return _not_compared(report, str(error))
+        host = stack.enter_context(Host(runtime, LIMIT, shares_memory=True))
         try:
             report = replace(report, version=host.version())
             answer = host.run(program, (), only_load=True)
@@ -100,6 +102,7 @@ def observe(
         except EltwiseError as error:
             return _not_compared(report, str(error))
         runs = _runs_on(model, sets, seed) if sets else runs_of(model, seed, _MOST_ROUNDS)
+        runs = islice(runs, max(1, _MOST_READ // max(1, weights_of(graph))))
         report = _compared(report, host, program, None if sets else model, runs)
         if report.comparison is None:
             return report
@@ -182,7 +185,6 @@ def _compared(
 ) -> TargetReport:
     """The report with what differs; of the model whose inputs are drawn, what no specification states is left out."""
     different, worst, left_out = dict[tuple[str, bool], Finding](), list[tuple[Severity, Run]](), list[int]()
-    most_runs = max(1, _MOST_SENT // max(1, len(program.data) + len(program.weights)))
 
     def compute(inputs: Outputs) -> Outputs:
         answer = host.run(program, inputs)
@@ -217,7 +219,7 @@ def _compared(
 
     try:
         # What is drawn are many runs; of few, a runtime that keeps a state may be right in all the first ones.
-        comparison = compare_runs(islice(runs, most_runs), compute, check if drawn else check_twice)
+        comparison = compare_runs(runs, compute, check if drawn else check_twice)
     except _RefusedError as error:
         return replace(report, findings=(*different.values(), _refused(error.answer)), is_compared=True)
     if worst:

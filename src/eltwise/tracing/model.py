@@ -16,6 +16,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
+from eltwise.core.machine import memory_bytes
 from eltwise.core.shapes import Dimension, Shape, of_sizes
 from eltwise.formats import registry
 from eltwise.formats.submodels import value_types, write_submodel
@@ -28,8 +29,11 @@ from eltwise.passes.unintended import random_nodes
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.copies import gives_back, sources_of
 
-LARGEST_WEIGHTS = 1 << 29
-"""A model with more bytes of weights is not run as a whole."""
+LARGEST_SENT = 1 << 29
+"""A model in memory with more bytes of weights is not run as a whole."""
+
+_SHARE_OF_MEMORY = 6
+"""A model in a file may have this part of the memory: two runtimes may hold its weights twice each, eltwise once."""
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
@@ -333,9 +337,10 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
     return TracedModel(graph, value_types(typed) | types, deciding)
 
 
-def has_large_weights(graph: Graph) -> bool:
-    """Whether a model is not run as a whole, since that would take several times the memory of its weights."""
-    return _bytes_of_weights(graph) > LARGEST_WEIGHTS
+def largest_weights(graph: Graph) -> int:
+    """How many bytes of weights a model may have that is run as a whole, which takes several times their memory."""
+    is_opened = registry.file_of(graph) is not None
+    return max(LARGEST_SENT, (memory_bytes() or 0) // _SHARE_OF_MEMORY) if is_opened else LARGEST_SENT
 
 
 def program_of(graph: Graph) -> Program:
@@ -344,9 +349,7 @@ def program_of(graph: Graph) -> Program:
     Raises:
         UnsupportedError: for a model that is not run as a whole, of which no weights are read.
     """
-    if has_large_weights(graph):
-        got, allowed = f"{_bytes_of_weights(graph)} bytes of weights", f"{LARGEST_WEIGHTS} bytes"
-        raise UnsupportedError("the model is too large to be run as a whole", got=got, allowed=allowed)
+    _check_weights(graph, LARGEST_SENT)
     if graph.origin.domain == "ai.onnx":
         from eltwise.formats.onnx.writer import write_onnx
 
@@ -357,23 +360,33 @@ def program_of(graph: Graph) -> Program:
 
 
 @contextmanager
-def as_file(program: Program, graph: Graph) -> Iterator[Program]:
-    """What ``program_of`` gives as a file, which runtimes may read otherwise: its own, or one that is there meanwhile.
+def as_file(graph: Graph) -> Iterator[Program]:
+    """A whole model as a file, which runtimes may read otherwise than bytes: its own, or one that is there meanwhile.
 
     Raises:
-        FileFormatError: where the file cannot be written.
+        UnsupportedError: for a model that is not run as a whole, of which no weights are read.
+        FileFormatError: where its data is missing, or the file cannot be written.
     """
+    _check_weights(graph, largest_weights(graph))
     path = registry.unchanged_file(graph)
     if path is not None:
+        program = program_of(graph) if weights_of(graph) <= LARGEST_SENT else Program(b"")
         yield replace(program, path=str(path))
         return
+    program = program_of(graph)
     with TemporaryDirectory(prefix="eltwise-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, f"model{registry.of_domain(graph.origin.domain).ending}")
         registry.write_file(graph, path)
         yield replace(program, path=str(path))
 
 
-def _bytes_of_weights(graph: Graph) -> int:
+def _check_weights(graph: Graph, largest: int) -> None:
+    if weights_of(graph) > largest:
+        got, allowed = f"{weights_of(graph)} bytes of weights", f"{largest} bytes"
+        raise UnsupportedError("the model is too large to be run as a whole", got=got, allowed=allowed)
+
+
+def weights_of(graph: Graph) -> int:
     """About how many bytes the constants of a model and of the graphs in it have."""
     return sum(size_of(tensor.type) or 0 for body in all_graphs(graph) for _name, tensor in body.constants)
 

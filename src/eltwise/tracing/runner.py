@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.model import Submodel, TracedModel, as_file, program_of
+from eltwise.tracing.model import Submodel, TracedModel, as_file
 
 Values = dict[str, np.ndarray]
 
@@ -114,13 +115,13 @@ class Runner:
     def run_file(self, feeds: Mapping[str, np.ndarray], outputs: Collection[str]) -> Outcome:
         """Run the whole model as its file has it, with the sizes that it leaves open; the values are some outputs."""
         graph = self.model.file or self.model.graph
-        try:
-            program = program_of(graph)
-        except EltwiseError as error:
-            return Outcome(message=str(error))
         names = tuple(dict.fromkeys(port.value for port in graph.outputs))
         inputs = file_inputs(graph, feeds)
-        with as_file(program, graph) as program:
+        with ExitStack() as stack:
+            try:
+                program = stack.enter_context(as_file(graph))
+            except EltwiseError as error:
+                return Outcome(message=str(error))
             outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))
         inner = {port.value: port.inner_type.storage for port in graph.outputs if port.inner_type}
         values = {name: array for name, array in outcome.values.items() if name in outputs}

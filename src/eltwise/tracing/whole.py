@@ -17,7 +17,7 @@ from eltwise.runtimes import Host
 from eltwise.tracing.difference import Difference, largest, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
-from eltwise.tracing.model import LARGEST_WEIGHTS, TracedModel, has_large_weights
+from eltwise.tracing.model import LARGEST_SENT, TracedModel, largest_weights, weights_of
 from eltwise.tracing.partners import NOT_NUMBERS, Runs
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
 from eltwise.tracing.repeated import NO_OUTPUT, Repeated, kept, run_repeatedly
@@ -239,8 +239,10 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
         random = sorted(model.random.intersection(_nodes_of(model, value)))
         if random:
             return f"it depends on random values: {model.nodes[random[0]].schema.name} {model.nodes[random[0]].label!r}"
-        if has_large_weights(model.graph):
-            return f"the whole model was not run: more than {LARGEST_WEIGHTS >> 20:,} MiB of weights"
+    for runner in (runs.tested, runs.reference):
+        graph = runner.model.file or runner.model.graph
+        if runner.is_deployed and weights_of(graph) > (largest := largest_weights(graph)):
+            return f"the whole model was not run: more than {largest >> 20:,} MiB of weights"
     return ""
 
 
@@ -297,7 +299,7 @@ def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runne
     if not outputs and runner is not tested:
         return Outcome(values)
     outcome = runner.run_file(feeds, names)
-    if outcome.message and not outcome.has_ended:
+    if outcome.message and not outcome.has_ended and weights_of(model.graph) <= LARGEST_SENT:
         sizes = open_sizes(model.graph, feeds)
         fixed = runner.run(range(len(model.nodes)), feeds, outputs)
         if runner is tested and (not sizes or not fixed.message):

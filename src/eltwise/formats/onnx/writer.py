@@ -60,12 +60,6 @@ def kept_bytes(graph: Graph) -> tuple[bytes, ModelProto]:
     return _serialized(model), model
 
 
-def original_file(graph: Graph) -> tuple[Path | None, bytes]:
-    """The file that a graph was read from, and its content; None where there is none, or the graph was changed."""
-    file = graph.message if graph.untouched else None
-    return (file.path, kept_bytes(graph)[0]) if isinstance(file, OnnxFile) and file.path else (None, b"")
-
-
 def write_kept_file(graph: Graph, path: Path, progress: Progress = no_progress) -> bool:
     """Write a model to a file without reading its external data.
 

@@ -56,7 +56,7 @@ def write_openvino_file(graph: Graph, path: Path) -> None:
 
 def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
     """The content of the .xml, and the parts of the .bin."""
-    original = _kept(graph)
+    original = kept_files(graph)
     if original is not None:
         return original
     _check(graph)
@@ -70,7 +70,7 @@ def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
         raise FileFormatError(f"a name or text cannot be written in XML ({str(error)[:200]})") from None
 
 
-def _kept(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
+def kept_files(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
     """The files that a graph was read from; None where it was changed since, or its .bin was."""
     file = graph.message
     if not graph.untouched or not isinstance(file, IrFile):
@@ -82,12 +82,6 @@ def _kept(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
     except OSError:
         return None
     return (file.xml, files.copied(file.weights, status.st_size)) if state_of(status) == file.state else None
-
-
-def original_file(graph: Graph) -> tuple[Path | None, bytes]:
-    """The .xml that a graph was read from, and its content; None where there is none, or one of the two was changed."""
-    file = graph.message
-    return (file.path, file.xml) if isinstance(file, IrFile) and _kept(graph) is not None else (None, b"")
 
 
 def _check(graph: Graph) -> None:
