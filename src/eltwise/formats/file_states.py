@@ -13,7 +13,7 @@ from zlib import crc32
 
 from eltwise.core.errors import ChangedInputError
 from eltwise.formats import files
-from eltwise.formats.file_tensors import FileRange, state_of
+from eltwise.formats.file_tensors import FileRange
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.formats.store_paths import FORMATS, is_url, opened_anew
 from eltwise.formats.zarr_stores import ZarrArray
@@ -42,9 +42,9 @@ def state(text: str) -> str:
     path = Path(text)
     with files.reading_errors(path):
         if not path.is_dir():
-            return state_of(path.stat())
+            return files.state_of(path.stat())
         # A link may lead elsewhere for a while; a file is held open, a store is not.
-        link_state = f"{state_of(path.lstat())} " if path.is_symlink() else ""
+        link_state = f"{files.state_of(path.lstat())} " if path.is_symlink() else ""
         return link_state + _digest(_below(text, set()))
 
 
@@ -121,7 +121,7 @@ def _size(status: os.stat_result) -> str:
 
 
 def _below(
-    folder: str, known: set[tuple[int, int]], facts: Callable[[os.stat_result], str] = state_of
+    folder: str, known: set[tuple[int, int]], facts: Callable[[os.stat_result], str] = files.state_of
 ) -> Iterator[str]:
     """A folder, its files and the folders below it, each with ``facts``; links are followed, to each folder once.
 

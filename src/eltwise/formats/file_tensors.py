@@ -39,11 +39,6 @@ _MOST_READ = 1 << 24
 _LARGEST_CHUNK = 1 << 30
 
 
-def state_of(status: os.stat_result) -> str:
-    """What changes when a file does: its size, times of modification and change, and inode."""
-    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
-
-
 class OpenFile:
     """A file that stays open as long as something refers to it; a temporary one is removed after that."""
 
@@ -53,7 +48,7 @@ class OpenFile:
         with files.reading_errors(path):
             self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             status = os.fstat(self._descriptor)
-        self.size, self.state = status.st_size, state_of(status)
+        self.size, self.state = status.st_size, files.state_of(status)
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from eltwise.core.errors import FileFormatError, FileMissingError
@@ -37,6 +38,32 @@ _HOLE = bytes(_PIECE)
 def unknown_ending(path: Path, allowed: str) -> FileFormatError:
     """Make the error for a file whose ending is not known."""
     return FileFormatError("unknown file ending", where=str(path), got=path.suffix or "none", allowed=allowed)
+
+
+def state_of(status: os.stat_result) -> str:
+    """What changes when a file does: its size, times of modification and change, and inode."""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """A file that was read: its path, and its state before that."""
+
+    path: Path
+    state: str
+
+    @classmethod
+    def of(cls, path: Path) -> ReadFile | None:
+        """The file as it is now; None where it cannot be looked at."""
+        try:
+            return cls(path, state_of(path.stat()))
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether it still is what was read."""
+        return ReadFile.of(self.path) == self
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:

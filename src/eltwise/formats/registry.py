@@ -94,7 +94,8 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
     from eltwise.formats.onnx.reader import is_model_proto, read_model_proto, read_onnx
 
     if path is not None:
-        return read_onnx(files.read_message(path), path.parent, path.name, reads_weights)
+        file = files.ReadFile.of(path)
+        return read_onnx(files.read_message(path), path.parent, path.name, reads_weights, file)
     if isinstance(source, bytes | bytearray | memoryview):
         return read_onnx(bytes(source), None, "", reads_weights)
     if is_model_proto(source):
@@ -129,29 +130,21 @@ def write_file(graph: Graph, path: Path, external_data: bool = False) -> None:
 
 
 def file_of(graph: Graph) -> Path | None:
-    """The file that a model was read from; None where there is none, or the model was changed."""
-    path = getattr(graph.message, "path", None) if graph.untouched else None
-    return path if isinstance(path, Path) else None
-
-
-def unchanged_file(graph: Graph) -> Path | None:
-    """The file of a model as an absolute path, where it is as it was when it was read, external data apart."""
-    path = file_of(graph)
-    if path is None:
+    """The file of a model, as an absolute path, where neither was changed since it was read; external data may be."""
+    file = getattr(graph.message, "file", None) if graph.untouched else None
+    if not isinstance(file, files.ReadFile) or not file.is_unchanged:
         return None
-    if graph.origin.domain == "ai.onnx":
-        from eltwise.formats.onnx.writer import kept_bytes
-
-        content: object = kept_bytes(graph)[0]
-    else:
+    if graph.origin.domain != "ai.onnx":
         from eltwise.formats.openvino.writer import kept_files
 
-        content = next(iter(kept_files(graph) or ()), None)
+        if kept_files(graph) is None:
+            return None
+    path = file.path.absolute()
     try:
-        str(path).encode()  # A runtime is given no name that is no text.
-        return path.absolute() if files.read_bytes(path) == content else None
-    except (FileFormatError, UnicodeEncodeError):
+        str(path).encode()
+    except UnicodeEncodeError:  # A runtime is given no name that is no text.
         return None
+    return path
 
 
 def files_of(graph: Graph, path: Path) -> list[Path]:

@@ -368,7 +368,7 @@ def as_file(graph: Graph) -> Iterator[Program]:
         FileFormatError: where its data is missing, or the file cannot be written.
     """
     _check_weights(graph, largest_weights(graph))
-    path = registry.unchanged_file(graph)
+    path = registry.file_of(graph)
     if path is not None:
         program = program_of(graph) if weights_of(graph) <= LARGEST_SENT else Program(b"")
         yield replace(program, path=str(path))

@@ -22,6 +22,7 @@ from eltwise.core.errors import (
     errors_located,
     unknown_name,
 )
+from eltwise.formats.files import ReadFile
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
@@ -42,18 +43,13 @@ class OnnxFile:
         model: the message.
         data: the bytes of the file, where they are not those that the message is written as.
         folder: the folder of the file, for external data; None where it is not known.
-        name: the name of the file in it; empty where it is not known.
+        file: the file itself; None where it was not read from one.
     """
 
     model: ModelProto
     data: bytes | None
     folder: Path | None
-    name: str = ""
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None where it is not known."""
-        return self.folder / self.name if self.folder is not None and self.name else None
+    file: ReadFile | None = None
 
 
 def folder_of(graph: Graph) -> Path | None:
@@ -66,7 +62,9 @@ def is_model_proto(source: object) -> TypeGuard[ModelProto]:
     return isinstance(source, ModelProto)
 
 
-def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool = True) -> Reading:
+def read_onnx(
+    data: bytes, folder: Path | None, where: str, reads_weights: bool = True, file: ReadFile | None = None
+) -> Reading:
     """Read the bytes of an ONNX model.
 
     Args:
@@ -74,6 +72,7 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
         folder: the folder that the file is in, for external data; None where there is none.
         where: what to call the file in errors.
         reads_weights: whether the elements of tensors are read and checked, else only when they are asked for.
+        file: the file as it was before it was read.
 
     Raises:
         EltwiseError: where the bytes are no model, or one of a version that is not known.
@@ -81,7 +80,7 @@ def read_onnx(data: bytes, folder: Path | None, where: str, reads_weights: bool 
     with errors_located(where=where):
         model = parse_message(data, ModelProto, "an ONNX model")
         original = None if model.SerializeToString() == data else data
-        return _read_model(OnnxFile(model, original, folder, where), where, reads_weights)
+        return _read_model(OnnxFile(model, original, folder, file), where, reads_weights)
 
 
 def read_model_proto(model: ModelProto, folder: Path | None = None, reads_weights: bool = True) -> Reading:

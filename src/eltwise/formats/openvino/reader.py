@@ -71,13 +71,13 @@ class IrFile:
         xml: the content of the .xml file.
         weights: the content of the .bin file, or its path; None where there is none.
         state: what tells whether the .bin is still the one that was read.
-        path: the .xml file; None where it was read from memory.
+        file: the .xml file; None where it was read from memory.
     """
 
     xml: bytes
     weights: bytes | Path | None
     state: str = ""
-    path: Path | None = None
+    file: files.ReadFile | None = None
 
     @cached_property
     def layers(self) -> dict[str, etree._Element]:
@@ -140,9 +140,9 @@ def _read_named(layer: Layer, weights: OpenFile | None, path: Path) -> Tensor:
 
 
 def _ir_file(path: Path) -> IrFile:
-    xml, weights = files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
+    file, xml, weights = files.ReadFile.of(path), files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
     files.check_regular(weights)
-    return IrFile(xml, weights.resolve() if weights.exists() else None, path=path)
+    return IrFile(xml, weights.resolve() if weights.exists() else None, file=file)
 
 
 def _read(file: IrFile, weights: OpenFile | None, where: str) -> Reading:

@@ -15,7 +15,6 @@ from lxml import etree
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, raise_all
 from eltwise.formats import files
-from eltwise.formats.file_tensors import state_of
 from eltwise.formats.openvino.builder import IrBuilder, Output
 from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
 from eltwise.formats.openvino.layers import constants_of, ir_name, read_port
@@ -81,7 +80,7 @@ def kept_files(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
         status = file.weights.stat()
     except OSError:
         return None
-    return (file.xml, files.copied(file.weights, status.st_size)) if state_of(status) == file.state else None
+    return (file.xml, files.copied(file.weights, status.st_size)) if files.state_of(status) == file.state else None
 
 
 def _check(graph: Graph) -> None:
