@@ -9,7 +9,7 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from eltwise.core.errors import ArgumentTypeError, AttributeValueError, EltwiseError, shown
+from eltwise.core.errors import ArgumentTypeError, AttributeValueError, EltwiseError, FileFormatError, shown
 
 __tracebackhide__ = True  # In pytest the line of the test is shown, not those of this module.
 
@@ -32,9 +32,14 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "None": (type(None),),
     "Sequence[str]": (Sequence, Set),
     "Progress": (Callable,),
+    "Source": (object,),  # What reads models states what it takes.
+    "Model": (object,),
     **dict.fromkeys(_CHOICES, (str,)),
 }
 """The annotations that are checked, alone and in unions; an argument with another one is checked by its function."""
+
+_OF_PATHS = {"os.PathLike[str]", "Source"}
+"""The annotations of arguments of which a text is a path."""
 
 _NAMES = {
     "os.PathLike[str]": "path",
@@ -116,6 +121,16 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
         raise AttributeValueError("out of range", operand=name, got=shown(value, 60), allowed=f"{low} to {high}")
 
 
+def check_path(name: str, value: object) -> None:
+    """Refuse an empty text, which would be the path of the current folder.
+
+    Raises:
+        FileFormatError: for one.
+    """
+    if isinstance(value, str) and not value:
+        raise FileFormatError("an empty text names no file", operand=name, got=repr(value), allowed="a path")
+
+
 def check_seed(seed: int) -> None:
     """Refuse what is no seed of random numbers, as ``check_range`` does."""
     check_range("seed", seed, 0, 2**63)
@@ -131,8 +146,10 @@ def _is_checked(annotation: str) -> bool:
 
 
 def _check_arguments(checked: Mapping[str, str], arguments: Mapping[str, object], function: str) -> None:
-    for name in checked.keys() & arguments.keys():
+    for name in filter(arguments.__contains__, checked):
         _check(arguments[name], checked[name], f"eltwise.{function}", name)
+        if not _OF_PATHS.isdisjoint(checked[name].split(" | ")):
+            check_path(name, arguments[name])
 
 
 def _holds_texts(value: object, parts: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eltwise.core.border import stripped
+from eltwise.core.border import check_path, stripped
 from eltwise.core.dtypes import UINT8, ElementType
 from eltwise.core.errors import EltwiseError, FileFormatError, errors_located, named
 from eltwise.core.foreign import reason_of
@@ -65,8 +65,7 @@ def open_tensors(source: str | os.PathLike[str], raw_type: ElementType | None = 
         FileFormatError: where it is not of a known format, or its header is wrong.
     """
     text = local(os.fspath(source))
-    if not text:  # Which is not the path of the current folder.
-        raise FileFormatError("an empty text names no file", got=repr(text), allowed="a path or a URL")
+    check_path("", text)
     if text.startswith(HUB):
         return open_tensors(foreign_tensors.fetched(text.removeprefix(HUB)), raw_type)
     if is_url(text):

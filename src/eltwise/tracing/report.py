@@ -179,6 +179,7 @@ class TraceReport(Written[TracedNode]):
         if not self.is_good:
             raise AssertionError(str(self))
 
+    @public
     def reproduce(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
         """Write the first node as a model of its own, its inputs, and a script that runs it with its runtime alone.
 
