@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eltwise.core.errors import EltwiseError
 
-_PROGRAM_BITS, _SYMBOLS, _RELOCATIONS = 1, 2, 4
+_PROGRAM_BITS, _RELOCATIONS = 1, 4
 _IS_LOADED = 2
 
 

@@ -46,7 +46,6 @@ from eltwise.tracing.model import program_of
 NEWEST_IR_VERSION = 14
 _OPENVINO_VERSIONS = range(7, 14)
 _EARLY_OPSET, _USUAL_IR_VERSION, _WRITTEN_IR = 9, 8, 11
-_LIMIT = 60.0
 _ORDINARY = 2.0**10
 
 _CONTEXTS: dict[str, Context] = {
@@ -95,7 +94,7 @@ def measure(
     seen: dict[Key, Seen] = {}
     measured: set[Key] = set()
     references = References()
-    with Host(runtime, _LIMIT) as host:
+    with Host(runtime) as host:
         version = host.version()
         loaded = _loaded_versions(host)
         same = known if known is not None and known.version == version else None

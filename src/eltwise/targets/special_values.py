@@ -29,6 +29,7 @@ from eltwise.tracing.isolated import exact_results
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.opened import opened
 from eltwise.tracing.runner import Runner
+from eltwise.tracing.trace import LIMIT
 
 _ELEMENTS = 1 << 11
 """So many elements of each operand are tried; of one whose size is the model's, in so many runs at most."""
@@ -38,7 +39,6 @@ _MOST_KINDS = 64
 _LARGEST = 1 << 20
 """An operand with more elements is not tried, which only constants can ask for."""
 
-_LIMIT = 60.0
 _FAR = 0.5
 """Finite floats that differ by more than this part of the exact one are other values, unless both are small beside 1 or
 the operands; random inputs show the rest."""
@@ -61,7 +61,7 @@ def with_special_values(
     if not nodes and not model.graph.functions:
         return report
     findings, tried, others = list[Finding](), 0, list[str]()
-    with Host(runtime, _LIMIT) as host:
+    with Host(runtime, LIMIT) as host:
         try:
             request = InputRequest.of(model.graph, arrays, seed)
             graph, feeds = request.graph, fitting_feeds([host], request).feeds
