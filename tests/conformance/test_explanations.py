@@ -114,9 +114,15 @@ def test_what_nothing_explains_hides_no_cause_of_smaller_cases(name: tuple[str, 
         results = [faulty(case, operation, fault) for case in smaller]
         if sum(len(result.wrong) for result in results) >= 10:
             break
-    reasons, unexplained = Explainer().explain([*results, answered(largest, is_wrong=True)])
+    unknown = answered(largest, is_wrong=True)
+    reasons, unexplained = Explainer().explain([*results, unknown])
     assert fault.slug in {slug for reason in reasons for slug in reason.slugs}
     assert [result.case for result in unexplained] == [largest]
+    counts = sum(len(result.wrong) for result in results), len(unknown.wrong)
+    shares = [re.search(r"\((.*) of (.*) wrong elements, where ", reason.text) for reason in reasons]
+    assert {share and share[2] for share in shares} == {f"{sum(counts):,}"}
+    assert sum(int(share[1].replace(",", "")) for share in shares if share) == sum(counts)
+    assert f"{UNEXPLAINED} ({counts[1]:,} of " in reasons[-1].text
 
 
 def faulty(case: Case, operation: Operation, fault: Fault) -> CaseResult:

@@ -128,6 +128,9 @@ def example(formula: str, element_type: ElementType, name: str, a: object, b: ob
         ("fmod", FLOAT32, "remainder_of_rounded_quotient", 1, 1e-45, -np.inf),
         ("modulo", FLOAT16, "remainder_of_rounded_quotient", -1, 6e-8, np.inf),
         ("modulo", INT32, "remainder_of_rounded_quotient", -7, 3, 2),
+        ("modulo", INT32, "sign_of_dividend", -7, 3, -1),
+        ("modulo", FLOAT16, "sign_of_dividend", -7, 3, -1),
+        ("fmod", INT64, "sign_of_divisor", -7, 3, 2),
         ("modulo", INT32, "remainder_of_rounded_quotient+float32_arithmetic_wrapped", 2**24 + 1, 2, 0),
         (
             "fmod",

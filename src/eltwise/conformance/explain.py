@@ -7,7 +7,8 @@ several faults explain the cases of one test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,7 +35,7 @@ class Reason:
     Attributes:
         slugs: the faults that act jointly.
         families: their families.
-        text: what happens, as a clause for users.
+        text: what happens, as a clause for users; of one of several, how many of the wrong elements it gives.
     """
 
     slugs: tuple[str, ...]
@@ -87,14 +88,16 @@ class Explainer:
             left = [case for case in left if case not in explained]
         unexplained += left
         if unexplained:
-            by_chance = [some for _reason, some in groups if sum(len(case.item.wrong) for case in some) < _FEWEST]
+            by_chance = [some for _reason, some in groups if _wrong(some) < _FEWEST]
             groups = [group for group in groups if not any(group[1] is some for some in by_chance)]
             unexplained += [case for some in by_chance for case in some]
             groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), UNEXPLAINED), unexplained))
         indices = tuple(map(cases.index, unexplained))
         if len(groups) == 1:
             return (groups[0][0],), indices
-        return tuple(replace(reason, text=f"{reason.text} (where {_shapes(some)})") for reason, some in groups), indices
+        parts = [f"{_wrong(some):,} of {_wrong(cases):,} wrong elements, where {_shapes(some)}" for _, some in groups]
+        reasons = [replace(each, text=f"{each.text} ({part})") for (each, _), part in zip(groups, parts, strict=True)]
+        return tuple(reasons), indices
 
     def _reason(self, left: Sequence[_Compared], right: Sequence[_Compared]) -> tuple[Reason | None, list[_Compared]]:
         """What explains the first case, and as many of the others as can be."""
@@ -103,8 +106,9 @@ class Explainer:
             self._matching[key] = tuple(_matching(left[0]))
         best: tuple[tuple[int, int], Reason | None, list[_Compared]] = (0, 0), None, []
         for fault in self._matching[key]:
-            explained = [left[0], *(case for case in left[1:] if case.is_predicted(fault))]
-            score = len(explained), sum(case.is_predicted(fault) for case in right)
+            with _named_in_errors(fault):
+                explained = [left[0], *(case for case in left[1:] if case.is_predicted(fault))]
+                score = len(explained), sum(case.is_predicted(fault) for case in right)
             if score > best[0]:
                 best = score, Reason(fault.slugs, fault.families, fault.text), explained
             if score == (len(left), len(right)):
@@ -120,11 +124,23 @@ def _matching(case: _Compared) -> Iterator[Fault]:
     for catalog in (faults_of, misaligned_faults_of):
         has_one = False
         for fault in catalog(case.item.case.computed).values():
-            if case.is_predicted(fault, by_another_alignment=fault.align is not None):
+            with _named_in_errors(fault):
+                is_other = fault.align is None or case.few.differ_by(fault.align)
+                is_match = is_other and case.is_predicted(fault)
+            if is_match:
                 has_one = True
                 yield fault
         if has_one:
             return
+
+
+@contextmanager
+def _named_in_errors(fault: Fault) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in the hypothesis {fault.slug}")
+        raise
 
 
 class _Compared:
@@ -149,11 +165,9 @@ class _Compared:
             self.item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
         )
 
-    def is_predicted(self, fault: Fault, *, by_another_alignment: bool = False) -> bool:
-        """Whether a fault predicts every element, if asked by an alignment that pairs other values."""
-        if not self.few.are_predicted(fault, by_another_alignment=by_another_alignment):
-            return False
-        return self.few is self.whole or self.whole.are_predicted(fault)
+    def is_predicted(self, fault: Fault) -> bool:
+        """Whether a fault predicts every element."""
+        return self.few.are_predicted(fault) and (self.few is self.whole or self.whole.are_predicted(fault))
 
 
 class _Elements:
@@ -165,24 +179,18 @@ class _Elements:
         self._values: dict[Align | None, list[Values] | None] = {}
         self._differs: dict[Align, bool] = {}
 
-    def are_predicted(self, fault: Fault, *, by_another_alignment: bool = False) -> bool:
-        """Whether a fault predicts them, if asked by an alignment that gives other values of an operand, or none."""
+    def are_predicted(self, fault: Fault) -> bool:
+        """Whether a fault predicts them."""
         operation = self._case.computed
-        try:
-            if by_another_alignment and fault.align is not None and not self._differs_by(fault.align):
-                return False
-            # With another number of operands it is another record.
-            same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
-            values = self._aligned(same.align) if same else None
-            if same is None or values is None:
-                return False
-            predicted = operation.predict(same, values)
-        except Exception as error:
-            error.add_note(f"in the hypothesis {fault.slug}")
-            raise
+        # With another number of operands it is another record.
+        same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
+        values = self._aligned(same.align) if same else None
+        if same is None or values is None:
+            return False
+        predicted = operation.predict(same, values)
         return any(np.array_equal(predicted, patterns) for patterns in self._readings)
 
-    def _differs_by(self, align: Align) -> bool:
+    def differ_by(self, align: Align) -> bool:
         """Whether an alignment gives other values of an operand, or none."""
         if align not in self._differs:
             values, specified = self._aligned(align) or (), self._aligned(None) or ()
@@ -214,6 +222,11 @@ def _spread(indices: Values) -> Values:
     if indices.size <= _SAMPLED:
         return indices
     return indices[(np.arange(_SAMPLED) * 2 + 1) * indices.size // (2 * _SAMPLED)]
+
+
+def _wrong(some: Iterable[_Compared]) -> int:
+    """How many elements of some cases are wrong."""
+    return sum(len(each.item.wrong) for each in some)
 
 
 def _shapes(some: Sequence[_Compared]) -> str:

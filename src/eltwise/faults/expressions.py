@@ -162,9 +162,11 @@ _OTHERS: dict[str, tuple[tuple[str, str, str, Compute], ...]] = {
             _of_quotient("modulo", np.floor),
         ),
         ("zero_of_dividend", _ZERO, "a zero has the sign of A instead of B's", _zero_of_dividend),
+        ("sign_of_dividend", _QUOTIENT, "the remainder has the sign of A instead of B's", _of("fmod")),
     ),
     "fmod": (
         (_REMAINDER, _REMAINDER, "A - trunc(A / B) * B is computed, each step rounded", _of_quotient("fmod", np.trunc)),
+        ("sign_of_divisor", _QUOTIENT, "the remainder has the sign of B instead of A's", _of("modulo")),
     ),
     "prelu": (
         (
