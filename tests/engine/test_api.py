@@ -165,7 +165,7 @@ def test_an_operator_that_was_called_can_be_pickled(name: str) -> None:
 
 def test_a_boolean_scalar_goes_with_booleans_only() -> None:
     assert eltwise.equal(np.bool_([1, 0]), True).tolist() == [True, False]
-    with pytest.raises(ElementTypeError, match="not a number, got True"):
+    with pytest.raises(ElementTypeError, match="a bool is no number, got True"):
         eltwise.equal(np.array([1], np.int32), True)
 
 

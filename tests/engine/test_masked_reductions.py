@@ -94,7 +94,7 @@ def test_what_is_masked_does_not_count() -> None:
         ({"where": np.ones((2, 2), bool), "initial": 0}, "the mask does not broadcast"),
         ({"where": np.ones(2), "initial": 0}, "a mask has booleans, got float64"),
         ({"where": [True, False], "initial": 0}, "not an array, got list"),
-        ({"initial": 1000}, "int8 does not hold this number, got 1000; allowed: -128 to 127"),
+        ({"initial": 1000}, "int8 does not hold this number, got 1000; allowed: integers from -128 to 127"),
         ({"initial": "1"}, "not a number, got '1'"),
         ({"initial": np.int8([1, 2])}, "not a number"),
     ],

@@ -155,7 +155,7 @@ ONES = np.ones((2, 3), F32)
         ({"x": ONES, "y": np.ones((5, 1), F32)}, ShapeError, "input 'y': N is 5 here and 2 in input 'x', got (5,1);"),
         ({"x": [[1, 2, 3]], "y": 1}, ElementTypeError, "input 'x': not an array, got list; allowed: an object"),
         ({"x": 0.1, "y": 1}, ValueRangeError, "input 'x': float32 does not hold this number exactly, got 0.1; round"),
-        ({"x": True, "y": 1}, ElementTypeError, "input 'x': not a number, got True"),
+        ({"x": True, "y": 1}, ElementTypeError, "input 'x': a bool is no number, got True"),
     ],
 )
 def test_inputs_that_do_not_fit(feeds: dict[str, Any], kind: type[EltwiseError], sentence: str) -> None:

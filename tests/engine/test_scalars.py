@@ -44,12 +44,13 @@ def check(element_type: ElementType, value: float) -> None:
         assert sentence.startswith(f"operand B: {element_type} does not hold this number")
         assert ("; round it first, so that what is computed with is seen: " in sentence) != ("; allowed: " in sentence)
         assert len(sentence) < 220
+        assert ("; allowed: integers from " in sentence) == element_type.is_integer
         hint = sentence.partition("is seen: ")[2]
         if hint:
             names = {"x": value, "numpy": np, "ml_dtypes": ml_dtypes}
             rounded = eval(hint, names)  # noqa: S307 - it is our own text
             assert np.isfinite(float(rounded))
-            exact_scalar(rounded if element_type.is_integer else float(rounded), element_type, "operand B")
+            exact_scalar(float(rounded), element_type, "operand B")
         return
     taken = exact_scalar(value, element_type, "operand B")
     assert (taken.shape, taken.dtype) == ((), element_type.storage)
@@ -97,8 +98,19 @@ def test_what_is_a_number() -> None:
         *(True, True, True, False, False, False, False, False)
     ]
     for value in (True, False):
-        with pytest.raises(ElementTypeError, match=f"operand B: not a number, got {value}"):
+        with pytest.raises(ElementTypeError, match=f"operand B: a bool is no number, got {value}; allowed: "):
             eltwise.subtract(np.ones(2, np.int32), value)
+
+
+def test_only_numbers_are_said_to_have_no_element_type() -> None:
+    array = np.ones(2, np.float32)
+    for name, operands, sentence in (
+        ("Pow-15", (2, array), "Pow-15, operand X: a Python number has no element type; make it an array"),
+        ("Where-16", (array > 0, 1, 2), "operand X and operand Y: a Python number .* make one of them an array"),
+        ("DequantizeLinear-25", (2, array), "operand x: a Python number has no element type; make it an array"),
+    ):
+        with pytest.raises(ElementTypeError, match=sentence):
+            eltwise.operator(name)(*operands)
 
 
 FREE = [

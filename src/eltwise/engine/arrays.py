@@ -70,7 +70,8 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     """
     is_foreign_boolean = isinstance(value, bool) and element_type is not BOOL
     if is_foreign_boolean or not isinstance(value, int | float):
-        raise ElementTypeError("not a number", operand=operand, got=repr(value))
+        kind, allowed = type(value).__name__, f"a number that {element_type} holds"
+        raise ElementTypeError(f"a {kind} is no number", operand=operand, got=repr(value), allowed=allowed)
     array = _exact_array(value, element_type)
     if array is not None:
         return array
@@ -79,25 +80,26 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     except ValueError:  # Python writes out no integer of more than some thousand digits.
         text = f"an integer of {int(value).bit_length()} bits"
     low, high = element_type.finite_limits
-    is_inside = low <= value <= high
-    rounded = f"round it first, so that what is computed with is seen: {_rounded(element_type, text)}"
+    is_inside, limits = low <= value <= high, f"{low} to {high}"
+    allowed, hint = ("", _rounded(element_type, text)) if is_inside else (limits, "")
+    if element_type.is_integer:
+        hint = "give an integer, or arrays of a float type" if isinstance(value, float) else ""
+        allowed = f"integers from {limits}"
     raise ValueRangeError(
         f"{element_type.name} does not hold this number{' exactly' if is_inside else ''}",
         operand=operand,
         got=shortened(text, 60),
-        allowed="" if is_inside else f"{low} to {high}",
-        hint=rounded if is_inside else "",
+        allowed=allowed,
+        hint=hint,
     )
 
 
 def _rounded(element_type: ElementType, text: str) -> str:
-    """The Python text that rounds a number to an element type; NumPy's integer types would truncate it."""
+    """What to do about a number that a float type does not hold exactly."""
     text = text if len(text) < _LONGEST_NUMBER else "x"
-    if element_type.is_integer:
-        return f"round({text})"
-    if element_type.storage.isbuiltin == 1:
-        return f"numpy.{element_type.name}({text})"
-    return f"ml_dtypes.{element_type.name}(float({text}))"  # They take no large integers.
+    is_builtin = element_type.storage.isbuiltin == 1  # Others take no large integers.
+    rounded = f"numpy.{element_type}({text})" if is_builtin else f"ml_dtypes.{element_type}(float({text}))"
+    return f"round it first, so that what is computed with is seen: {rounded}"
 
 
 def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:

@@ -203,7 +203,9 @@ class Calls:
         typed = zip(converted, others, strict=True)
         element_type = next((each[1] for each, other in typed if each is not None and other is None), None)
         if element_type is None:
-            raise _without_type(" and ".join(names), "make one operand an array, for example numpy.float32(2)")
+            untyped = [name for name, other in zip(names, others, strict=True) if other is None]
+            one = "it" if len(untyped) == 1 else "one of them"
+            raise _without_type(" and ".join(untyped), f"make {one} an array, for example numpy.float32(2)")
         types = [
             each[1] if each is not None else _type_of_number(name, element_type, other)
             for each, other, name in zip(converted, others, names, strict=True)
