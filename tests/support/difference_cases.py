@@ -223,7 +223,7 @@ CASES: dict[str, Make] = {
     "swapped_operands": _swapped,
     "quantized": _quantized,
     "zero_sign": _zero_signs,
-    "uninitialized": _tail,
+    "unrelated_tail": _tail,
     "offset": lambda rng: (a := floats(rng), a + np.float32(rng.choice([0.5, -3.25, 0.1]))),
     "flipped": lambda rng: (a := floats(rng), np.flip(a, int(rng.integers(a.ndim)))),
     "reordered": _order,

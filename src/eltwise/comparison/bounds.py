@@ -112,8 +112,8 @@ def _random_tail(problem: Problem) -> Cause | None:
     is_far = np.isfinite(values) & (values > 0) & ((values < small) | (values > large))
     if is_far.mean() <= _LEAST_SHARE_OF_FAR:
         return None
-    text = f"from element {first} on, B holds numbers of random size: the tail was not written"
-    return Cause("uninitialized", 1.0, text, {"from": first, "elements": count})
+    text = f"from element {first} on, B holds numbers of random size"
+    return Cause("unrelated_tail", 1.0, text, {"from": first, "elements": count})
 
 
 def _noise(problem: Problem) -> Cause | None:

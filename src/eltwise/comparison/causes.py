@@ -58,7 +58,7 @@ OF_VALUES: tuple[Generate, ...] = (
 GENERATORS: tuple[Generate, ...] = (
     *(*OF_VALUES, place.stale, place.transposed, place.flipped, quantization.packed, quantization.quantized),
     quantization.dequantized,
-    *(place.uninitialized, place.shifted, place.reordered, quantization.quantized_by_channel),
+    *(place.unrelated_tail, place.shifted, place.reordered, quantization.quantized_by_channel),
 )
 """The hypotheses, simplest first: of two that predict the same, the first one is named."""
 
@@ -67,7 +67,7 @@ OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place
 
 REVERSIBLE: tuple[Generate, ...] = (
     *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
-    *(quantization.packed, quantization.dequantized, place.uninitialized, place.padded, place.transposed),
+    *(quantization.packed, quantization.dequantized, place.unrelated_tail, place.padded, place.transposed),
 )
 """Those that lose something, such as a shape, so that A may be what B became; tried the other way round, too."""
 

@@ -1,4 +1,4 @@
-"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, broadcast, stale, or not written."""
+"""Hypotheses that move elements: transposed, flipped, shifted, reordered, padded, broadcast, stale, another tail."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ def expanded(problem: Problem) -> Iterator[Hypothesis]:
         yield _moved(problem, "expanded", f"{{b}} is {{a}} broadcast to {list(b)}", index_map, {"shape": list(b)})
 
 
-def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
-    """From some element on B holds a repeated pattern, as memory that nobody wrote does."""
+def unrelated_tail(problem: Problem) -> Iterator[Hypothesis]:
+    """From some element on B holds a repeated pattern, as memory does that nobody wrote, and zeros that were set."""
     first, total = problem.figures.first, problem.pair.size
     count = total - first
     if first <= 0 or count < _LEAST_TAIL or problem.figures.differing * 8 < count * 7:
@@ -268,8 +268,8 @@ def uninitialized(problem: Problem) -> Iterator[Hypothesis]:
             if (bits_of(start) == np.resize(np.roll(bits_of(pattern), first % period), start.size)).all():
                 return  # All of B is so, and the first elements of A are the same by chance.
             examples = ", ".join(f"0x{int(one):x}" for one in bits_of(pattern)[:4])
-            text = f"from element {first} on, {{b}} holds only {examples}: the tail was not written"
+            text = f"from element {first} on, {{b}} holds only {examples}"
             details: dict[str, object] = {"from": first, "elements": count, "pattern": examples}
             predict = lambda indices, a: np.where(indices < first, a, pattern[(indices - first) % pattern.size])  # noqa: E731, B023
-            yield Hypothesis("uninitialized", text, predict, details, BITS_OF_A_NUMBER, 3.0)
+            yield Hypothesis("unrelated_tail", text, predict, details, BITS_OF_A_NUMBER, 3.0)
             return

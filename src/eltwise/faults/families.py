@@ -72,7 +72,7 @@ _OF_POSITIONS = {
     "shifted": "the elements are shifted along an axis",
     "stale_copy": "the tensor is a copy of another one",
     "transposed": "the axes are in another order",
-    "uninitialized": "the tail was not written",
+    "unrelated_tail": "from some element on other values follow, as in memory that was not written",
     WRONG_ALIGNMENT: "an operand is not aligned at the specified axis",
 }
 OF_RUNS = {
