@@ -14,6 +14,7 @@ import eltwise
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.fitted_hypotheses import candidates
 from eltwise.core.dtypes import INTEGERS, ElementType
+from eltwise.core.shares import percent
 from eltwise.faults.families import FAMILIES
 from support.difference_cases import BF16, CASES, spoiled, unrelated, upper
 
@@ -155,6 +156,40 @@ def test_coins_that_agree_by_chance_are_no_integers(kind: type, seed: int) -> No
         assert compare_arrays(a, cut).cause == "quantized"
 
 
+def test_the_share_of_a_cause_is_of_what_it_changes_too(seed: int) -> None:
+    """All that differ are negated, and the others are not."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(4000).astype(np.float32)
+    found = compare_arrays(a, np.where(rng.random(a.size) < 0.6, -a, a))
+    share = found.differing / a.size
+    assert (found.cause, found.cause_share) == ("negated", share)
+    assert found.explanation == f"B is -A; that predicts {percent(share)} of what differs, or should"
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        *((np.int32, number) for number in (2**31 - 1, -(2**31))),
+        *((np.uint64, number) for number in (2**64 - 1, 2**64 - 5, 0)),
+        *((np.int64, number) for number in (2**53 + 1, -(2**63))),
+        *((np.float32, number) for number in (1234567.8, -0.123456789, 16777216.0)),
+        *((np.float64, number) for number in (0.1234567890123, 1e300)),
+    ],
+)
+def test_a_number_of_a_cause_is_that_of_the_elements(kind: type, number: float, seed: int) -> None:
+    """Rounded to six digits, it would be in no element."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(2, 100, 500).astype(kind)
+    value = np.full_like(a, number)
+    for b in (value, np.where(rng.random(a.size) < 0.3, value, a), np.minimum(a, value), np.maximum(a, value)):
+        found = compare_arrays(a, b)
+        texts = re.findall(r"(?: is| below| above) (-?\d[-+.e0-9]*)", found.explanation)
+        assert all(
+            np.array(int(text) if text.lstrip("-").isdigit() else float(text)).astype(kind) in b for text in texts
+        )
+        assert texts or (b == a).all() or found.cause == "unexplained"
+
+
 TAILS: dict[str, Callable[[np.random.Generator, np.ndarray], np.ndarray]] = {
     "relu": lambda rng, a: np.maximum(rng.standard_normal(a.size), 0),
     "dropout": lambda rng, a: np.where(rng.random(a.size) < 0.4, 0, rng.standard_normal(a.size)),
@@ -267,7 +302,7 @@ def test_one_other_element_of_many_is_said(seed: int) -> None:
     b[123, 321] += 1  # Where no sample is likely to look.
     found = compare_arrays(a, b)
     assert (found.cause, 0.9999 < found.cause_share < 1) == ("float16_rounding", True)
-    assert found.explanation == "B is A rounded to float16; that predicts 99.99 % of what differs"
+    assert found.explanation == "B is A rounded to float16; that predicts 99.99 % of what differs, or should"
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -9,7 +9,7 @@ import numpy as np
 
 from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS, Cause, Problem
 from eltwise.comparison.low_rank import low_rank
-from eltwise.comparison.numbers import is_float, values_of
+from eltwise.comparison.numbers import exact_values, is_float, shown, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.core.shares import percent
 
@@ -74,7 +74,7 @@ def _at_limits(problem: Problem) -> Cause | None:
             continue
         values = _values_that_differ(pair, allowed)
         if values:
-            text = f"B is {', '.join(f'{one:g}' for one in sorted(values))} wherever it differs"
+            text = f"B is {', '.join(map(shown, sorted(values)))} wherever it differs"
             if cause == "saturation":
                 text += f", where {element_type} ends, as results are that saturate instead of wrapping"
                 text += ", or zeros that were set" if values == {0} else ""
@@ -87,8 +87,8 @@ def _values_that_differ(pair: Pair, allowed: tuple[int, ...]) -> set[float]:
     values = set[float]()
     for start, stop in pair.ranges(PIECE):
         a, b = pair.read(start, stop)
-        different = values_of(b[~same_bits(a, b)], pair.element_type)
-        if not np.isin(different, allowed).all():
+        different = exact_values(b[~same_bits(a, b)], pair.element_type)
+        if not np.isin(different, np.array(allowed).astype(different.dtype)).all():
             return set()
         values.update(np.unique(different).tolist())
     return values

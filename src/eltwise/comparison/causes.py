@@ -201,7 +201,7 @@ def _named(hypothesis: Hypothesis, pair: Pair, is_reversed: bool, share: float =
     if hypothesis.is_moved and types[0] is not types[1]:
         text += f", as {types[1]} instead of {types[0]}"
     if share < 1:
-        text += f"; that predicts {percent(share)} of what differs"
+        text += f"; that predicts {percent(share)} of what differs, or should"
     return Cause(hypothesis.cause, share, text, details)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, agrees, computed
-from eltwise.comparison.numbers import is_float, values_of
+from eltwise.comparison.numbers import is_float, shown, values_of
 from eltwise.core.dtypes import ElementType
 
 _LARGEST_FACTOR = 1 << 20
@@ -74,8 +74,8 @@ def cancelled(problem: Problem) -> Iterator[Hypothesis]:
             predict = partial(_calculated_twice, number=number, functions=(first, second), element_type=element_type)
             right = agrees(predict(problem.sample.a), problem.sample.b, element_type)
             if right.mean() >= _MOST_CANCELLED and np.median(np.abs(x)) <= number / 2:
-                text = f"{{b}} is ({{a}} {signs[0]} {number:g}) {signs[1]} {number:g}"
-                text += f", as left where numbers near {number:g} cancel out"
+                text = f"{{b}} is ({{a}} {signs[0]} {shown(number)}) {signs[1]} {shown(number)}"
+                text += f", as left where numbers near {shown(number)} cancel out"
                 yield computed("cancellation", text, predict, {"scale": step}, BITS_OF_A_NUMBER, _STEP_BITS)
                 return
 
@@ -158,15 +158,3 @@ def candidates(low: float, high: float) -> Iterator[float]:
         doubles = [middle, *(float(np.nextafter(middle, end)) for end in (-np.inf, np.inf)), low, high]
     ordered = (*decimals[:6], *reciprocals[:4], *singles, *decimals[6:], *reciprocals[4:], *doubles)
     yield from dict.fromkeys(one for one in ordered if low <= one <= high)
-
-
-def shown(value: float) -> str:
-    """A number with the digits that tell it from others, of float32 where it is one.
-
-    >>> shown(float(np.float32(0.02))), shown(0.1), shown(3.0)
-    ('0.02', '0.1', '3')
-    """
-    if isinstance(value, int):
-        return str(value)
-    single = np.float32(value)
-    return (str(single) if float(single) == value else repr(float(value))).removesuffix(".0")

@@ -30,6 +30,19 @@ def has_same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return bool((bits_of(a) == bits_of(b)).all())
 
 
+def shown(value: float) -> str:
+    """A number with the digits that tell it from others, of float32 where it is one.
+
+    >>> shown(float(np.float32(0.02))), shown(0.1), shown(3.0), shown(2**64 - 1), shown(1e300)
+    ('0.02', '0.1', '3', '18446744073709551615', '1e+300')
+    """
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    return (str(single) if float(single) == value else repr(float(value))).removesuffix(".0")
+
+
 def values_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     """The values as they are computed with: floats of up to 32 bits as float32, all others as float64.
 
@@ -38,6 +51,11 @@ def values_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:
     if not is_float(element_type):
         return array.astype(np.float64 if array.dtype.kind in "biu" else np.int8).astype(np.float64)
     return array.astype(np.float64 if array.dtype == np.float64 else np.float32)
+
+
+def exact_values(array: np.ndarray, element_type: ElementType) -> np.ndarray:
+    """The values, integers of 64 bits as such."""
+    return array if array.dtype.kind in "iu" else values_of(array, element_type)
 
 
 def keys_of(array: np.ndarray, element_type: ElementType) -> np.ndarray:

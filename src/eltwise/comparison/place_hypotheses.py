@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem
-from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
 from eltwise.comparison.pairs import converted
 from eltwise.ir.tensors import Tensor
 
@@ -238,7 +238,7 @@ def padded(problem: Problem) -> Iterator[Hypothesis]:
             axis: lambda c, low=low, size=size: np.where(c - low < size, c - low, -1)  # type: ignore[misc]
             for axis, (low, size) in enumerate(zip(before, a, strict=True))
         }
-        text = f"{{b}} is {{a}} padded with {values_of(fill, problem.element_type)[0]:g} by {pads}"
+        text = f"{{b}} is {{a}} padded with {shown(exact_values(fill, problem.element_type)[0])} by {pads}"
         details: dict[str, object] = {"pads": pads, "mode": "constant"}
         yield _moved(problem, "padded", text, _mapped(b, _steps(a), changes), details, fill[0])
 

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds, shown
+from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
-from eltwise.comparison.numbers import values_of
+from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
 from eltwise.core.dtypes import ElementType

@@ -16,7 +16,7 @@ from eltwise.comparison.hypotheses import (
     computed,
     digits_of,
 )
-from eltwise.comparison.numbers import bits_of, is_float, values_of
+from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
 from eltwise.comparison.pairs import converted
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
@@ -219,12 +219,12 @@ def _saturated(problem: Problem, low: float | None, high: float | None) -> Itera
         limits = bounded.finite_limits
         is_reached = low in (None, limits[0]) and high in (None, limits[1])
         if is_reached and (len(reached) == 2 or bounded is problem.pair.b.element_type):
-            text = f"values of {{a}} beyond {bounded.name} are at its limits, {limits[0]:g} and {limits[1]:g}, in {{b}}"
+            text = f"values of {{a}} beyond {bounded} are at its limits, {' and '.join(map(shown, limits))}, in {{b}}"
             details: dict[str, object] = {"low": limits[0], "high": limits[1], "type": bounded.name}
             yield computed("saturation", text, clamp, details, 0, _LIMIT_BITS)
             return
     if np.isin(problem.sample.y[: problem.sample.count], reached).all():
-        sides = [f"{side} {one:g}" for side, one in (("below", low), ("above", high)) if one is not None]
+        sides = [f"{side} {shown(one)}" for side, one in (("below", low), ("above", high)) if one is not None]
         free = float(np.maximum(digits_of(np.array(reached, element_type.storage), element_type), _LIMIT_BITS).sum())
         text = f"{{b}} is {{a}} with what is {' and '.join(sides)} set to that"
         yield computed("saturation", text, clamp, {"low": low, "high": high}, free, _LIMIT_BITS)
@@ -234,6 +234,6 @@ def one_value(problem: Problem) -> Iterator[Hypothesis]:
     """B is one value everywhere."""
     first = problem.sample.b[:1]
     if first.size and (bits_of(problem.sample.b) == bits_of(first)).all():
-        value = float(values_of(first, problem.element_type)[0])
-        text = f"every element of {{b}} is {value:g}"
+        value = exact_values(first, problem.element_type)[0].item()
+        text = f"every element of {{b}} is {shown(value)}"
         yield computed("constant", text, lambda a: np.full_like(a, first[0]), {"value": value}, BITS_OF_A_NUMBER, 3.0)
