@@ -18,7 +18,10 @@ from typing import Any
 
 import click
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
+from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.cli import COMMANDS, app
@@ -313,6 +316,33 @@ def calls_of(command: str, mode: str, parent: Path) -> tuple[list[tuple[int, Cal
     first = next(call for _code, call in known if call[0] == command)
     # A refusal is printed alike by all commands: those that start runtimes are called wrongly at a terminal only.
     return known, list(varied(command, first, parent)) if mode == "terminal" or command not in SLOW else []
+
+
+def test_names_of_any_length_are_cut_for_readers_and_whole_in_json(tmp_path: Path) -> None:
+    x, y, z, node = (sign * 50_000 for sign in "xyzn")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in (x, y, z)]
+    graph = helper.make_graph([helper.make_node("Sub", [x, y], [z], name=node, broadcast=1)], "g", info[:2], info[2:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)]), tmp_path / "a.onnx")
+    for number, name in enumerate("ab"):
+        tensors = {x: np.full(3, number, np.float32), name * 50_000: np.ones(5, np.float32)}
+        save_file(tensors, tmp_path / f"{name}.safetensors", {y: name})
+    calls = [
+        ["compare", "a.safetensors", "b.safetensors"],
+        ["compare", "a.safetensors", "b.safetensors", "--summary"],
+        ["compare", "a.safetensors", "b.safetensors", "--html", "-"],
+        ["check", "a.onnx", "--target", "onnxruntime", "--no-run"],
+        ["check", "a.onnx", "--target", "onnxruntime", "--no-run", "--markdown", "-"],
+        ["convert", "a.onnx", "b.onnx", "--opset", "14"],
+        ["run", "a.onnx"],
+        ["reduce", "mean-squared-difference", "a.safetensors", "a.safetensors"],
+    ]
+    json_call = ["compare", "a.safetensors", "b.safetensors", "--json", "-"]
+    [(codes, written)] = outputs_of([(str(tmp_path), calls)], tmp_path, "pipe")
+    assert codes == [1, 1, 1, 1, 1, 0, 2, 0]
+    assert "xxx...xxx" in (text := written.decode())
+    assert max(map(len, text.splitlines())) < 6000
+    [(_codes, written)] = outputs_of([(str(tmp_path), [json_call])], tmp_path, "pipe")
+    assert x in str(json.loads(written))
 
 
 PRINTING = {"print", "echo", "secho", "echo_via_pager", "progressbar", "prompt", "confirm", "Console", "StreamHandler"}

@@ -16,6 +16,7 @@ from eltwise.conformance.legend import first_line
 from eltwise.conformance.operators import TESTED
 from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.results import OUTCOMES
+from eltwise.core.escaping import shortened
 from support import conformance_results
 
 
@@ -121,4 +122,4 @@ def test_the_first_line_of_a_message_is_never_longer_than_asked(message: str, lo
     line, *_ = [*filter(None, map(str.strip, message.splitlines())), ""]
     shown = first_line(message, longest)
     assert len(shown) <= longest
-    assert shown == (line if len(line) <= longest else f"{line[: longest - 3].rstrip()}...")
+    assert shown == shortened(line, longest)

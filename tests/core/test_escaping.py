@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from eltwise.core.escaping import as_lines, escape_lines, on_one_line, to_json
+from eltwise.core.escaping import LONGEST_LINE, as_lines, escape_lines, escaped, on_one_line, shortened, to_json
 
 EVERY = "".join(map(chr, range(sys.maxunicode + 1)))
 SPEAKING = "\x00\x07\b\t\r\x1b\x7f\x85\x90\x9b\x9c\x9d\x9f\u061c\u200b\u200e\u200f\u2028\u2029\ud800\udc9b\udfff\ufeff"
@@ -15,9 +15,19 @@ SPEAKING += "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))) 
 
 
 def test_nothing_is_left_that_is_not_printable() -> None:
-    assert on_one_line(EVERY).isprintable()
+    assert escaped(EVERY).isprintable()
     assert escape_lines(EVERY).replace("\n", "", 1).isprintable()
     assert to_json(EVERY).isprintable()
+
+
+@pytest.mark.parametrize("longest", range(7, 30))
+def test_a_text_that_is_too_long_has_its_beginning_and_its_end(longest: int) -> None:
+    for size in (longest - 1, longest, longest + 1, 3 * longest):
+        text = "".join(chr(ord("A") + number) for number in range(size))
+        start, dots, end = shortened(text, longest).partition("...")
+        assert len(start + dots + end) == min(size, longest)
+        assert (start + end == text) if size <= longest else (text.startswith(start) and text.endswith(end) and end)
+    assert len(on_one_line("a" * 10**6)) == LONGEST_LINE
 
 
 @pytest.mark.parametrize("sign", [*SPEAKING, "\n"], ids=ascii)

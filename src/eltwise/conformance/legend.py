@@ -9,7 +9,7 @@ from eltwise.conformance.cases import LETTERS
 from eltwise.conformance.operators import TESTED
 from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
 from eltwise.core.dtypes import TYPES, of_numpy
-from eltwise.core.errors import shortened
+from eltwise.core.escaping import shortened
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from eltwise.conformance.cases import LETTERS, Case
 from eltwise.conformance.compare import CaseResult
 from eltwise.conformance.explain import Explainer
 from eltwise.conformance.results import OUTCOMES, Example, Failing, Outcome, TestResult, shown
+from eltwise.core.escaping import shortened
 from eltwise.faults.families import (
     AFFECTED_BY_OTHER_NODES,
     FLOAT_MODE_CHANGED,
@@ -78,7 +79,7 @@ def summary(
     )
     shows = (item for item in smaller if item.outcome == outcome and (item.wrong or outcome == "crashed"))
     smallest = next(shows, None) or _smallest_seen(items)
-    message = "; ".join(part for part in (explanation, *notes) if part)[:_LONGEST_MESSAGE]
+    message = shortened("; ".join(part for part in (explanation, *notes) if part), _LONGEST_MESSAGE)
     counts = _counts(outcome, results, items)
     return TestResult(*names, outcome, reasons, *counts, _example(smallest), message, _failing(smallest), explanation)
 

@@ -9,13 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from eltwise.core.escaping import as_lines, on_one_line
+from eltwise.core.escaping import LONGEST_LINE, escape_lines, escaped, shortened
 from eltwise.core.exit_codes import ExitCode
 
 _FIELDS = ("where", "operator", "node", "operand", "got", "allowed", "hint")
-
-_LONGEST_FIELD = 2000
-"""So many characters of a field are printed: names in files may be of any length."""
 
 
 class EltwiseError(Exception):
@@ -78,23 +75,23 @@ class EltwiseError(Exception):
 
     def _place(self) -> str:
         node = f"node {self.node!r}" if self.node else ""
-        subject = " ".join(_without_middle(part) for part in (self.operator, node) if part)
-        inner = ", ".join(filter(None, (subject, _without_middle(self.operand))))
-        prefix = ": ".join(part for part in (_without_middle(self.where), inner) if part)
+        subject = " ".join(_field(part) for part in (self.operator, node) if part)
+        inner = ", ".join(filter(None, (subject, _field(self.operand))))
+        prefix = ": ".join(part for part in (_field(self.where), inner) if part)
         return f"{prefix}: " if prefix else ""
 
     @property
     def sentence(self) -> str:
         """What is wrong and what to do about it, without the place."""
-        sentence = _without_middle(self.problem)
+        sentence = _field(self.problem)
         if self.got:
-            sentence += f", got {_without_middle(self.got)}"
+            sentence += f", got {_field(self.got)}"
         for part in (f"allowed: {self.allowed}" if self.allowed else "", self.hint):
-            sentence += f"; {_without_middle(part)}" if part else ""
-        return on_one_line(sentence)
+            sentence += f"; {_field(part)}" if part else ""
+        return escaped(sentence)
 
     def __str__(self) -> str:
-        return on_one_line(self._place()) + self.sentence
+        return escaped(self._place()) + self.sentence
 
     def to_dict(self) -> dict[str, str]:
         """The fields that are set, with the kind and the sentence, for programs that read them."""
@@ -102,9 +99,8 @@ class EltwiseError(Exception):
         return {"kind": type(self).__name__, "problem": self.problem, **present, "sentence": str(self)}
 
 
-def _without_middle(text: str) -> str:
-    half = _LONGEST_FIELD // 2
-    return text if len(text) <= _LONGEST_FIELD else f"{text[:half]}...{text[-half:]}"
+def _field(text: str) -> str:
+    return shortened(text, LONGEST_LINE)
 
 
 @contextmanager
@@ -182,7 +178,7 @@ class ManyProblemsError(EltwiseError, ValueError):
 
     def __str__(self) -> str:
         lines = self.problem.split("\n")[1:]
-        return as_lines([f"{self._place()}{len(self.problems)} problems:", *lines])
+        return escape_lines("\n".join([f"{escaped(self._place())}{len(self.problems)} problems:", *lines]))
 
 
 _MOST_NODES = 4
@@ -230,7 +226,7 @@ def unknown_name(kind: str, got: str, known: Iterable[str], **location: str) -> 
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(got.casefold(), list(folded), n=1, cutoff=0.6)
     return NameUnknownError(
-        f"there is no {kind} {shortened(got, _LONGEST_NAME)!r}",
+        f"there is no {kind} {shown(got, _LONGEST_NAME)}",
         allowed=", ".join(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"... ({len(names)} in all)"])
         or "none",
         hint=f"did you mean {folded[near[0]]!r}?" if near else "",
@@ -242,22 +238,13 @@ def shown(value: object, longest: int = 80) -> str:
     """A value as an error shows it, of whatever type it is.
 
     >>> shown([1, 2]), shown("a" * 99, 9)
-    ('[1, 2]', "'aaaaa...")
+    ('[1, 2]', "'aaa...a'")
     """
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - objects that are somebody else's may fail to show themselves
         text = type(value).__name__
     return shortened(text, longest)
-
-
-def shortened(text: str, longest: int = 80) -> str:
-    """A text of so many characters at most; one that is longer ends in three dots.
-
-    >>> shortened("abcdef", 6), shortened("abcdefg", 6)
-    ('abcdef', 'abc...')
-    """
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def counted(count: int, thing: str) -> str:

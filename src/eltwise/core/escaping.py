@@ -1,19 +1,40 @@
-r"""Texts without control characters, bidirectional overrides and lone surrogates; names in files may hold any."""
+r"""Texts without control characters, bidirectional overrides and lone surrogates, and not too long to be read.
+
+Names in files may hold any of these, and be of any length.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+LONGEST_LINE = 2000
+"""So many characters of a line, or of a field of an error, are shown."""
 
-def on_one_line(text: str) -> str:
+
+def shortened(text: str, longest: int = 80) -> str:
+    """A text of so many characters at most: of one that is longer the beginning and the end.
+
+    >>> shortened("abcdef", 6), shortened("abcdefgh", 7)
+    ('abcdef', 'ab...gh')
+    """
+    ahead, behind = longest - longest // 2 - 1, longest // 2 - 2
+    return text if len(text) <= longest else f"{text[:ahead]}...{text[len(text) - behind :]}"
+
+
+def escaped(text: str) -> str:
     r"""A text with its line breaks and everything else that is not printable escaped.
 
-    >>> on_one_line("two\nlines")
+    >>> escaped("two\nlines")
     'two\\nlines'
     """
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def on_one_line(text: str) -> str:
+    """A text for a reader, escaped; of one that is too long the beginning and the end."""
+    return escaped(shortened(text, LONGEST_LINE))
 
 
 def as_lines(lines: Iterable[object]) -> str:
@@ -42,7 +63,7 @@ def escape_lines(text: str) -> str:
     >>> escape_lines("one\ntwo\r")
     'one\ntwo\\r'
     """
-    return text if text.isprintable() or text == "\n" else as_lines(text.split("\n"))
+    return text if text.isprintable() or text == "\n" else "\n".join(map(escaped, text.split("\n")))
 
 
 def to_json(value: object, indent: int | None = None) -> str:

@@ -28,7 +28,8 @@ from typing import (
     get_type_hints,
 )
 
-from eltwise.core.errors import EltwiseError, FileFormatError, shortened, unknown_name
+from eltwise.core.errors import EltwiseError, FileFormatError, shown, unknown_name
+from eltwise.core.escaping import shortened
 
 T = TypeVar("T")
 _Function = Callable[[Any], Any]
@@ -69,7 +70,7 @@ class _InvalidError(Exception):
         self.error, self.path = error, ""
 
     def below(self, step: str) -> _InvalidError:
-        self.path = f"{step[:_LONGEST]}{'.' if self.path[:1] not in ('', '[') else ''}{self.path}"
+        self.path = f"{shortened(step, _LONGEST)}{'.' if self.path[:1] not in ('', '[') else ''}{self.path}"
         return self
 
 
@@ -318,7 +319,7 @@ def _invalid(value: object, allowed: str) -> _InvalidError:
 def _shown(value: object) -> str:
     """A value for an error: short strings and numbers as they are, the rest by kind."""
     if isinstance(value, bool | int | float):
-        return str(value)[:_LONGEST]
+        return shortened(str(value), _LONGEST)
     if isinstance(value, str):
-        return repr(shortened(value, _LONGEST))
+        return shown(value, _LONGEST)
     return {dict: "an object", list: "a list", NoneType: "nothing"}.get(type(value), type(value).__name__)

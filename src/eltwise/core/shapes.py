@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from eltwise.core.errors import ShapeError
+from eltwise.core.errors import ShapeError, shown
 
 Sizes = tuple[int, ...]
 """The sizes of an array, or of a part of one."""
@@ -197,7 +197,7 @@ def parse_dimension(text: str) -> Dimension:
         return Dimension(symbol=text)
     raise ShapeError(
         "this is not a dimension",
-        got=repr(text[:40]),
+        got=shown(text, 60),
         allowed="a size (4), a symbol (N), ? or an interval (2..5, ..5, 2..); shapes are written like 2,3",
     )
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from eltwise.core.dtypes import BOOL, ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError, shortened
+from eltwise.core.errors import ElementTypeError, ShapeError, ValueRangeError
+from eltwise.core.escaping import shortened
 from eltwise.engine.intake import array_of, is_masked
 
 

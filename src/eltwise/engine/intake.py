@@ -12,6 +12,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN, FLOAT8E5M2
 from eltwise.core.errors import ElementTypeError, EltwiseError, ShapeError, UnsupportedError
+from eltwise.core.escaping import shortened
 from eltwise.core.foreign import reason_of
 
 Kind = Literal["", "dask", "xarray", "pandas", "torch", "jax", "cupy"]
@@ -141,7 +142,7 @@ def _of_pandas(value: Any) -> np.ndarray:
     if len(types) > 1:
         got = ", ".join(f"{name!r} is {text}" for text, (_dtype, name) in reversed(types.items()))
         hint = "choose columns of one type, or convert them with astype"
-        raise ElementTypeError("the columns have different types", got=got[:120], hint=hint)
+        raise ElementTypeError("the columns have different types", got=shortened(got, 120), hint=hint)
     dtype = columns[0][1].dtype if columns else None
     if dtype is None or isinstance(dtype, np.dtype):
         return np.asarray(value.to_numpy())

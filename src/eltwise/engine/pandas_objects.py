@@ -17,6 +17,7 @@ import numpy as np
 from eltwise.core.containers import items_of, text_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import ShapeError
+from eltwise.core.escaping import shortened
 from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
@@ -222,4 +223,4 @@ def _common(first: Any, labels: Any, operand: str) -> Any:
 
 def _shown(labels: Any) -> str:
     text = ", ".join(map(repr, labels[:3].tolist()))
-    return f"{text}, ..."[:60] if len(labels) > 3 else text[:60]
+    return shortened(f"{text}, ..." if len(labels) > 3 else text, 60)

@@ -12,6 +12,7 @@ import numpy as np
 from eltwise.core.containers import text_of
 from eltwise.core.dtypes import native
 from eltwise.core.errors import EltwiseError, FileFormatError, shown
+from eltwise.core.escaping import shortened
 from eltwise.ir.tensors import InMemory, Source, Tensor, of_array
 
 _USUAL_BYTES, _LEAST_BYTES = 1 << 10, 1 << 6
@@ -149,7 +150,7 @@ class Values:
             index = f"{list(map(int, np.unravel_index(number, self.shape)))}: "
             texts = [shown(each, _LONGEST_SHOWN) for each in (a, b)]
         else:
-            index, texts = "", [each[:_LONGEST_SHOWN] for each in (a, b)]
+            index, texts = "", [shortened(each, _LONGEST_SHOWN) for each in (a, b)]
         return f"{index}{texts[0]} on both sides" if a == b else f"{index}{texts[1]} instead of {texts[0]}"
 
     def _text(self, value: Any) -> str:

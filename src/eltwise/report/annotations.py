@@ -15,8 +15,8 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import quote
 
-from eltwise.core.errors import EltwiseError, counted, shortened
-from eltwise.core.escaping import escape_lines, on_one_line, to_json
+from eltwise.core.errors import EltwiseError, counted
+from eltwise.core.escaping import escape_lines, on_one_line, shortened, to_json
 from eltwise.faults.families import FAMILIES
 from eltwise.report.markdown import literal, markdown_table
 from eltwise.version import VERSION

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from eltwise.core.dtypes import BY_NAME, native, of_numpy
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, shown
 from eltwise.runtimes.memory import SharedMemory
 
 LARGEST = 1 << 28
@@ -71,7 +71,7 @@ def decode(head: bytes, body: bytes, memory: SharedMemory | None = None) -> Mess
             (BY_NAME[item["dtype"]], tuple(map(int, item["shape"])), item.get("at")) for item in fields.pop("arrays")
         ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise FileFormatError("the frame does not describe its arrays", got=repr(head[:60])) from None
+        raise FileFormatError("the frame does not describe its arrays", got=shown(head, 60)) from None
     arrays, position = [], 0
     for element_type, shape, offset in described:
         if min(shape, default=0) < 0 or not element_type.runs:

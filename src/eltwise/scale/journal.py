@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import FileFormatError, shown
 from eltwise.core.staging import ENDING, Staging, in_the_way
 from eltwise.formats import files
 from eltwise.scale.checksum import crc32c
@@ -119,7 +119,7 @@ class Journal:
             raise FileFormatError(
                 "the journal of the unfinished job names a block that the result does not have, or is damaged",
                 where=self._target,
-                got=ascii(line[:40].decode("ascii", "replace")),
+                got=shown(line.decode("ascii", "replace"), 60),
                 hint=f"delete {self._where} and begin anew",
             )
         return int(match[2]), Entry(int(match[3]), int(match[4], 16))

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from eltwise.core.errors import ElementTypeError, shortened
+from eltwise.core.errors import ElementTypeError
+from eltwise.core.escaping import shortened
 from eltwise.engine.pandas_objects import Labels, facts_of, labels_of
 from eltwise.tracing.recording import RecordingError
 

@@ -11,7 +11,8 @@ import numpy as np
 from eltwise.comparison import intake
 from eltwise.comparison.intake import parts_of
 from eltwise.core.containers import dotted, leaves, text_of
-from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shortened, shown
+from eltwise.core.errors import AttributeValueError, ElementTypeError, EltwiseError, shown
+from eltwise.core.escaping import shortened
 from eltwise.engine.arrays import exact_scalar
 from eltwise.engine.intake import is_scalar, kind_of
 from eltwise.formats.tensor_sets import ENDINGS, HUB, OPENERS

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.core.errors import shortened
+from eltwise.core.escaping import shortened
 from eltwise.engine.pandas_objects import Labels
 from eltwise.ir.tensor_sets import TensorSet
 from eltwise.ir.tensors import of_array

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from onnx import ModelProto, StringStringEntryProto, TensorProto
 
-from eltwise.core.errors import FileFormatError, FileMissingError, UnsupportedError
+from eltwise.core.errors import FileFormatError, FileMissingError, UnsupportedError, shown
 from eltwise.core.foreign import reason_of
 from eltwise.core.progress import Meter, Progress, no_progress
 from eltwise.core.shapes import LARGEST_SIZE
@@ -131,7 +131,7 @@ def _natural(text: str, key: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= LARGEST_SIZE:
         return int(text)
     problem, allowed = f"the external data's {key} is not a size", f"an integer from 0 to {LARGEST_SIZE}"
-    raise FileFormatError(problem, got=repr(text[:40]), allowed=allowed)
+    raise FileFormatError(problem, got=shown(text, 60), allowed=allowed)
 
 
 def _check_location(location: str) -> None:

@@ -25,6 +25,7 @@ from eltwise.core.errors import (
     GraphError,
     ShapeError,
     UnsupportedError,
+    shown,
 )
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
@@ -250,7 +251,7 @@ def _node_problems(node: Node, origin: Origin, context: CheckerContext) -> Itera
         check_node(bare_node(proto), context)
     except ValidationError as error:
         message = " ".join(str(error).partition("\n\n==> Context:")[0].split())
-        yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=repr(message[:300]))
+        yield _in_our_words(proto, origin) or GraphError("onnx's checker refuses it", got=shown(message, 300))
         return
     types = TensorProto.DataType.values()[1:]
     for attribute in proto.attribute if proto.op_type == "Cast" else ():  # The checker takes a Cast to any number.
@@ -293,4 +294,4 @@ def _inferred(node: Node, message: str, opset: int, scope: Scope) -> EltwiseErro
             return _located(error, node)
     kind = ShapeError if message.startswith("[ShapeInferenceError]") else GraphError
     sentence = " ".join(message.partition("] ")[2].split()) or message
-    return _located(kind("onnx's inference refuses it", got=repr(sentence[:300])), node)
+    return _located(kind("onnx's inference refuses it", got=shown(sentence, 300)), node)

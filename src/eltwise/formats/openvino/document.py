@@ -20,9 +20,10 @@ from eltwise.core.errors import (
     UnsupportedError,
     counted,
     raise_all,
-    shortened,
+    shown,
     unknown_name,
 )
+from eltwise.core.escaping import shortened
 from eltwise.core.shapes import LARGEST_SIZE
 
 VERSIONS = (10, 11)
@@ -143,13 +144,13 @@ def read_net(data: bytes) -> Net:
     """Read the XML of an IR file."""
     root = parse_xml(data)
     if root.tag != "net":
-        raise FileFormatError("this XML is not OpenVINO IR", got=f"<{shown(root.tag)}>", allowed="<net>")
+        raise FileFormatError("this XML is not OpenVINO IR", got=f"<{shortened(root.tag)}>", allowed="<net>")
     version = root.get("version")
     if version is None:
         raise FileFormatError("<net> has no version", allowed='version="10" or version="11"')
     if version not in map(str, VERSIONS):
         allowed = ", ".join(map(str, VERSIONS))
-        raise UnsupportedError("unsupported version of the IR format", got=repr(shown(version)), allowed=allowed)
+        raise UnsupportedError("unsupported version of the IR format", got=shown(version), allowed=allowed)
     raise_some(list(_form_problems(root)))
     sections = {section.tag: section for section in root}
     if "layers" not in sections:
@@ -186,7 +187,7 @@ def parse_xml(data: bytes) -> etree._Element:
             root = etree.fromstring(data, parser)
         except etree.XMLSyntaxError as error:
             reason = " ".join((error.msg or "the parser gives no reason").split())
-            raise FileFormatError(f"not well-formed XML ({reason[:200]})") from None
+            raise FileFormatError(f"not well-formed XML ({shortened(reason, 200)})") from None
     if root is None or root.getroottree().docinfo.internalDTD is not None:
         problem = "the XML has a DOCTYPE, which can define entities and name other files"
         raise FileFormatError(problem, allowed="IR files without DOCTYPE")
@@ -199,8 +200,8 @@ def _form_problems(root: etree._Element) -> Iterator[EltwiseError]:
     while waiting:
         element, layer = waiting.pop()
         layer = element.get("name", layer) if element.tag == "layer" else layer
-        operand = f"<{shown(element.tag)}> in line {element.sourceline}"
-        yield from (error.located(node=shown(layer), operand=operand) for error in _of_element(element))
+        operand = f"<{shortened(element.tag)}> in line {element.sourceline}"
+        yield from (error.located(node=shortened(layer), operand=operand) for error in _of_element(element))
         form = _FORMS.get(element.tag, _Form())
         waiting += [(child, layer) for child in reversed(element) if child.tag in form.once + form.often]
 
@@ -214,7 +215,7 @@ def _of_element(element: etree._Element) -> Iterator[EltwiseError]:
     if form is None:
         return
     yield from (
-        unknown_name("attribute", shown(name), form.required + form.optional)
+        unknown_name("attribute", shortened(name), form.required + form.optional)
         for name in map(str, element.attrib)
         if name not in form.required + form.optional
     )
@@ -233,7 +234,7 @@ def _of_element(element: etree._Element) -> Iterator[EltwiseError]:
     seen: set[str] = set()
     for child in element:
         if child.tag not in form.once + form.often:
-            yield unknown_name("element", shown(child.tag), form.once + form.often)
+            yield unknown_name("element", shortened(child.tag), form.once + form.often)
         elif child.tag in seen and child.tag in form.once:
             yield FileFormatError(f"there are two <{child.tag}>")
         seen.add(child.tag)
@@ -302,7 +303,7 @@ def parse_integer(text: str, operand: str, least: int = 0) -> int:
     digits = text[1:] if least < 0 and text.startswith("-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and least <= int(text) <= LARGEST_SIZE):
         allowed = f"{least} to {LARGEST_SIZE}, in digits"
-        raise AttributeValueError("not an allowed integer", operand=operand, got=repr(text[:40]), allowed=allowed)
+        raise AttributeValueError("not an allowed integer", operand=operand, got=shown(text, 60), allowed=allowed)
     return int(text)
 
 
@@ -319,7 +320,7 @@ def join_names(names: Sequence[str]) -> str:
     r"""Join tensor names with commas, so that ``split_names`` gives them back."""
     text = ",".join(name.replace(",", "\\,") for name in names)
     if split_names(text) != tuple(names):
-        raise FileFormatError("these tensor names cannot be written in IR", got=shown(repr(list(names))))
+        raise FileFormatError("these tensor names cannot be written in IR", got=shown(list(names)))
     return text
 
 
@@ -331,8 +332,3 @@ def value_name(layer: str, position: int) -> str:
 def once(names: Iterable[str]) -> tuple[str, ...]:
     """Names in their order, each once."""
     return tuple(dict.fromkeys(names))
-
-
-def shown(text: object) -> str:
-    """A text from a file, short enough for an error sentence."""
-    return shortened(str(text))

@@ -23,8 +23,10 @@ from eltwise.core.errors import (
     ShapeError,
     UnsupportedError,
     errors_located,
+    shown,
     unknown_name,
 )
+from eltwise.core.escaping import shortened
 from eltwise.core.shapes import (
     LARGEST_RANK,
     UNKNOWN,
@@ -37,7 +39,7 @@ from eltwise.core.shapes import (
     parse_dimension,
 )
 from eltwise.formats.file_tensors import MemoryFile, OpenFile, range_of
-from eltwise.formats.openvino.document import Layer, parse_integer, shown
+from eltwise.formats.openvino.document import Layer, parse_integer
 from eltwise.ir.graph import Node, Tensor
 from eltwise.ir.types import TensorType
 from eltwise.ops import registry
@@ -76,7 +78,7 @@ def read_constant(layer: Layer, weights: OpenFile | None) -> Tensor:
     element_type, shape = _read_element_type(type_text, "attribute element_type"), read_shape(shape_text)
     if not shape.is_known:
         problem = "the shape of a constant must be known"
-        raise ShapeError(problem, operand="attribute shape", got=repr(shown(shape_text)))
+        raise ShapeError(problem, operand="attribute shape", got=shown(shape_text))
     sizes = shape.sizes()
     offset = parse_integer(offset_text, "attribute offset")
     size = parse_integer(size_text, "attribute size")
@@ -122,7 +124,7 @@ def read_shape(text: str) -> Shape:
 def _read_dimension(text: str) -> Dimension:
     dimension = UNKNOWN if text == "-1" else parse_dimension(text)
     if dimension.symbol:
-        raise ShapeError("not a dimension of IR", got=repr(shown(text)), allowed=DIMENSION_WORDS)
+        raise ShapeError("not a dimension of IR", got=shown(text), allowed=DIMENSION_WORDS)
     return dimension
 
 
@@ -144,7 +146,7 @@ def _other_opset(problem: str, layer: Layer, first: int) -> UnsupportedError:
         problem,
         operator=layer.type,
         operand="attribute version",
-        got=repr(shown(layer.version)),
+        got=shown(layer.version),
         allowed=f"opset{first} to opset{NEWEST_OPSET}",
     )
 
@@ -211,7 +213,7 @@ def check_attributes(attributes: Iterable[str], known: Iterable[str], operator: 
     names = list(known)
     for name in attributes:
         if name not in names:
-            raise unknown_name("attribute", shown(name), names, operator=operator)
+            raise unknown_name("attribute", shortened(name), names, operator=operator)
 
 
 def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeValue:
@@ -223,7 +225,7 @@ def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeV
                 return float(text)
             except ValueError:
                 raise AttributeValueError(
-                    "this value is not allowed", operand=operand, got=repr(shown(text)), allowed="a number"
+                    "this value is not allowed", operand=operand, got=shown(text), allowed="a number"
                 ) from None
         case "element type":
             return _read_element_type(text, operand)
@@ -231,7 +233,7 @@ def _read_attribute(attribute: Attribute, text: str, operand: str) -> AttributeV
             value = _BOOLEANS.get(text.casefold())
             if value is None:
                 problem, allowed = "this value is not allowed", ", ".join(_BOOLEANS)
-                raise AttributeValueError(problem, operand=operand, got=repr(shown(text)), allowed=allowed)
+                raise AttributeValueError(problem, operand=operand, got=shown(text), allowed=allowed)
             return value
         case _:
             return text
@@ -244,7 +246,7 @@ def _read_element_type(text: str, operand: str) -> ElementType:
         raise ElementTypeError(f"unsupported element type {text}", operand=operand)
     if element_type is None:
         names = [each.ir for each in TYPES if each.ir and each.runs]
-        raise unknown_name("element type", shown(text), names, operand=operand)
+        raise unknown_name("element type", shortened(text), names, operand=operand)
     if not element_type.runs:
         raise not_run(element_type, operand=operand)
     return element_type

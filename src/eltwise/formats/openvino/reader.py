@@ -24,6 +24,7 @@ from eltwise.core.errors import (
     UnsupportedError,
     errors_located,
 )
+from eltwise.core.escaping import shortened
 from eltwise.formats import files
 from eltwise.formats.file_tensors import MemoryFile, OpenFile
 from eltwise.formats.openvino.contents import contents_of
@@ -35,7 +36,6 @@ from eltwise.formats.openvino.document import (
     parse_xml,
     raise_some,
     read_net,
-    shown,
     value_name,
 )
 from eltwise.formats.openvino.layers import (
@@ -135,7 +135,7 @@ def read_constants(path: Path) -> TensorSet:
 
 
 def _read_named(layer: Layer, weights: OpenFile | None, path: Path) -> Tensor:
-    with errors_located(node=layer.name, operator=shown(layer.type)):
+    with errors_located(node=layer.name, operator=shortened(layer.type)):
         return read_constant(layer, weights).opened(layer.name, str(path))
 
 
@@ -233,19 +233,19 @@ class _Assembly:
             if expected not in (None, element_type):
                 problem = f"operand {schema_of(layer).operands[0]} is {expected} and operand {name} is {element_type}"
                 error = ElementTypeError(problem, allowed="one type for all")
-                yield error.located(node=layer.name, operator=shown(layer.type))
+                yield error.located(node=layer.name, operator=shortened(layer.type))
 
     def _take(self, layer: Layer) -> None:
         adders = {"parameter": self._add_parameter, "const": self._add_constant, "result": self._add_result}
         if layer.kind not in adders and not is_known(layer):
-            self.unsupported.append((f"{shown(layer.type)} ({shown(layer.version)})", layer.name))
+            self.unsupported.append((f"{shortened(layer.type)} ({shortened(layer.version)})", layer.name))
             self._add_foreign(layer)
             return
         try:
             opset_of(layer)
             adders.get(layer.kind, self._add_node)(layer)
         except EltwiseError as error:
-            self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
+            self.problems.append(error.located(node=layer.name, operator=shortened(layer.type)))
             self._add_foreign(layer)
 
     def _add_foreign(self, layer: Layer) -> None:
@@ -261,7 +261,7 @@ class _Assembly:
         except EltwiseError as error:
             earlier = [each for each in self.problems if each.node == layer.name]
             if all(isinstance(each, UnsupportedError) for each in earlier):  # Others say it of the same bytes.
-                self.problems.append(error.located(node=layer.name, operator=shown(layer.type)))
+                self.problems.append(error.located(node=layer.name, operator=shortened(layer.type)))
         data = [item for item in layer.data.items() if item[0] != "offset"]
         operation = Foreign(ForeignSchema("openvino", layer.type), (*data, *contents))
         self.nodes.append(Node(layer.name, operation, tuple(inputs), tuple(outputs)))

@@ -13,7 +13,8 @@ import numpy as np
 from lxml import etree
 
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, raise_all
+from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError, raise_all, shown
+from eltwise.core.escaping import shortened
 from eltwise.formats import files
 from eltwise.formats.openvino.builder import IrBuilder, Output
 from eltwise.formats.openvino.document import DEEPEST_METADATA, VERSIONS
@@ -66,7 +67,7 @@ def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
     except EltwiseError:
         raise
     except ValueError as error:
-        raise FileFormatError(f"a name or text cannot be written in XML ({str(error)[:200]})") from None
+        raise FileFormatError(f"a name or text cannot be written in XML ({shortened(str(error), 200)})") from None
 
 
 def kept_files(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
@@ -224,7 +225,7 @@ def _write_metadata(root: etree._Element, metadata: Sequence[tuple[str, str]]) -
     for path, value in metadata:
         *folders, name = path.split("/")
         if len(folders) >= DEEPEST_METADATA:
-            raise ValueError(f"the metadata path {path[:80]!r} is too deep")
+            raise ValueError(f"the metadata path {shown(path)} is too deep")
         element = root
         for folder in folders:
             last = element[-1] if len(element) else None
