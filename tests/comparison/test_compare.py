@@ -98,6 +98,12 @@ def test_the_other_arrays_are_compared_where_one_is_none() -> None:
     assert not report.is_good
 
 
+@pytest.mark.parametrize("key", [np.str_("a.b"), np.int64(1), np.bool_(True), np.float64(0.5)])
+def test_a_key_that_numpy_made_is_no_other_one(key: np.generic) -> None:
+    for inner, numpy_inner in (({key.item(): W}, {key: W}), ({"x": {key.item(): W}}, {"x": {key: W}})):
+        assert str(eltwise.compare(inner, numpy_inner)) == "1 tensor compared: 1 equal"
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+import numpy as np
+
 from eltwise.core.errors import AttributeValueError
 
 Keys = tuple[object, ...]
@@ -20,11 +22,13 @@ _OF_ARRAYS = ("__array__", "__dlpack__")
 def items_of(value: object) -> Iterable[tuple[object, object]] | None:
     """What is in a container, with its keys, those of a dataclass the names of its fields; None for what is none.
 
-    >>> items_of([4]), items_of(4)
-    ([(0, 4)], None)
+    A key that is a scalar of NumPy is the number or the text that it equals.
+
+    >>> items_of([4]), items_of({np.str_("a"): 4}), items_of(4)
+    ([(0, 4)], [('a', 4)], None)
     """
     if isinstance(value, Mapping):
-        return list(value.items())
+        return [(key.item() if isinstance(key, np.generic) else key, item) for key, item in value.items()]
     if isinstance(value, list | tuple):
         return list(enumerate(value))
     if is_dataclass(value) and not isinstance(value, type) and not any(hasattr(value, name) for name in _OF_ARRAYS):
