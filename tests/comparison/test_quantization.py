@@ -36,6 +36,23 @@ def planted(a_type: ElementType, b_type: ElementType, rng: np.random.Generator) 
     return a, (levels * SCALE).astype(b_type.storage)
 
 
+@pytest.mark.parametrize("shape", [(64, 48), (500, 700)])
+@pytest.mark.parametrize("levels", [7, 127])
+def test_one_scale_is_named_where_the_largest_element_is_equal(shape: tuple[int, int], levels: int, seed: int) -> None:
+    """The scale comes from it, so that it is a multiple as it is: no element that differs is as large."""
+    a = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    largest = np.argmax(np.abs(a))
+    a.reshape(-1)[largest] = np.float32(levels * 0.03125)  # Which a float32 times levels gives exactly.
+    a = np.clip(a, -levels * 0.03125, levels * 0.03125)
+    found = compare_arrays(a, np.rint(a / np.float32(0.03125)) * np.float32(0.03125))
+    kind = {7: "int4", 127: "int8"}[levels]
+    assert found.explanation == f"B is A quantized to {kind} with scale 0.03125 and zero point 0, and back"
+    a.reshape(-1)[largest] *= 2  # Beyond all others, and equal as well.
+    found = compare_arrays(a, np.rint(a / np.float32(0.03125)) * np.float32(0.03125))
+    assert found.cause_share == 1
+    assert "with scale 0.03125 and zero point" in found.explanation
+
+
 @pytest.mark.parametrize(("a_type", "b_type"), list(product((*FLOATS, *INTEGERS), repeat=2)), ids=str)
 def test_quantization_is_named_exactly_between_the_types_that_allow_it(
     a_type: ElementType, b_type: ElementType, seed: int

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from eltwise.comparison.bounds import PIECE
 from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
 from eltwise.comparison.numbers import shown, values_of
@@ -88,7 +89,10 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
             yield replace(computed("quantized", text, predict, details, 0, _LEVEL_BITS), is_stepped=True)
     for zero_point in _zero_points(wide.x, wide.y, plain.limits) if plain.is_whole else (0,):
         chosen = replace(plain, zero_point=zero_point)
-        fitted = _fitted(parts, [_grid(wide.x, wide.y, chosen)], chosen, MOST_OF)
+        grid = _grid(wide.x, wide.y, chosen)
+        if grid is not None and not plain.is_whole:
+            grid = (*grid[:2], *_extremes(problem.pair, grid))
+        fitted = _fitted(parts, [grid], chosen, MOST_OF)
         if fitted is not None:
             yield _named(problem, *fitted)
             return
@@ -203,6 +207,16 @@ def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
     low = float((size[used] / (times[used] + 0.5)).max()) / slack
     high = float((size[used] / (times[used] - 0.5)).min()) * slack
     return (low, high, 0, 0) if 0 < low <= high else None
+
+
+def _extremes(pair: Pair, grid: _Grid) -> tuple[int, int]:
+    """The least and greatest multiple in all of B: those of the largest values are often equal in A, in no sample."""
+    scale, multiples = (grid[0] + grid[1]) / 2, [grid[2], grid[3]]
+    for start, stop in pair.ranges(PIECE):
+        levels = np.rint(values_of(pair.read_b(start, stop), pair.element_type).astype(np.float64) / scale)
+        if (finite := levels[np.isfinite(levels)]).size:
+            multiples += int(finite.min()), int(finite.max())
+    return min(multiples), max(multiples)
 
 
 def _grid_of(values: np.ndarray, element_type: ElementType) -> _Grid | None:
