@@ -204,6 +204,15 @@ def test_special_values_are_tried_beside_operands_of_other_ranks(sizes: str, tmp
     assert "not tried" not in report.special
 
 
+def test_special_values_need_a_common_shape_of_the_operands() -> None:
+    """OpenVINO loads a constant with a negative size, which is no shape that values could have."""
+    made = parsed("g (float[2, 3] a) => (float[...] z) { z = Sub(a, c) }")
+    made.graph.initializer.add(name="c", data_type=1, dims=[-1])
+    report = eltwise.check(made, "openvino")
+    assert not report.is_good
+    assert "Sub 'z' (its operands have no common shape)" in report.special
+
+
 def test_special_values_name_the_nodes_of_bodies_that_were_not_tried() -> None:
     bodies = "then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (float[2] q) { q = Round(x) }"
     made = parsed(f"g (bool c, float[2] x) => (float[2] z) {{ z = If (c) <{bodies}> }}")

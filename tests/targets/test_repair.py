@@ -337,6 +337,28 @@ def test_nothing_is_written_that_is_wrong_beside_what_was_rewritten(
     assert "which was not run there (--run, or verify=True in Python, runs it)" in printed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(uint8[6] x) => (uint8[6] z) <uint8[1] c = {255}> { z = Sub(c, x) }",
+        "(uint8[6] x) => (uint8[6] z) <uint8[1] c = {1}> { z = Mul(x, c) }",
+        "(int64[6] x) => (int64[6] z) <int64[1] c = {0}> { a = Cast <to = 3> (x) b = Cast <to = 7> (a) z = Mul(b, c) }",
+    ],
+)
+def test_what_a_run_shows_to_be_right_is_left_as_it_is_whatever_rules_expect(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]], text: str
+) -> None:
+    """Rules know the type of a constant, and not what can be reached with it; repair asks the run that check asks."""
+    source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed(f"g {text}"), source)
+    assert eltwise.check(source, "openvino", run=False).severe
+    assert eltwise.check(source, "openvino").is_good
+    code, printed, _said = cli("repair", source, out, "--target", "openvino")
+    assert code == 0
+    assert "not seen in the run: wrong values at 1 node (" in printed
+    assert out.read_bytes() == source.read_bytes()
+
+
 @pytest.mark.parametrize("is_run", [True, False])
 @pytest.mark.parametrize("made", [bfloat16_model(), parsed(CHAIN)], ids=["rewritten", "unchanged"])
 def test_a_repair_that_was_not_run_says_so(made: onnx.ModelProto, is_run: bool) -> None:

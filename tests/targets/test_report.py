@@ -80,11 +80,12 @@ def test_the_result_says_what_is_wrong_beside_the_outputs(report: TargetReport) 
     kinds = {one.kind for one in counting(report)}
     special = [one for one in report.findings if one.kind == SPECIAL]
     result = line_of(report, "somewhere: ").removeprefix("somewhere: ")
+    source = "" if any(one.is_seen for one in counting(report)) else "by rules alone, "
     if kinds & {"refused", "hangs"}:
-        assert result == "the model does not run"
+        assert result == f"{source}the model does not run"
         return
     if "differs" in kinds:
-        assert result == VERDICTS["disagree"]
+        assert result == f"{source}{VERDICTS['disagree']}"
         return
     outputs: Verdict = "agree" if report.is_compared else "not_established"
     expected, exception = VERDICTS[outputs], ""

@@ -17,12 +17,12 @@ from eltwise.model import Model
 from eltwise.runtimes.registry import is_function
 from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Inputs, deploy, trace_of
-from eltwise.targets.findings import by_rules, not_read, with_unintended
+from eltwise.targets.findings import by_rules, explained, not_read, with_unintended
 from eltwise.targets.plan import TargetName, read_model, runtime_on, target_named, version_note
 from eltwise.targets.problems import ProblemsReport, problems_of
 from eltwise.targets.repair import repair
 from eltwise.targets.report import TargetReport
-from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, level, severity_named, shipped_rules
+from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, severity_named, shipped_rules
 from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.recording import is_recording
 from eltwise.tracing.switches import Trial, find_switches
@@ -135,7 +135,7 @@ def check(
     deployed = deploy(runtime, target, model, run_inputs)
     note = version_note(runtime, rules, deployed.version) if target == name else ""
     report = replace(report, note=note if target == name else report.note)
-    report = _explained(report, deployed, is_of_another_version=bool(note))
+    report = explained(report, deployed, is_of_another_version=bool(note))
     if report.verdict == "disagree" and deployed.version:
         report = _with_remedies(report, deployed, model, run_inputs)
         if report.trace is None:
@@ -223,23 +223,3 @@ def _repaired(report: TargetReport, model: Model) -> Model | None:
         return repair(model, target_named(report.target), severity=report.severity)[0]
     except EltwiseError:
         return None
-
-
-def _explained(report: TargetReport, observed: TargetReport, *, is_of_another_version: bool) -> TargetReport:
-    """The report of the rules with what came of the run, which decides if it compared anything."""
-    note = "; ".join(filter(None, (report.note, observed.note)))
-    report = replace(report, version=observed.version or report.version, comparison=observed.comparison, note=note)
-    if not observed.version:
-        return report
-    report = replace(report, is_compared=observed.is_compared, trace=observed.trace, sets=observed.sets)
-    if is_of_another_version and observed.traced_verdict == "agree":  # What was measured of another version loses.
-        unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
-        report = replace(report, findings=unseen)
-    if not observed.is_compared:  # It was loaded, which tells of refusals only.
-        findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
-        return replace(report, findings=(*findings, *observed.findings), special=observed.special)
-    highest = max((level(finding.severity) for finding in observed.findings), default=-1)
-    rules = [replace(finding, is_seen=level(finding.severity) <= highest) for finding in report.findings]
-    explained = {finding.severity for finding in rules if finding.is_seen}
-    others = (finding for finding in observed.findings if finding.severity not in explained)
-    return replace(report, findings=(*rules, *others))

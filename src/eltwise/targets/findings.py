@@ -49,6 +49,26 @@ def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -
     )
 
 
+def explained(report: TargetReport, observed: TargetReport, *, is_of_another_version: bool) -> TargetReport:
+    """The report of the rules with what came of the run, which decides if it compared anything."""
+    note = "; ".join(filter(None, (report.note, observed.note)))
+    report = replace(report, version=observed.version or report.version, comparison=observed.comparison, note=note)
+    if not observed.version:
+        return report
+    report = replace(report, is_compared=observed.is_compared, trace=observed.trace, sets=observed.sets)
+    if is_of_another_version and observed.traced_verdict == "agree":  # What was measured of another version loses.
+        unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
+        report = replace(report, findings=unseen)
+    if not observed.is_compared:  # It was loaded, which tells of refusals only.
+        findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
+        return replace(report, findings=(*findings, *observed.findings), special=observed.special)
+    highest = max((level(finding.severity) for finding in observed.findings), default=-1)
+    rules = [replace(finding, is_seen=level(finding.severity) <= highest) for finding in report.findings]
+    explained = {finding.severity for finding in rules if finding.is_seen}
+    others = (finding for finding in observed.findings if finding.severity not in explained)
+    return replace(report, findings=(*rules, *others))
+
+
 def find(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> list[Finding]:
     """Everything of a valid model that a runtime does not load or does not compute as it is meant."""
     versions = choose_versions(analysis.graph, rules, least)

@@ -31,7 +31,7 @@ from eltwise.passes.report import Change, Comparison, PassReport
 from eltwise.passes.upcast import upcast
 from eltwise.runtimes import Runtime
 from eltwise.targets.deployed import Inputs, deploy
-from eltwise.targets.findings import find, invalid_nodes, not_read
+from eltwise.targets.findings import by_rules, explained, find, invalid_nodes, not_read
 from eltwise.targets.float16 import in_float16
 from eltwise.targets.plan import (
     STEPS,
@@ -47,7 +47,7 @@ from eltwise.targets.plan import (
     unread,
     version_note,
 )
-from eltwise.targets.report import Finding
+from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import (
     DEFAULT_SEVERITY,
     REFUSALS,
@@ -130,17 +130,26 @@ def repair(
             raise _refusal(not_read(model.graph), target)
         rules = shipped_rules(runtime.name)
         allowed = _allowed_names(allow, rules)
-        graph, report = _rewritten(model.analysis, target, rules.without(allowed), least)
+        others = rules.without(allowed)
+        is_run = verify or (verify is None and not allow)  # Only a run shows that nothing is wrong.
+        is_run = is_run and not model.analysis.invalidities
+        observed = deploy(runtime, target, model, Inputs(), switches=False) if is_run else None
+        expected = by_rules(model.analysis, target, others, least)
+        if observed is not None and _is_refuted(expected, observed, runtime):
+            graph, report = model.graph, _unchanged(model.graph)
+        else:
+            graph, report = _rewritten(model.analysis, target, others, least)
     except EltwiseError as error:
         raise error.located(where=model.analysis.name) from None
-    notes = [*_left(graph, rules, allowed), version_note(runtime, rules)]
+    notes = [*_left(graph, rules, allowed, least), version_note(runtime, rules)]
     dropped = () if report.unchanged or graph.origin.domain == "ai.onnx" else model.graph.not_held
     assumptions = (*report.assumptions, *filter(None, notes))
     report = replace(report, assumptions=assumptions, dropped=(*report.dropped, *dropped))
     repaired = model if report.unchanged else model_of(graph)
-    is_by_default = verify is None and not allow  # Only a run shows that nothing is wrong.
-    if verify or (is_by_default and (report.unchanged or runtime.is_installed)):
-        return repaired, _verified(model, repaired, target, runtime, report, least)
+    if observed is not None and (verify or report.unchanged or runtime.is_installed):
+        if not report.unchanged:
+            observed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
+        return repaired, _verified(observed, target, report, least)
     # The settings of the version are those that a processor decides.
     not_run = f"what the rules of {target} {rules.version} say of the model, which was not run there"
     not_run += " (--run, or verify=True in Python, runs it)"
@@ -203,11 +212,15 @@ def repair_file(
     return write(model, out, report, progress)
 
 
-def _verified(
-    model: Model, repaired: Model, target: str, runtime: Runtime, report: PassReport, least: Severity
-) -> PassReport:
-    """Run the repaired model there and compare it with the original; the report with what came of it."""
-    observed = deploy(runtime, target, model, Inputs(), repaired, switches=False)
+def _is_refuted(expected: TargetReport, observed: TargetReport, runtime: Runtime) -> bool:
+    """Whether the model as it is computes the same where it was run, although the rules expect that it does not."""
+    note = version_note(runtime, shipped_rules(runtime.name), observed.version)
+    seen = explained(expected, observed, is_of_another_version=bool(note))
+    return expected.verdict == "disagree" and seen.verdict == "agree"
+
+
+def _verified(observed: TargetReport, target: str, report: PassReport, least: Severity) -> PassReport:
+    """The report with what came of the run of the repaired model, beside what the original means."""
     trace = observed.trace
     hint = f"repair has no rewrite for it; eltwise check --target {target} tells what helps"
     for finding in observed.findings:
@@ -289,8 +302,7 @@ def _raise_refusals(analysis: Analysis, target: str, rules: RuleSet, least: Seve
 
 def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, PassReport]:
     """The model with the opset and the file version that the runtime is to get."""
-    origin = graph.origin
-    report = PassReport(str(origin), str(origin), unchanged=True)
+    origin, report = graph.origin, _unchanged(graph)
     if versions.file_version != origin.file_version:
         graph = replace(graph, origin=replace(origin, file_version=versions.file_version))
         reason = f"nothing in the model needs more than {versions.file_version}"
@@ -302,8 +314,12 @@ def _in_versions(graph: Graph, versions: Versions) -> tuple[Graph, PassReport]:
     return graph, report
 
 
-def _left(repaired: Graph, rules: RuleSet, allowed: Collection[str]) -> Iterator[str]:
-    """What a repaired model has, a sentence each: what is allowed by its node, what is less severe by its kind."""
+def _unchanged(graph: Graph) -> PassReport:
+    return PassReport(str(graph.origin), str(graph.origin), unchanged=True)
+
+
+def _left(repaired: Graph, rules: RuleSet, allowed: Collection[str], least: Severity) -> Iterator[str]:
+    """What the rules expect of a repaired model: what is allowed by its node, what else is not repaired by its kind."""
     less: Counter[tuple[Severity, str]] = Counter()
     for site in measured(repaired, rules):
         named = [rule.fault for rule in ask(rules, site) or () if rule.fault in allowed]
@@ -313,7 +329,8 @@ def _left(repaired: Graph, rules: RuleSet, allowed: Collection[str]) -> Iterator
         if left:
             less[left[0].severity, ", ".join(rule.fault for rule in left)] += 1
     for (severity, faults), count in sorted(less.items(), key=lambda item: -level(item[0][0])):
-        yield f"left as it is: {severity} at {counted(count, 'node')} ({faults})"
+        reason = "left as it is" if level(severity) < level(least) else "not seen in the run"
+        yield f"{reason}: {severity} at {counted(count, 'node')} ({faults})"
 
 
 def _joined(first: PassReport, second: PassReport) -> PassReport:

@@ -188,11 +188,13 @@ class TargetReport(BaseReport[Finding]):
     @property
     def _result(self) -> str:
         """The verdict in words."""
-        if self.is_refused:
-            return _NOT_RUN
         rest = self._of_outputs
+        is_run = any(one.is_seen for one in self.severe) or self.traced_verdict == "disagree"
+        source = "" if is_run else "by rules alone, "
+        if self.is_refused:
+            return f"{source}{_NOT_RUN}"
         if rest.verdict == "disagree":
-            return VERDICTS[rest.verdict]
+            return f"{source}{VERDICTS[rest.verdict]}"
         others = f", and {_UNINTENDED}" if any(one.kind == "unintended" for one in self.severe) else ""
         if special := self._on_special_values:
             others = f", {'except' if rest.verdict == 'agree' else 'and it does not'} {special}{others}"

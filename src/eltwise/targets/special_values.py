@@ -172,7 +172,10 @@ def _types(traced: TracedModel, number: int) -> dict[str, tuple[ElementType, tup
     if not sizes and not is_free and not all(shape.is_known for _type, shape in types.values()):
         sizes = [shape.sizes() for _type, shape in types.values() if shape.is_known and prod(shape.sizes()) > 1]
     # Sizes that inference does not know are those of constants, or of the other operands.
-    one_size = np.broadcast_shapes(*sizes) if sizes else (_ELEMENTS, *[1] * ((next(iter(ranks)) or 1) - 1))
+    try:
+        one_size = np.broadcast_shapes(*sizes) if sizes else (_ELEMENTS, *[1] * ((next(iter(ranks)) or 1) - 1))
+    except ValueError:
+        raise UnsupportedError("its operands have no common shape", got=" and ".join(map(str, sizes))) from None
     shapes = {
         value: (element_type, one_size if is_free or not shape.is_known else shape.sizes())
         for value, (element_type, shape) in types.items()

@@ -6,6 +6,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
+import eltwise
 from eltwise.conversion import model_of
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.onnx.inlining import with_inlined
@@ -50,3 +51,14 @@ def test_a_function_may_import_another_opset_where_its_operators_are_the_same(
         inlined, _deciding = with_inlined(graph, {})
         assert [node.schema.name for node in inlined.nodes] == [op_type]
         assert inlined.origin.opset == opset
+
+
+@pytest.mark.parametrize("name", ["Abs", "Softmax"])
+def test_a_function_of_the_name_of_an_operator_is_not_opened(name: str) -> None:
+    """The runtimes run the operator in its place, so that its nodes are none of the model's."""
+    text = CALL.replace("local.f", name).replace(" f ", f" {name} ").replace('<domain: "local"', '<domain: ""')
+    made = onnx.parser.parse_model(text.format(17, 17, "Neg"))
+    with pytest.raises(EltwiseError, match=f"the function '{name}' has the name of an operator of ONNX"):
+        with_inlined(read_model_proto(made).graph, {})
+    report = eltwise.trace(made, runtime="onnxruntime", against="onnx-reference")
+    assert report.is_good

@@ -14,7 +14,7 @@ from onnx.inliner import inline_local_functions, inline_selected_functions
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.nodes import subgraphs
+from eltwise.formats.onnx.nodes import shadowing_functions, subgraphs
 from eltwise.formats.onnx.reader import folder_of, read_model_proto
 from eltwise.formats.onnx.schemas import changes_between
 from eltwise.formats.onnx.writer import write_model_proto
@@ -78,8 +78,11 @@ def _without_functions(model: ModelProto, opset: int) -> ModelProto:
     Onnx's inliner loses the defaults of those that a call leaves out, or passes on where it was given none.
 
     Raises:
-        UnsupportedError: where a function imports another opset than the model, and one of its operators differs.
+        UnsupportedError: where a function imports another opset than the model, and one of its operators differs; and
+            where one has the name of an operator, which runtimes call in its place.
     """
+    for name in shadowing_functions(model, opset):
+        raise UnsupportedError(f"the function {name!r} has the name of an operator of ONNX")
     _align_opsets(model, opset)
     while model.functions:
         functions = {(each.domain, each.name) for each in model.functions}

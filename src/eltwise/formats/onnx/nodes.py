@@ -49,6 +49,11 @@ def called_functions(model: Graph | ModelProto) -> frozenset[tuple[str, str]]:
     return frozenset((default_domain(function.domain), function.name) for function in model.functions)
 
 
+def shadowing_functions(model: Graph | ModelProto, opset: int) -> list[str]:
+    """The names of a model's functions that operators of ONNX have: which of both a node calls, a runtime decides."""
+    return [name for domain, name in sorted(called_functions(model)) if not domain and published_schema(name, opset)]
+
+
 def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
     """Find the operator version that a node is of; None where eltwise does not run it."""
     return None if default_domain(proto.domain) or proto.overload else known_schema(proto.op_type, opset)

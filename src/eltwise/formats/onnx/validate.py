@@ -30,7 +30,14 @@ from eltwise.core.errors import (
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.header import default_domain, newest_opset
 from eltwise.formats.onnx.inference import HELD, bare_node, infer_types, refused_by_inference
-from eltwise.formats.onnx.nodes import Original, called_functions, published_schema, read_node, write_node
+from eltwise.formats.onnx.nodes import (
+    Original,
+    called_functions,
+    published_schema,
+    read_node,
+    shadowing_functions,
+    write_node,
+)
 from eltwise.formats.onnx.reader import OnnxFile, folder_of
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
@@ -73,7 +80,8 @@ def find_problems(graph: Graph) -> tuple[EltwiseError, ...]:
         if any(not default_domain(entry.domain) for entry in imports) and not 1 <= opset <= newest_opset():
             message = f"the opset of the function {function.name!r} is not known here"
             problems.append(UnsupportedError(message, got=str(opset), allowed=f"1 to {newest_opset()}"))
-    problems += [*_import_problems(graph), *_endless_calls(graph), *_input_problems(graph), *_tensor_problems(graph)]
+    problems += [*_import_problems(graph), *_endless_calls(graph), *_shadowed_operators(graph)]
+    problems += [*_input_problems(graph), *_tensor_problems(graph)]
     called = called_functions(graph)
     checked: dict[int, tuple[Node, Scope]] = {}
     for scope in scopes_of(graph, infer_types(graph)):
@@ -163,6 +171,14 @@ def _endless_calls(graph: Graph) -> Iterator[EltwiseError]:
             del calls[name]
     for _domain, function_name in calls:
         yield GraphError("a function that calls itself has no end", operand=f"the function {function_name!r}")
+
+
+def _shadowed_operators(graph: Graph) -> Iterator[EltwiseError]:
+    """Find functions whose calls mean an operator of ONNX where a runtime takes it for that. Source: onnx.proto."""
+    for name in shadowing_functions(graph, graph.origin.opset):
+        problem = "a function has the name of an operator of ONNX, and runtimes differ in which of them they run"
+        hint = "give the function a domain of its own, and import it"
+        yield GraphError(problem, operand=f"the function {name!r}", hint=hint)
 
 
 def _input_problems(graph: Graph) -> Iterator[EltwiseError]:
