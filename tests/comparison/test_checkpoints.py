@@ -20,9 +20,11 @@ import eltwise
 import eltwise.comparison.naming
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.low_rank import LARGEST_RANK
+from eltwise.comparison.matching import is_telling
 from eltwise.comparison.naming import Renamer, renaming_of
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import cosine
+from eltwise.core.exit_codes import ExitCode
 from support.checkpoints import CHANGES, LARGEST_STEP, RANK, RENAMED, Arrays, merged, renamed, transformer, tuned
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -306,3 +308,24 @@ def test_layers_that_are_exchanged_under_new_names_differ(rule: str, layers: int
     assert {one.name: one.other_name for one in report} == {name: rename(name) for name in a}
     differing = {name for name, other in partner.items() if a[name].tobytes() != a[other].tobytes()}
     assert {one.name for one in report if one.status != "equal"} == differing
+
+
+@pytest.mark.parametrize("rule", sorted(RENAMINGS.keys() - {"modules"}))  # Which leaves names as they are.
+@pytest.mark.parametrize("layers", [2, 4])
+def test_whether_all_layers_are_exchanged_under_new_names_is_not_established(rule: str, layers: int, seed: int) -> None:
+    """No tensor keeps its number: the order may be another one, or be written otherwise. Numbers that move are none."""
+    a, rename = transformer(np.random.default_rng(seed), layers=layers), RENAMINGS[rule]
+    tensors = {name: array for name, array in a.items() if ".layers." in name and is_telling(array.reshape(-1))}
+
+    def numbered(number: Callable[[int], int]) -> Arrays:
+        return {
+            rename(re.sub(r"\.layers\.(\d+)\.", lambda match: f".layers.{number(int(match[1]))}.", name)): array
+            for name, array in tensors.items()
+        }
+
+    report = eltwise.compare(tensors, numbered(lambda number: layers - 1 - number))
+    assert (report.exit_code, report.is_good) == (ExitCode.NOT_ESTABLISHED, False)
+    assert "whether they are exchanged is not established" in report.summary
+    with pytest.raises(AssertionError, match="exchanged by content: "):
+        report.assert_within()
+    assert eltwise.compare(tensors, numbered(lambda number: number + 1)).is_good

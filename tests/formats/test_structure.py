@@ -31,7 +31,7 @@ g (float[2,3] x, bool c) => (float[2,3] y)
 OTHER_NODES = {
     "Sub (x, w)": ("Add (x, w)", "A has 1 more Sub-14; B has 1 more Add-14"),
     "Sub (a, b)": ("Sub (b, a)", "the same nodes are connected otherwise"),
-    "alpha = 0.5": ("alpha = 0.25", "1 node of LeakyRelu-16 with other attributes"),
+    "alpha = 0.5": ("alpha = 0.25", "1 node of LeakyRelu-16 with other values of attributes"),
     "q = Neg (b)": ("n = Neg (b)\n q = Neg (n)", "B has 1 more Neg-13"),
     "Mul (d, k)": ("Mul (d, d)", "the same nodes are connected otherwise"),
 }
@@ -188,7 +188,7 @@ def test_defaults_of_the_attributes_of_functions_are_structure() -> None:
     model = parser.parse_model(NESTED)
     other = parser.parse_model(NESTED.replace("alpha: float = 0.5", "alpha: float = 0.25"))
     report = eltwise.compare(model, other)
-    assert "1 node of one.f with other attributes" in report.others[0].explanation
+    assert "1 node of one.f with other values of attributes" in report.others[0].explanation
     for same in (deepcopy(model), deepcopy(other)):
         (call,) = (node for node, _names in _all_nodes(same) if (node.domain, node.op_type) == ("one", "f"))
         call.attribute.append(onnx.helper.make_attribute("alpha", 0.5))
@@ -245,7 +245,7 @@ def test_attributes_of_an_ir_are_structure_too(tmp_path: Path) -> None:
     text = (tmp_path / "a.xml").read_text()
     (tmp_path / "b.bin").write_bytes((tmp_path / "a.bin").read_bytes())
     for old, new, phrase in (
-        ('kernel="2, 2"', 'kernel="3, 3"', "1 node of MaxPool with other attributes"),
+        ('kernel="2, 2"', 'kernel="3, 3"', "1 node of MaxPool with other values of attributes"),
         ('type="ReLU"', 'type="Sigmoid"', "A has 1 more ReLU-1; B has 1 more openvino.Sigmoid-1"),
         ('name="', 'name="x', ""),
         (' auto_broadcast="numpy"', "", ""),
@@ -380,3 +380,25 @@ def test_a_domain_that_no_node_uses_is_no_difference(tmp_path: Path) -> None:
     other = MODEL.replace('["" : 17]', '["" : 17, "ai.onnx.ml" : 3]')
     assert compared(tmp_path, MODEL, other) == ""
     assert "does not count: opset_import" in str(eltwise.compare(tmp_path / "a.onnx", tmp_path / "b.onnx"))
+
+
+CALL = """<ir_version: 10, opset_import: ["" : 17, "l" : 1]> g (float[4] x) => (float[4] y) {{ y = l.f {0} (x) }}
+<domain: "l", opset_import: ["" : 17]> f {1} (a) => (c) {{ c = LeakyRelu <alpha: float = @slope> (a) }}"""
+SLOPES = {
+    ("", "<slope>"): 0.01,  # What LeakyRelu has where it is left out.
+    ("", "<slope: float = 0.01>"): 0.01,
+    ("", "<slope: float = 0.02>"): 0.02,
+    ("<slope = 0.01>", "<slope>"): 0.01,
+    ("<slope = 0.02>", "<slope>"): 0.02,
+    ("<slope = 0.02>", "<slope: float = 0.01>"): 0.02,
+}
+
+
+@pytest.mark.parametrize("one", SLOPES)
+@pytest.mark.parametrize("other", SLOPES)
+def test_an_attribute_of_a_call_counts_by_its_value_wherever_that_stands(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    report = eltwise.compare(*(parser.parse_model(CALL.format(*each)) for each in (one, other)))
+    assert report.is_good == (SLOPES[one] == SLOPES[other])
+    assert report.is_good or "1 node of l.f with other values of attributes" in str(report)

@@ -19,10 +19,11 @@ from safetensors.numpy import save_file
 
 import eltwise
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
-from eltwise.core.errors import EltwiseError, FileMissingError
+from eltwise.core.errors import EltwiseError, FileMissingError, UnsupportedError
 from eltwise.oracle import same_bits
 from eltwise.oracle.hard_values import hard_values
 from eltwise.testing import assert_close, assert_same, assert_same_model
+from support.traced_models import parsed
 
 W = np.random.default_rng(3).standard_normal((8, 12)).astype(np.float32)
 FLOATS = st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, 1.0000001, 1e-45, 3.4e38])
@@ -381,3 +382,26 @@ def test_what_is_not_a_number_in_other_values_counts_as_in_tensors(array: np.nda
         assert_same(array, other)
         with pytest.raises(AssertionError, match="on both sides"):
             assert_same(array, other, equal_nan=False)
+
+
+IF = """g (float[2] x, bool k) => (float[2] z) {{
+    n = Shape(x) two = Constant <value = int64[1] {{2}}> () e = Equal(n, two) c = Squeeze(e)
+    z = If ({0}) <then_branch = t () => (float[2] p) {{ p = Softmax(x) }},
+                  else_branch = e () => (float[2] q) {{ q = {1}(x) }}> }}"""
+
+
+def test_models_with_branches_are_the_same_where_all_of_them_are() -> None:
+    """Both branches are run where inputs decide; where none that are drawn reach one, nothing is established."""
+    decides, fixed, never = "k", "c", "b"
+    one, other = (parsed(IF.format(decides, op_type)) for op_type in ("Relu", "Abs"))
+    assert_same_model(one, one)
+    with pytest.raises(AssertionError):
+        assert_same_model(one, other)
+    assert_same_model(*(parsed(IF.format(fixed, op_type)) for op_type in ("Relu", "Abs")))
+    text = IF.replace(
+        "c = Squeeze(e)", "s = ReduceMax <keepdims = 0> (x) h = Constant <value = float {{1e30}}> () b = Less(s, h)"
+    )
+    unreached = parsed(text.format(never, "Relu"))
+    with pytest.raises(UnsupportedError, match="only one branch of an If was taken on 8 sets of inputs"):
+        assert_same_model(unreached, unreached)
+    assert_same_model(unreached, unreached, inputs={"x": np.float32([1, 2]), "k": np.array(True)})

@@ -134,6 +134,16 @@ def test_what_only_the_tested_runtime_refuses_stays_a_finding() -> None:
     assert (feeds["i"].max() > 1, "values chosen" in source) == (False, True)
 
 
+@pytest.mark.parametrize("loads", [True, False])
+def test_the_sizes_are_those_of_the_reference_where_the_tested_runtime_takes_none(loads: bool) -> None:
+    """So that its refusal is a finding, and the nodes are compared."""
+    tested, reference = Watched("onnxruntime"), Watched("onnx-reference", lambda inputs: inputs[0].size < 100)
+    answers = {True: Answer("result" if loads else "refused"), False: Answer("refused")}
+    tested.run = lambda *_args, only_load=False, **_options: answers[only_load]  # type: ignore[method-assign]
+    feeds, _source = feeds_of("(float[M, N] x) => (float[M, N] y) { y = Tanh(x) }", tested, reference)
+    assert feeds["x"].size >= 100
+
+
 def test_values_are_chosen_that_both_runtimes_take() -> None:
     """OpenVINO gives zeros for indices that are out of range, which others refuse."""
     lenient, strict = Watched("onnxruntime"), Watched("onnx-reference", lambda inputs: bool((inputs[0] > 1).any()))

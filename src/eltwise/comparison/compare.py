@@ -14,7 +14,7 @@ from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
 from eltwise.comparison.intake import attributes_of, in_memory, parts_of
 from eltwise.comparison.matching import Copies, Pairs, match
-from eltwise.comparison.naming import Renaming, renamings
+from eltwise.comparison.naming import Renaming, exchanged, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
 from eltwise.comparison.report import ComparisonReport
 from eltwise.comparison.tensor_report import TensorReport
@@ -166,10 +166,11 @@ def compare_sets(
     reports, compared = _compared(pairs, lambda *names: settings_of(tolerance_of(tolerances, *names)), meter, errors)
     if causes:
         explain_alike(compared, reports)
-    rules = list[tuple[Renaming, int]]()
+    rules, renamed = list[tuple[Renaming, int]](), list[tuple[str, str]]()
     if not (a.is_one or b.is_one):
         reports = [_named(report, names) for report in reports]
-        rules = renamings((each.name, each.other_name) for each in reports if each.cause != "shared")
+        renamed = [(each.name, each.other_name) for each in reports if each.cause != "shared"]
+        rules = renamings(renamed)
     check_unchanged(states)
     if order is not None:
         positions = _positions(a, order)
@@ -184,6 +185,7 @@ def compare_sets(
         renamings=tuple((str(rule), count) for rule, count in rules),
         notes=tuple(dict.fromkeys([*a.notes, *b.notes, *notes(a, b)])),
         others=(*values, *compare_parameters(a, b, pairs)),
+        exchanged=() if a.models and b.models else tuple(exchanged(renamed)),  # Nodes tell what each tensor is.
     )
 
 

@@ -79,6 +79,18 @@ def renamings(pairs: Iterable[tuple[str, str]]) -> list[tuple[Renaming, int]]:
     return Counter(renaming_of(a, b) for a, b in pairs if a != b).most_common()
 
 
+def exchanged(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """The patterns of names whose numbers are the same ones in other names, and exchanged: of layers or of their order.
+
+    >>> exchanged([("layers.0.q", "h.1.q"), ("layers.1.q", "h.0.q"), ("layers.0.k", "h.0.k")])
+    ['layers.*.q']
+    """
+    numbers: dict[tuple[str, str], dict[tuple[str, ...], tuple[str, ...]]] = {}
+    for a, b in pairs:
+        numbers.setdefault((pattern_of(a), pattern_of(b)), {})[*numbers_of(a),] = (*numbers_of(b),)
+    return [a for (a, _b), each in numbers.items() if [*each] != [*each.values()] and set(each) == {*each.values()}]
+
+
 class Renamer:
     """Gives for names of A those of B that rules seen before lead to."""
 

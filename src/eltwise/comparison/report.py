@@ -43,6 +43,8 @@ class ComparisonReport(Written[TensorReport]):
         renamings: the rules by which names differ, with how many tensors follow each.
         notes: sentences on metadata that differs, and on what is not compared.
         others: a record for each array of other values, each parameter, and the nodes of each model.
+        exchanged: the patterns of names whose numbers are exchanged by content: these may be other layers, or only be
+            numbered otherwise.
     """
 
     json_kind = "comparison"
@@ -58,14 +60,19 @@ class ComparisonReport(Written[TensorReport]):
     renamings: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     others: tuple[OtherReport, ...] = ()
+    exchanged: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> ExitCode:
-        """What is beyond the tolerance, missing or extra is found; what cannot be read is bad input."""
+        """What is beyond the tolerance, missing or extra is found; what cannot be read is bad input.
+
+        Of tensors that are equal and may be exchanged nothing is established.
+        """
         if self.unreadable:
             return ExitCode.BAD_INPUT
         differs = any(each.status == "differs" for each in self.tensors) or bool(self.others_shown())
-        return exit_code(findings=bool(differs or self.missing or self.extra))
+        findings = bool(differs or self.missing or self.extra)
+        return exit_code(findings=findings, is_established=not self.exchanged)
 
     @property
     def by_badness(self) -> tuple[TensorReport, ...]:
@@ -88,6 +95,7 @@ class ComparisonReport(Written[TensorReport]):
         differing = sum(each.status == "differs" for each in self.others)
         parts += [f"{differing} different beside the tensors"] if differing else []
         parts += ["all else equal"] if not parts and self.others else []
+        parts += ["whether they are exchanged is not established"] if self.exchanged else []
         return f"{counted(len(self.tensors), 'tensor')} compared: {', '.join(parts) or 'nothing to compare'}"
 
     @property
@@ -168,7 +176,8 @@ class ComparisonReport(Written[TensorReport]):
         return lines[:_MOST_SHOWN] + _more(len(lines) - _MOST_SHOWN)
 
     def _notes(self) -> list[str]:
-        return [f"note: {sentence}" for sentence in self.notes]
+        exchanged = f"the numbers in these names are exchanged by content: {named(self.exchanged, _MOST_LISTED)}"
+        return [f"note: {sentence}" for sentence in (*self.notes, *([exchanged] if self.exchanged else []))]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""

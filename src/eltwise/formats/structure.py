@@ -19,6 +19,7 @@ from typing import Any
 
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Foreign, ForeignSchema, Function, Graph, Node, Port, Tensor
+from eltwise.ir.scopes import all_graphs
 from eltwise.ir.tensor_sets import Labels, Structure, Wiring
 from eltwise.ir.verify import topological_order
 from eltwise.ops.registry import newest_alike
@@ -136,12 +137,30 @@ class _Walk:
 
 
 def _attributes_of_call(node: Node, function: Function) -> Iterator[tuple[str, str]]:
-    """The attributes of a call as text, but for tensors and graphs, and the defaults of those that it leaves out."""
+    """The attributes of a call as text, but for tensors and graphs, and the defaults of those that it leaves out.
+
+    What the nodes of the function would have without it is left out, as it is of these nodes.
+    """
     stated: dict[str, Any] = dict(node.operation.attributes)
     messages = {**dict(function.defaults), **stated}
     for name, message in messages.items():
-        if name not in stated or message.type not in _TENSORS_AND_GRAPHS:
+        is_text = name not in stated or message.type not in _TENSORS_AND_GRAPHS
+        if is_text and not _is_default_inside(message, function):
             yield _text_of((name, message))
+
+
+def _is_default_inside(attribute: Any, function: Function) -> bool:
+    """Whether all nodes of a function that take an attribute of a call have its value if it is left out."""
+    from eltwise.formats.onnx.nodes import has_default
+
+    nodes = [node for body in all_graphs(function.body) for node in body.nodes if isinstance(node.operation, Foreign)]
+    taking = [
+        (node, name)
+        for node in nodes
+        for name, value in node.operation.attributes
+        if getattr(value, "ref_attr_name", "") == attribute.name
+    ]
+    return bool(taking) and all(has_default(node, attribute, name) for node, name in taking)
 
 
 def _version_of(node: Node) -> str:

@@ -147,7 +147,7 @@ def changed_nodes(a: Wiring, b: Wiring) -> str:
     others = Counter(a.nodes) - Counter(b.nodes)
     if not sides and others:
         operators = dict.fromkeys(operator for operator, _attributes in others)
-        return f"{counted(sum(others.values()), 'node')} of {', '.join(operators)} with other attributes"
+        return f"{counted(sum(others.values()), 'node')} of {', '.join(operators)} with other values of attributes"
     return "; ".join(sides)
 
 

@@ -11,13 +11,18 @@ from eltwise.conversion import model_of
 from eltwise.core.border import check_seed, public
 from eltwise.core.errors import GraphError, UnsupportedError
 from eltwise.model import Model, read
+from eltwise.ops.data_movement import MAKING_SIZES
 from eltwise.ops.schema import Domain
-from eltwise.runtimes import find
+from eltwise.runtimes import Host, find
 from eltwise.testing.sides import check_sides
 from eltwise.tracing.inputs import check_inputs, with_replaced
+from eltwise.tracing.model import read_model
+from eltwise.tracing.opened import branches_of, conditions_of
 from eltwise.tracing.record import record_whole
 from eltwise.tracing.recording import Recording
+from eltwise.tracing.references import runtime_for
 from eltwise.tracing.runner import Values
+from eltwise.tracing.trace import LIMIT
 from eltwise.verification import runs_of
 
 if TYPE_CHECKING:
@@ -62,8 +67,9 @@ def assert_same_model(
         actual: what ``load`` takes, or a loaded model.
         expected: the model that it should compute the same as.
         inputs: arrays by the names of inputs. Without any, models that eltwise runs get hard values, such as infinities
-            and the limits of types, and random ones several times; others get random ones once. Optional inputs of
-            both keep their values, and are drawn in further runs.
+            and the limits of types, and random ones several times; others get random ones once, or until both branches
+            of each If of the graph were taken. Optional inputs of both keep their values, and are drawn in further
+            runs.
         tolerance: what is forgiven, as for ``assert_close``; without any, every bit counts.
         rtol: the largest relative difference.
         atol: the largest absolute one.
@@ -74,8 +80,8 @@ def assert_same_model(
 
     Raises:
         AssertionError: where outputs differ.
-        EltwiseError: for models that cannot be read or run, or give other outputs in every run, and for inputs that do
-            not fit them.
+        EltwiseError: for models that cannot be read or run, or give other outputs in every run, for inputs that do
+            not fit them, and where no inputs that were drawn took a branch.
 
     >>> assert_same_model("examples/models/sub6_axis1.onnx", "examples/models/sub6_axis1.onnx")
     """
@@ -128,21 +134,55 @@ def _runs_there(
 ) -> Iterator[tuple[Values, Values, Again]]:
     """The outputs of both in a runtime."""
     actual, expected = models
-    drawn = _narrower(actual, expected)
 
-    def recorded(model: Model, feeds: Mapping[str, object] | None) -> Recording:
-        return record_whole(model, runtime or RUNTIMES[model.graph.origin.domain], feeds, seed)
+    def recorded(model: Model, feeds: Mapping[str, object] | None, number: int = 0) -> Recording:
+        return record_whole(model, runtime or RUNTIMES[model.graph.origin.domain], feeds, seed + number)
 
-    for one, other in [(actual, expected)] if inputs is not None else _pairs(actual, expected):
+    def run(one: Model, other: Model, number: int = 0) -> tuple[Values, tuple[Values, Values, Again]]:
         drawn = _narrower(one, other)
-        first = recorded(drawn, inputs)
+        first = recorded(drawn, inputs, number)
         second = recorded(other if drawn is one else one, first.inputs)
         actual_run, expected_run = (first, second) if drawn is one else (second, first)
-        yield (
-            actual_run.values,
-            expected_run.values,
-            lambda other=other, first=first: recorded(other, first.inputs).values,  # type: ignore[misc]
-        )
+        return first.inputs, (actual_run.values, expected_run.values, lambda: recorded(other, first.inputs).values)
+
+    if inputs is not None:
+        yield run(actual, expected)[1]
+        return
+    for one, other in _pairs(actual, expected):
+        reached = set[tuple[int, str, bool]]()
+        for number in range(_MOST_RUNS):
+            feeds, outputs = run(one, other, number)
+            yield outputs
+            reached |= {
+                (side, *each) for side, model in enumerate((one, other)) for each in _branches_on(model, runtime, feeds)
+            }
+            if not (missing := [name for side, name, holds in reached if (side, name, not holds) not in reached]):
+                break
+        else:
+            problem = f"only one branch of an If was taken on {_MOST_RUNS} sets of inputs that were drawn"
+            raise UnsupportedError(problem, operand=f"value {min(missing)!r}", hint="give inputs, once for each branch")
+
+
+def _branches_on(model: Model, runtime: str, feeds: Values) -> Iterator[tuple[str, bool]]:
+    """The branch of each If that was taken, by the first output; of those on which an input of the model decides.
+
+    Where the model states the sizes of all inputs, what is computed of sizes is no input.
+    """
+    graph = model.graph
+    if graph.origin.domain != "ai.onnx" or not any(node.schema.name == "If" for node in graph.nodes):
+        return
+    traced = read_model(graph, feeds)
+    has_sizes = all(port.type.shape.is_known for port in graph.inputs)
+    changing = set(feeds)
+    for node, operands in zip(traced.nodes, traced.reads, strict=True):
+        if not changing.isdisjoint(operands) and not (has_sizes and node.schema.name in MAKING_SIZES):
+            changing.update(node.outputs)
+    with Host(
+        runtime_for(runtime or RUNTIMES[graph.origin.domain], graph.origin.domain), LIMIT, shares_memory=True
+    ) as host:
+        branches = branches_of(graph, host, feeds)
+    conditions = conditions_of(traced)
+    yield from (branch for branch in branches.items() if conditions[branch[0]] in changing)
 
 
 def _pairs(actual: Model, expected: Model) -> list[tuple[Model, Model]]:

@@ -58,10 +58,10 @@ class _Taker:
 def fitting_feeds(hosts: Sequence[Host], request: InputRequest, second: Graph | None = None) -> Drawn:
     """Draw inputs that a runtime takes.
 
-    The first ones stay where it takes them, or does not load the model. Else sizes that the model leaves open are
-    tried, and then other values of integers, short lists and flags, which a runtime refuses where they are no index,
-    axis or size. These count only if both runtimes run the model on them, and what only the tested one refuses is a
-    finding.
+    The first ones stay where it takes them. Else sizes that the model leaves open are tried, those that the other
+    runtime takes where it takes none or does not load the model, and then other values of integers, short lists and
+    flags, which a runtime refuses where they are no index, axis or size. These count only if both runtimes run the
+    model on them, and what only the tested one refuses is a finding.
 
     Args:
         hosts: the process of the tested runtime, and perhaps that of the one that it is compared with.
@@ -73,7 +73,7 @@ def fitting_feeds(hosts: Sequence[Host], request: InputRequest, second: Graph | 
     if not ports and not _leaves_sizes_open(request, first):
         return first
     tested, reference = _takers(hosts, request.graph, second or request.graph)
-    base, kind = _of_fitting_sizes(tested, request, first)
+    base, kind = _of_fitting_sizes([tested, *([reference] if reference else [])], request, first)
     if not ports or not _are_refused(kind, base, tested, reference):
         return base
     best, highest = None, _REFUSED
@@ -127,14 +127,18 @@ def _leaves_sizes_open(request: InputRequest, first: Drawn) -> bool:
     return True
 
 
-def _of_fitting_sizes(tested: _Taker, request: InputRequest, first: Drawn) -> tuple[Drawn, str]:
-    """The inputs of the first sizes that are not refused, or else the first of all, and the kind of their answer."""
-    for drawn in request.of_each_size():
-        kind = tested.answer(drawn.feeds).kind
-        if kind != "refused":
-            return drawn, kind
-        if not tested.loads:
-            break
+def _of_fitting_sizes(takers: Sequence[_Taker], request: InputRequest, first: Drawn) -> tuple[Drawn, str]:
+    """The inputs of the first sizes that are not refused, or else the first of all, and the kind of their answer.
+
+    Where the tested runtime refuses all, those that the reference takes show that it is not the inputs.
+    """
+    for taker in takers:
+        for drawn in request.of_each_size():
+            kind = taker.answer(drawn.feeds).kind
+            if kind != "refused":
+                return drawn, kind
+            if not taker.loads:
+                break
     return first, "refused"
 
 

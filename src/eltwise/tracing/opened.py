@@ -13,7 +13,7 @@ from eltwise.formats.onnx.inlining import REPEATED, with_counted_rounds, with_in
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.verify import reads, topological_order
 from eltwise.runtimes import Host
-from eltwise.tracing.model import read_model
+from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Runner
 
@@ -61,7 +61,7 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shorten
     with suppress(EltwiseError):
         result = Opened(with_inlined(graph, {})[0])
         for _depth in range(_DEEPEST):
-            branches, counts = _branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+            branches, counts = branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
             longer = {output: count for output, count in counts.items() if count > MOST_ROUNDS}
             rounds = {output: 1 if output in longer else count for output, count in counts.items()}
             if not shortens:
@@ -75,12 +75,17 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shorten
     return result
 
 
-def _branches_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, bool]:
+def branches_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, bool]:
     """Whether the condition of each If holds, by its first output."""
     runner = Runner("", host, read_model(graph, feeds))
-    conditions = {node.outputs[0]: node.inputs[0] for node in runner.model.nodes if _is(node, ("If",))}
+    conditions = conditions_of(runner.model)
     arrays = _arrays_of(runner, conditions, feeds)
     return {output: bool(array.reshape(-1)[0]) for output, array in arrays.items() if array.size}
+
+
+def conditions_of(model: TracedModel) -> dict[str, str]:
+    """The condition of each If, by its first output."""
+    return {node.outputs[0]: node.inputs[0] for node in model.nodes if _is(node, ("If",))}
 
 
 def _rounds_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:

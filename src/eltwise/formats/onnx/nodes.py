@@ -320,13 +320,17 @@ def without_text(attribute: AttributeProto) -> AttributeProto:
     return copy
 
 
-def has_default(node: Node, attribute: AttributeProto) -> bool:
-    """Whether an attribute of a node of ONNX is what it would be if it were left out."""
+def has_default(node: Node, attribute: AttributeProto, name: str = "") -> bool:
+    """Whether an attribute of a node of ONNX is what it would be if it were left out; it may have another name here."""
     schema = node.schema
     domain = schema.of if isinstance(schema, ForeignSchema) else ""
     published = published_schema(schema.name, schema.version, domain)
-    known = published.attributes.get(attribute.name) if published else None
-    return known is not None and same_value(attribute, known.default_value)
+    known = published.attributes.get(name or attribute.name) if published else None
+    if known is None:
+        return False
+    default = without_text(known.default_value)
+    default.name = attribute.name
+    return same_value(attribute, default)
 
 
 def _written(value: AttributeValue, attribute: Attribute, schema: OpSchema) -> AttributeProto:
