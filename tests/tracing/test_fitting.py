@@ -144,6 +144,14 @@ def test_the_sizes_are_those_of_the_reference_where_the_tested_runtime_takes_non
     assert feeds["x"].size >= 100
 
 
+@pytest.mark.parametrize("sizes", ["N", "N, 10", "T, B, 3"])
+def test_the_first_dimension_may_be_a_long_one(sizes: str) -> None:
+    """As that of a sequence whose batch comes second, or that has none."""
+    host = Watched("onnxruntime", lambda inputs: inputs[0].shape[0] < 5)
+    feeds, _source = feeds_of(f"(float[{sizes}] x) => (float[{sizes}] y) {{ y = Tanh(x) }}", host)
+    assert feeds["x"].shape[0] >= 5
+
+
 def test_values_are_chosen_that_both_runtimes_take() -> None:
     """OpenVINO gives zeros for indices that are out of range, which others refuse."""
     lenient, strict = Watched("onnxruntime"), Watched("onnx-reference", lambda inputs: bool((inputs[0] > 1).any()))

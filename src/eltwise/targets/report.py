@@ -189,7 +189,7 @@ class TargetReport(BaseReport[Finding]):
     def _result(self) -> str:
         """The verdict in words."""
         rest = self._of_outputs
-        is_run = any(one.is_seen for one in self.severe) or self.traced_verdict == "disagree"
+        is_run = any(one.is_seen for one in rest.severe) or self.traced_verdict == "disagree"
         source = "" if is_run else "by rules alone, "
         if self.is_refused:
             return f"{source}{_NOT_RUN}"

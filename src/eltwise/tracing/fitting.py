@@ -123,7 +123,7 @@ def _takers(hosts: Sequence[Host], graph: Graph, second: Graph) -> tuple[_Taker,
 
 def _leaves_sizes_open(request: InputRequest, first: Drawn) -> bool:
     with suppress(UnsupportedError):  # Where other sizes make them too large, there are sizes to choose.
-        return first.sizes != request.draw(SIZES[-1]).sizes
+        return first.sizes != request.draw((SIZES[-1][1],) * 3).sizes
     return True
 
 

@@ -43,7 +43,10 @@ class Drawn(NamedTuple):
 
 
 def _sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
-    """``SIZES``, then sizes that constants have or hold, as those that it reshapes to, and those of other inputs."""
+    """``SIZES``, then sizes that constants have or hold, as those that it reshapes to, and those of other inputs.
+
+    At last one size for all dimensions, as where the first one is that of a sequence.
+    """
     yield from SIZES
     tensors = [tensor for _name, tensor in graph.constants]
     constants = (node.bound for node in graph.nodes if node.schema.behaviour == "constant")
@@ -56,6 +59,7 @@ def _sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
     counts = Counter(size for size in numbers if 1 < size <= _LARGEST_SIZE)
     for size, _count in counts.most_common(_MOST_SIZES):
         yield from ((1, size, 1), (1, size, SIZES[0][1]), (1, SIZES[0][1], size), (1, size, size))
+    yield from dict.fromkeys((last, last, last) for _first, last, _other in SIZES)
 
 
 def _is_list_of_sizes(tensor: Tensor) -> bool:
