@@ -189,8 +189,8 @@ class TargetReport(BaseReport[Finding]):
     def _result(self) -> str:
         """The verdict in words."""
         rest = self._of_outputs
-        is_run = any(one.is_seen for one in rest.severe) or self.traced_verdict == "disagree"
-        source = "" if is_run else "by rules alone, "
+        is_traced = self.trace is not None and (self.trace.verdict == "disagree" or self.trace.is_refused)
+        source = "" if is_traced or any(one.is_seen for one in rest.severe) else "by rules alone, "
         if self.is_refused:
             return f"{source}{_NOT_RUN}"
         if rest.verdict == "disagree":
