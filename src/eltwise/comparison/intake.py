@@ -24,7 +24,9 @@ _LONGEST_TEXT = 60
 
 
 def attributes_of(value: object, side: str, single: str = "array") -> TensorSet:
-    """The attributes and coordinates of xarray's arrays, and the form of containers, in a set of nothing else.
+    """The attributes and coordinates of xarray's arrays, with those of the coordinates, and the form of containers.
+
+    The set has nothing else.
 
     Args:
         value: the arrays, in any containers.
@@ -35,21 +37,25 @@ def attributes_of(value: object, side: str, single: str = "array") -> TensorSet:
     attributes = TensorSet(side, format="xarray" if arrays else "")
     for name, array in arrays:
         add_attributes(attributes, name, getattr(array, "attrs", {}))
-    for name, text in (*(each for array in arrays for each in _of_array(*array)), *_of_datasets(value)):
+    for name, text, coordinate in (*(each for array in arrays for each in _of_array(*array)), *_of_datasets(value)):
         attributes.parameters[name] = text
+        add_attributes(attributes, name, coordinate.attrs)
     if form := form_of(value):
         attributes.parameters[CONTAINERS] = form
     return attributes
 
 
-def _of_array(name: str, array: Any) -> Iterator[tuple[str, str]]:
-    """The coordinates of an array of xarray; of labels, which are compared by themselves, only that it has them."""
+def _of_array(name: str, array: Any) -> Iterator[tuple[str, str, Any]]:
+    """The coordinates of an array of xarray: what each is called, its text, and itself.
+
+    Labels are compared by themselves: of them the text says only that the array has them.
+    """
     for coordinate, values in getattr(array, "coords", {}).items():
-        yield f"{name}@coordinate {coordinate}", "labels" if coordinate in array.dims else _text_of(values)
+        yield f"{name}@coordinate {coordinate}", "labels" if coordinate in array.dims else _text_of(values), values
 
 
-def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str]]:
-    """The coordinates that no variable of their Dataset has."""
+def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str, Any]]:
+    """The same of the coordinates that no variable of their Dataset has."""
     items = items_of(value)
     if items is None:
         return
@@ -59,7 +65,7 @@ def _of_datasets(value: object, keys: Keys = ()) -> Iterator[tuple[str, str]]:
         for coordinate in dataset.coords:
             if coordinate not in of_variables:
                 name = f"{dotted(keys)}@coordinate {coordinate}".removeprefix("@")
-                yield name, _text_of(dataset.coords[coordinate])
+                yield name, _text_of(dataset.coords[coordinate]), dataset.coords[coordinate]
     for key, item in items:
         yield from _of_datasets(item, (*keys, key))
 
