@@ -268,6 +268,10 @@ def test_names_coordinates_and_attributes_are_kept(is_lazy: bool) -> None:
         assert (result.name, result.dims) == ("heat", ("time", "place"))
         assert result.chunks == (x.chunks if is_lazy else None)
     assert eltwise.subtract(x, x.assign_attrs(units="degC", more=1)).attrs == {"more": 1}
+    days, others = (x.assign_coords(time=x.time.assign_attrs(units=unit, more=1)) for unit in ("days", "years"))
+    assert eltwise.subtract(days, others).time.attrs == {"more": 1}
+    assert eltwise.subtract(days.to_dataset(), others.to_dataset()).time.attrs == {"more": 1}
+    assert eltwise.subtract(days, x).time.attrs == eltwise.subtract(x, days).time.attrs == days.time.attrs
     assert eltwise.subtract(x, x.drop_attrs()).attrs == eltwise.subtract(x.drop_attrs(), x).attrs == {"units": "K"}
     pdpd = eltwise.subtract(x, x[:, 0], auto_broadcast="pdpd", axis=0)
     xr.testing.assert_allclose(pdpd, (x - x[:, 0]).transpose("time", "place"))

@@ -131,12 +131,12 @@ def _frame(
 
 
 def _coords(operands: Sequence[tuple[str, Any]], sizes: Mapping[Hashable, int]) -> dict[Hashable, Any]:
-    """The coordinates of all operands; those that differ are left out, but for those of dimensions.
+    """The coordinates of all operands, with common attributes; those that differ are left out, but of dimensions.
 
     Raises:
         ShapeError: where a dimension has others in one operand than in another, also where it is broadcast.
     """
-    coords: dict[Hashable, Any] = {}
+    coords: dict[Hashable, list[Any]] = {}
     labels, differing = dict[Hashable, Any](), set[Hashable]()
     for operand, each in operands:
         for name, coord in each.coords.items():
@@ -146,9 +146,17 @@ def _coords(operands: Sequence[tuple[str, Any]], sizes: Mapping[Hashable, int]) 
                 raise ShapeError(f"the coordinates {name!r} differ", operand=operand, hint=_ALIGN)
             if any(sizes.get(dimension) != size for dimension, size in coord.sizes.items()):
                 continue  # A dimension that was reduced, or one of size 1 that is broadcast.
-            if not _has_same_values(coords.setdefault(name, coord), coord):
+            coords.setdefault(name, []).append(coord)
+            if not _has_same_values(coords[name][0], coord):
                 differing.add(name)
-    return {name: coord for name, coord in coords.items() if name not in differing}
+    return {name: _joined(same) for name, same in coords.items() if name not in differing}
+
+
+def _joined(coords: Sequence[Any]) -> Any:
+    """Equal coordinates as one, with the attributes that do not contradict."""
+    joined = coords[0].copy(deep=False)
+    joined.attrs = common_attributes(coords)
+    return joined
 
 
 def _has_same_values(one: Any, other: Any) -> bool:
