@@ -144,13 +144,13 @@ def labels_of(value: object) -> Labels:
 
 
 def facts_of(value: object) -> Mapping[str, str]:
-    """The name of a Series or DataArray, and the types and names of labels, by what each is about."""
+    """The name of a Series, Index or DataArray, and the types and names of labels, by what each is about."""
     if isinstance(value, Labels):
         return value.facts
     labels, kind, facts = labels_of(value), kind_of(value), dict[str, str]()
     is_array = kind == "xarray" and hasattr(value, "to_index")
-    if is_array or len(labels.axes) == 1:  # A DataFrame may have a column "name".
-        facts["name"] = _text_of_name(getattr(value, "name", None))
+    if is_array or (kind == "pandas" and getattr(value, "ndim", 0) == 1 and hasattr(value, "name")):
+        facts["name"] = _text_of_name(getattr(value, "name", None))  # A DataFrame may have a column "name".
     for number, axis in enumerate(labels.axes):
         if axis is not None:
             facts[f"type of labels {number}"] = ", ".join(map(_type_of, getattr(axis, "levels", [axis])))
