@@ -35,7 +35,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         test=_test(request.path, request.node.nodeid, config.invocation_params.dir),
         root=config.invocation_params.dir,
         configuration=read_configuration(config.rootpath),
-        reports=Path(config.invocation_params.dir, report) if report else None,
+        reports=Path(config.invocation_params.dir, report, _below(config.rootpath, request.path)) if report else None,
         written=_written(request) if config.getoption("--eltwise-update") else None,
     )
 
@@ -44,6 +44,11 @@ def _written(request: pytest.FixtureRequest) -> Path:
     """The folder of the goldens that this session has written, one for all workers of pytest-xdist."""
     folder: Path = request.getfixturevalue("tmp_path_factory").getbasetemp()
     return (folder.parent if hasattr(request.config, "workerinput") else folder) / "eltwise-goldens"
+
+
+def _below(root: Path, path: Path) -> Path:
+    """The folder of a test below a root: files of one name in two folders are two."""
+    return path.parent.relative_to(root if path.is_relative_to(root) else path.anchor)
 
 
 def _test(path: Path, name: str, folder: Path) -> str:

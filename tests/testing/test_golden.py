@@ -536,6 +536,20 @@ def test_the_fixture_and_its_options(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "test_it" / "numbers.html").exists()
 
 
+@pytest.mark.slow
+def test_files_of_one_name_in_two_folders_have_reports_of_their_own(tmp_path: Path) -> None:
+    options = ("-p", "pytest_eltwise", "--import-mode=importlib", "--eltwise-report", "out")
+    for first, arguments in ((1.5, ["--eltwise-update"]), (1.75, [])):
+        for last in (2, 3):
+            (tmp_path / str(last)).mkdir(exist_ok=True)
+            (tmp_path / str(last) / "test_it.py").write_text(USING.replace("1.5, 2", f"{first}, {last}"))
+        output = session(tmp_path, *options, *arguments)
+    assert "2 failed" in output
+    for last in (2, 3):
+        result = read_recording(tmp_path / "out" / str(last) / "test_it" / "numbers.safetensors")
+        assert [value.item() for value in result.values.values()] == [1.75, last]
+
+
 def test_the_entry_point_is_the_module_beside_the_package() -> None:
     project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())
     (name,) = project["project"]["entry-points"]["pytest11"].values()
@@ -622,6 +636,11 @@ def _labelled(kind: str, number: int) -> Any:
         "type of labels": lambda: pandas.Series(array[0], pandas.Index([1, 2], dtype=["i8", "i8", "f8"][number])),
         "type of coordinates": lambda: xarray.DataArray(array[0], {"x": np.array([1, 2], f"i{8 - 4 * is_last}")}, "x"),
         "units": lambda: xarray.DataArray(array, attrs={"units": label, "title": str(number)}),
+        "name of an Index": lambda: pandas.Index([1.0, 2.0], name=label),
+        "units of labels": lambda: xarray.DataArray(array, {"x": ("x", [1, 2], {"units": label})}, ("x", "y")),
+        "scale of a coordinate": lambda: xarray.Dataset(coords={"k": ("k", [1], {"scale_factor": 1 + is_last})}).assign(
+            v=1.0
+        ),
         "units in a Dataset": lambda: xarray.Dataset({"v": ("x", array[0], {"add_offset": np.float64(is_last)})}),
     }
     return makers[kind]()
@@ -630,7 +649,8 @@ def _labelled(kind: str, number: int) -> Any:
 LABELLED = (
     *("index of a Series", "index", "columns", "numbers for a range", "dates", "spans of time", "several levels"),
     *("in a list", "dimensions", "coordinates", "a Dataset", "units", "units in a Dataset"),
-    *("name of a Series", "name of an array", "name of labels", "names of levels"),
+    *("name of a Series", "name of an Index", "name of an array", "name of labels", "names of levels"),
+    *("units of labels", "scale of a coordinate"),
     *("type of labels", "type of coordinates"),
     *("coordinate of an axis", "coordinate of no axis", "missing labels", "coordinate of no variable"),
 )
