@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,14 +175,22 @@ def test_coordinates_of_xarray_count(coordinates: dict[str, Any]) -> None:
     bare = xarray.Dataset({"v": ("x", np.float32([1, 2]))})
     labelled = bare.assign_coords(coordinates)
     changed = bare.assign_coords({name: labelled[name] + labelled[name] for name in coordinates})
+    of_units = bare.assign_coords({name: labelled[name].assign_attrs(units="m") for name in coordinates})
     for wrap in (lambda each: each, lambda each: [{"d": each}], lambda each: each if "k" in coordinates else each.v):
         assert is_same(wrap(labelled), wrap(labelled.copy(deep=True)))
         assert eltwise.compare(wrap(labelled), wrap(labelled.copy(deep=True))).is_good
         for sides in ((bare, labelled), (labelled, bare)):
             assert not is_same(*map(wrap, sides))
             assert not eltwise.compare(*map(wrap, sides)).is_good
-        assert not is_same(wrap(labelled), wrap(changed))
+        for other in (changed, of_units):
+            assert not is_same(wrap(labelled), wrap(other))
+        assert not eltwise.compare(wrap(labelled), wrap(of_units)).is_good
     assert is_same(labelled.v, labelled.v.to_numpy())
+
+
+@dataclass
+class Empty:
+    """What has no fields."""
 
 
 @dataclass
@@ -240,3 +250,12 @@ def test_labels_in_dataclasses_count() -> None:
         for wrap in (Result, lambda each: each):
             assert is_same(wrap(one), wrap(one))
             assert not is_same(wrap(one), wrap(other))
+
+
+def test_empty_containers_of_one_form_are_equal() -> None:
+    """As those that are not empty: their texts were compared, and named their types."""
+    for alike in (([], ()), ({}, OrderedDict(), Empty())):
+        for one, other in itertools.product(alike, repeat=2):
+            assert is_same({"w": 1, "e": one}, {"w": 1, "e": other})
+    for one, other in itertools.combinations(([], {}, None, "[]"), 2):
+        assert not is_same({"w": 1, "e": one}, {"w": 1, "e": other})

@@ -37,19 +37,19 @@ def items_of(value: object) -> Iterable[tuple[object, object]] | None:
 
 
 def leaves(value: object, where: str, keys: Keys = ()) -> Iterator[tuple[Keys, object]]:
-    """What is in containers and is none, with its keys; an empty container in another one is a leaf.
+    """What is in containers and is none, with its keys; an empty container in another one is a leaf: ``[]`` or ``{}``.
 
     Raises:
         AttributeValueError: for containers that are nested deeper than what anyone writes, such as one in itself.
 
     >>> list(leaves({"a": [1, ()]}, ""))
-    [(('a', 0), 1), (('a', 1), ())]
+    [(('a', 0), 1), (('a', 1), [])]
     """
     if len(keys) > _DEEPEST:
         raise AttributeValueError("containers are nested too deeply", operand=where, allowed=f"{_DEEPEST} levels")
     items = items_of(value)
     if items is None or (keys and not items):
-        yield keys, value
+        yield keys, value if items is None else [] if isinstance(value, list | tuple) else {}
         return
     for key, item in items:
         yield from leaves(item, where, (*keys, key))
