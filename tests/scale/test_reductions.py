@@ -117,6 +117,19 @@ def test_checkpoints(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path
     assert {name: each["values"][0] for name, each in found.items()} == expected
 
 
+def test_errors_of_checkpoints_name_the_tensor(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "a.safetensors"
+    tensors = {"good": np.ones(2), "flag": np.ones(2, bool), "none": np.ones(0), "large": np.full(2, 2**62)}
+    for name, *command in (
+        ("flag", "reduce", "sum", "Sub-14", file, file),
+        ("flag", "apply", "Sub-14", file, file, "--output", tmp_path / "b.safetensors"),
+        ("none", "reduce", "mean", "Max-13", file),
+        ("large", "reduce", "sum", "Max-13", file),
+    ):
+        save_file({each: tensors[each] for each in ("good", name)}, file)
+        assert f"a.safetensors: tensor {name!r}: " in cli(*command)[2]
+
+
 def test_no_elements(cli: Cli, tmp_path: Path) -> None:
     for name, shape in (("a", (0, 1 << 40)), ("b", (1, 1 << 40))):
         zarr.create_array(str(tmp_path / f"{name}.zarr"), shape=shape, chunks=(1, 1024), dtype="f4")

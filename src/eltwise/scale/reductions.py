@@ -33,6 +33,7 @@ class _Job:
     reducing: Reducing
     part: JobPart
     axes: tuple[int, ...]
+    where: str
 
     @property
     def grid(self) -> Grid:
@@ -70,7 +71,8 @@ class _Job:
                 open_[position] = count + 1, merged
                 continue
             cut = self.grid[number]
-            result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, self.element_type)
+            with errors_located(where=self.where):
+                result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, self.element_type)
         return result
 
     def empty(self) -> np.ndarray:
@@ -78,7 +80,8 @@ class _Job:
         call = self.part.call
         places = zip(call.tensors, call.axes, strict=True)
         shapes = tuple(call.sizes_in(tensor.shape, axes) for tensor, axes in places)
-        return _of_nothing(self.reducing, self.element_type, shapes, self.axes).copy()
+        with errors_located(where=self.where):
+            return _of_nothing(self.reducing, self.element_type, shapes, self.axes).copy()
 
 
 @lru_cache(maxsize=1024)
@@ -144,11 +147,11 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     jobs = {}
     on_blocks = replace(reducing, source=reducing.source.computation(len(sources.sets)).aligned())
     calls = sources.calls(Application(reducing.source))
-    with errors_located(where=sources.texts[0]):
-        for name, call in calls:
+    for name, call in calls:
+        with errors_located(where=sources.where(name)):
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
-            jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes)
+        jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes, sources.where(name))
     return jobs
 
 

@@ -70,9 +70,13 @@ class Sources:
             try:
                 entries.append((name, computation.call([each[name] for each in self.sets])))
             except EltwiseError as error:
-                problems.append(error.located(operand=f"tensor {name!r}"))
+                problems.append(error.located(where=self.where(name)))
         raise_all(problems[:_MOST_NAMED])
         return entries
+
+    def where(self, name: str) -> str:
+        """Where the tensors of a name are, for errors: those of the first operand."""
+        return f"{self.texts[0]}: tensor {name!r}" if self.is_named else self.texts[0]
 
     def _check_names(self) -> None:
         first, where = self.sets[0], self.sets[0].where
