@@ -130,6 +130,14 @@ def test_errors_of_checkpoints_name_the_tensor(cli: Cli, tmp_path: Path) -> None
         assert f"a.safetensors: tensor {name!r}: " in cli(*command)[2]
 
 
+def test_of_many_tensors_with_a_problem_all_are_counted(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "a.safetensors"
+    save_file({f"w{number}": np.ones(2, bool) for number in range(60)}, file)
+    _code, out, err = cli("reduce", "sum", "Sub-14", file, file, "--json")
+    assert err.startswith("eltwise: 60 problems:")
+    assert "and 52 more of this kind" in json.loads(out)["error"][-1]["problem"]
+
+
 def test_no_elements(cli: Cli, tmp_path: Path) -> None:
     for name, shape in (("a", (0, 1 << 40)), ("b", (1, 1 << 40))):
         zarr.create_array(str(tmp_path / f"{name}.zarr"), shape=shape, chunks=(1, 1024), dtype="f4")

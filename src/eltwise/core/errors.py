@@ -167,18 +167,22 @@ class VerificationError(EltwiseError, ArithmeticError):
 
 
 class ManyProblemsError(EltwiseError, ValueError):
-    """Several problems of one model at once; ``problems`` holds each of them."""
+    """Several problems of one model at once; ``problems`` holds each of them, or of very many the first ones.
 
-    def __init__(self, problems: Sequence[EltwiseError], *, where: str = "") -> None:
+    ``count`` is how many there are.
+    """
+
+    def __init__(self, problems: Sequence[EltwiseError], count: int = 0, *, where: str = "") -> None:
         self.problems = tuple(problems)
+        self.count = count or len(self.problems)
         groups = _grouped(self.problems)
         lines = "".join(f"\n  {number}. {text}" for number, text in enumerate(groups, start=1))
-        super().__init__(f"{len(self.problems)} problems:{lines}", where=where)
-        self.args = (self.problems,)  # Copies and pickles are made from them.
+        super().__init__(f"{self.count} problems:{lines}", where=where)
+        self.args = (self.problems, count)  # Copies and pickles are made from them.
 
     def __str__(self) -> str:
-        lines = self.problem.split("\n")[1:]
-        return escape_lines("\n".join([f"{escaped(self._place())}{len(self.problems)} problems:", *lines]))
+        first, *lines = self.problem.split("\n")
+        return escape_lines("\n".join([f"{escaped(self._place())}{first}", *lines]))
 
 
 _MOST_NODES = 4
@@ -202,12 +206,15 @@ def _of_several(problems: Sequence[EltwiseError]) -> str:
     return f"{where}{counted(len(problems), 'node')} ({nodes}){operand}: {first.sentence}"
 
 
-def raise_all(problems: Sequence[EltwiseError]) -> None:
-    """Raise the one problem itself, several as one error, none not at all."""
+def raise_all(problems: Sequence[EltwiseError], most: int | None = None) -> None:
+    """Raise the one problem itself, several as one error, none not at all; of more than ``most`` the first ones."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise ManyProblemsError(problems)
+        first = problems[:most]
+        left = len(problems) - len(first)
+        rest = [EltwiseError(f"and {left} more of this kind")] if left else []
+        raise ManyProblemsError([*first, *rest], len(problems))
 
 
 _MOST_NAMES, _LONGEST_NAME = 24, 200

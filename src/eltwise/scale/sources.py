@@ -71,7 +71,7 @@ class Sources:
                 entries.append((name, computation.call([each[name] for each in self.sets])))
             except EltwiseError as error:
                 problems.append(error.located(where=self.where(name)))
-        raise_all(problems[:_MOST_NAMED])
+        raise_all(problems, _MOST_NAMED)
         return entries
 
     def where(self, name: str) -> str:
@@ -158,7 +158,7 @@ def open_sources(texts: Sequence[str], raw_types: Sequence[ElementType | None]) 
     texts = [local(text) for text in texts]
     sets = tuple(map(_opened, texts, raw_types))
     for each in sets:
-        raise_all(list(each.unreadable.values())[:_MOST_NAMED])
+        raise_all(list(each.unreadable.values()), _MOST_NAMED)
         for name, other in each.others.items():
             raise ElementTypeError(
                 "unsupported element type",

@@ -16,7 +16,6 @@ from eltwise.core.errors import (
     AttributeValueError,
     EltwiseError,
     FileFormatError,
-    GraphError,
     UnsupportedError,
     counted,
     raise_all,
@@ -34,7 +33,7 @@ LARGEST_XML = 2**28
 
 DEEPEST_METADATA = 32
 
-_MOST_PROBLEMS = 50
+MOST_PROBLEMS = 50
 _MOST_ATTRIBUTES = 64
 _LONGEST_NAME = 4096
 _PROLOG_WITH_DOCTYPE = re.compile(rb"(?:\s|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL)
@@ -151,7 +150,7 @@ def read_net(data: bytes) -> Net:
     if version not in map(str, VERSIONS):
         allowed = ", ".join(map(str, VERSIONS))
         raise UnsupportedError("unsupported version of the IR format", got=shown(version), allowed=allowed)
-    raise_some(list(_form_problems(root)))
+    raise_all(list(_form_problems(root)), MOST_PROBLEMS)
     sections = {section.tag: section for section in root}
     if "layers" not in sections:
         raise FileFormatError("the IR has no <layers>")
@@ -238,12 +237,6 @@ def _of_element(element: etree._Element) -> Iterator[EltwiseError]:
         elif child.tag in seen and child.tag in form.once:
             yield FileFormatError(f"there are two <{child.tag}>")
         seen.add(child.tag)
-
-
-def raise_some(problems: Sequence[EltwiseError]) -> None:
-    """Raise problems; of very many only the first."""
-    left = len(problems) - _MOST_PROBLEMS
-    raise_all([*problems[:_MOST_PROBLEMS], *([GraphError(f"and {left} more of this kind")] if left > 0 else [])])
 
 
 def layer_names(elements: Iterable[etree._Element]) -> list[str]:

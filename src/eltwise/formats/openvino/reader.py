@@ -23,6 +23,7 @@ from eltwise.core.errors import (
     GraphError,
     UnsupportedError,
     errors_located,
+    raise_all,
 )
 from eltwise.core.escaping import shortened
 from eltwise.formats import files
@@ -30,11 +31,11 @@ from eltwise.formats.file_tensors import MemoryFile, OpenFile
 from eltwise.formats.openvino.contents import contents_of
 from eltwise.formats.openvino.document import (
     LARGEST_XML,
+    MOST_PROBLEMS,
     Layer,
     Net,
     layer_names,
     parse_xml,
-    raise_some,
     read_net,
     value_name,
 )
@@ -157,7 +158,7 @@ def _wired(net: Net) -> dict[int, tuple[_Source | None, ...]]:
     Returns:
         By the number of a layer, what feeds each of its input ports; None where nothing does.
     """
-    raise_some(_repetitions(net))
+    raise_all(_repetitions(net), MOST_PROBLEMS)
     layers = {layer.id: layer for layer in net.layers}
     outputs = {
         (layer.id, port): (layer, position)
@@ -183,7 +184,7 @@ def _wired(net: Net) -> dict[int, tuple[_Source | None, ...]]:
             continue
         operand = f"edge from layer {from_layer} port {from_port} to layer {to_layer} port {to_port}"
         problems.append(GraphError(problem, operand=operand))
-    raise_some(problems)
+    raise_all(problems, MOST_PROBLEMS)
     return {layer.id: tuple(fed.get((layer.id, port)) for port in layer.inputs) for layer in net.layers}
 
 
