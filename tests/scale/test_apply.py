@@ -445,6 +445,8 @@ def test_other_operands_do_not_resume_a_job(cli: Cli, operands: tuple[np.ndarray
         (("a.zarr", "int.zarr", "-o", "c.zarr"), "operand A is float32 and operand B is int32"),
         (("a.zarr", "group.zarr", "-o", "c.zarr"), "this zarr store is a group of arrays, got x"),
         (("a.zarr", "a.zarr", "-o", "int.zarr"), "the target exists"),
+        (("a.zarr", "a.zarr", "-o", "group.zarr"), "the target exists"),
+        (("a.zarr", "a.zarr", "-o", "other.zarr"), "the target exists"),
         (("a.zarr", "a.zarr", "-o", "no/c.zarr"), "folder does not exist"),
         (("a.zarr", "a.zarr", "-o", "no/c.npy"), "folder does not exist"),
         (("a.zarr", "a.zarr", "-o", "c.npz"), "with this ending, got .npz; allowed: .npy, .zarr"),
@@ -472,6 +474,8 @@ def test_what_is_refused_before_anything_is_written(
     store(tmp_path / "short.zarr", operands[0][:-1])
     store(tmp_path / "int.zarr", operands[0].astype(np.int32))
     zarr.open_group("group.zarr", mode="w").create_array("x", shape=(3,), dtype="f4")
+    Path("other.zarr").mkdir()
+    Path("other.zarr", "mine").touch()
     checkpoint(Path("one.safetensors"), "xy", 0)
     checkpoint(Path("two.safetensors"), "x", 0)
     Path("cut.safetensors").write_bytes(Path("one.safetensors").read_bytes()[:-4])

@@ -249,8 +249,10 @@ def _present(text: str, identity: JobIdentity) -> ZarrBlocks | None:
     try:
         array = zarr.open(opened(text), mode="r")
     except Exception as error:  # noqa: BLE001 - as above
-        if is_url(text) and isinstance(error, (FileNotFoundError, KeyError)):
-            return None
+        if isinstance(error, (FileNotFoundError, KeyError)):
+            if is_url(text):
+                return None
+            raise _not_begun(text, "a folder without an array") from None
         raise files.unreadable(text, error, "zarr store") from None
     mark = dict(array.attrs).get(MARK)
     job = mark.get("job") if isinstance(mark, dict) else None
