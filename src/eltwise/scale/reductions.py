@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.core.blocks import Grid
 from eltwise.core.dtypes import ElementType
-from eltwise.core.errors import errors_located
+from eltwise.core.errors import EltwiseError, errors_located
 from eltwise.core.shapes import Sizes
 from eltwise.engine.arrays import Axis
 from eltwise.engine.reducing import Reducing, normalized_axes
@@ -33,7 +33,7 @@ class _Job:
     reducing: Reducing
     part: JobPart
     axes: tuple[int, ...]
-    where: str
+    sources: Sources
 
     @property
     def grid(self) -> Grid:
@@ -71,7 +71,7 @@ class _Job:
                 open_[position] = count + 1, merged
                 continue
             cut = self.grid[number]
-            with errors_located(where=self.where):
+            with errors_located(where=self.sources.where(self.part.name)):
                 result[tuple(cut[axis] for axis in self.kept)] = self.reducing.finished(merged, self.element_type)
         return result
 
@@ -80,8 +80,10 @@ class _Job:
         call = self.part.call
         places = zip(call.tensors, call.axes, strict=True)
         shapes = tuple(call.sizes_in(tensor.shape, axes) for tensor, axes in places)
-        with errors_located(where=self.where):
+        try:
             return _of_nothing(self.reducing, self.element_type, shapes, self.axes).copy()
+        except EltwiseError as error:
+            raise error.located(where=self.sources.where(self.part.name)) from None
 
 
 @lru_cache(maxsize=1024)
@@ -148,10 +150,12 @@ def _jobs(reducing: Reducing, sources: Sources, axis: Axis) -> dict[str, _Job]:
     on_blocks = replace(reducing, source=reducing.source.computation(len(sources.sets)).aligned())
     calls = sources.calls(Application(reducing.source))
     for name, call in calls:
-        with errors_located(where=sources.where(name)):
+        try:
             reducing.result_type(call.tensors[0].element_type)
             axes = normalized_axes(axis, len(call.shape))
-        jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes, sources.where(name))
+        except EltwiseError as error:
+            raise error.located(where=sources.where(name)) from None
+        jobs[name] = _Job(on_blocks, JobPart(name, call, zarr_grid(call)), axes, sources)
     return jobs
 
 
