@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from eltwise.comparison.naming import Renamer, numbers_of, renaming_of
+from eltwise.comparison.near_rows import NearRows
 from eltwise.comparison.numbers import bits_of, values_of
 from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError
@@ -18,8 +19,6 @@ from eltwise.ir.tensors import Tensor
 
 _SAMPLED = 64
 _LEAST_DISTINCT = 8
-_LEAST_NEAR = 0.9
-_NEAR = 0.05
 _SHARED, _MOST_COPIES = 4, 4
 _LEAST_RULED, _TIMES_RULED = 2, 2
 """A rule that so many names follow, and so many times as many as the rule of a pair, is the one that was meant.
@@ -222,15 +221,12 @@ def _take_nearest(partner: dict[str, str], a: _Samples, b: _Samples) -> None:
     for name, sizes, values in b.each(a.sizes, turned=True):
         rows.setdefault(sizes, []).append((name, _numbers(b.tensors[name], values)))
     near = list[tuple[float, str, str]]()
-    tables = {sizes: np.stack([values for _name, values in of_sizes]) for sizes, of_sizes in rows.items()}
+    tables = {sizes: NearRows(np.stack([values for _name, values in of_sizes])) for sizes, of_sizes in rows.items()}
     for name, sizes, values in a.each(set(rows)):
         one = _numbers(a.tensors[name], values)
         if np.unique(one[np.isfinite(one) & (one != 0)]).size < _LEAST_DISTINCT:
             continue
-        with np.errstate(all="ignore"):
-            limits = _NEAR * np.maximum(np.abs(one), np.abs(tables[sizes]))
-            shares = (np.abs(one - tables[sizes]) <= limits).mean(axis=1)
-        near += [(-float(shares[row]), name, rows[sizes][row][0]) for row in np.flatnonzero(shares > _LEAST_NEAR)]
+        near += [(-share, name, rows[sizes][row][0]) for row, share in tables[sizes].near(one)]
     used = set[str]()
     for _share, name, other in sorted(near, key=lambda each: each[0]):
         if name not in partner and other not in used:
