@@ -178,6 +178,24 @@ def test_every_member_of_an_archive_is_compared(tmp_path: Path) -> None:
     assert "two tensors are called 'x'" in report.unreadable[0]
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_member_is_what_numpy_takes_it_for(compression: int, tmp_path: Path) -> None:
+    """NumPy goes by how a member begins and not by its name."""
+    np.save(tmp_path / "x.npy", X)
+    contents = {"x": (tmp_path / "x.npy").read_bytes(), "text": b"a text", "short": b"\x93N", "empty": b""}
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    found = open_tensors(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as loaded:
+        expected = {
+            name: np.frombuffer(one, np.uint8) if isinstance(one := loaded[name], bytes) else one for name in contents
+        }
+    assert {name: np.array(tensor.array).tolist() for name, tensor in found.items()} == {
+        name: array.tolist() for name, array in expected.items()
+    }
+
+
 def test_the_other_shards_are_read_where_one_is_bad(tmp_path: Path) -> None:
     folder = _sharded(tmp_path)
     bad = folder / "m-2.safetensors"

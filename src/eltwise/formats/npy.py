@@ -22,6 +22,9 @@ from eltwise.core.errors import ElementTypeError, FileFormatError, shown
 from eltwise.core.shapes import LARGEST_RANK, element_count, is_addressable
 from eltwise.ir.values import type_of_array
 
+MAGIC = b"\x93NUMPY"
+"""How an .npy file begins."""
+
 _VERSIONS = {b"\1\0": (2, "latin-1"), b"\2\0": (4, "latin-1"), b"\3\0": (4, "utf-8")}
 """In how many bytes each states the length of the header, and how that is encoded."""
 
@@ -108,7 +111,7 @@ def read_layout(file: BinaryIO, size: int, where: str, raw_type: ElementType | N
 def _read_header(file: BinaryIO, where: str) -> dict[str, object]:
     """Read magic, version and header, and leave the file at the data."""
     start = file.read(8)
-    if start[:6] != b"\x93NUMPY" or len(start) < 8:
+    if not start.startswith(MAGIC) or len(start) < 8:
         raise FileFormatError("not an .npy file", where=where, got=f"the bytes {start[:6].hex(' ')}")
     if start[6:] not in _VERSIONS:
         raise FileFormatError("unsupported version of .npy", where=where, got=f"{start[6]}.{start[7]}")

@@ -281,12 +281,12 @@ def _zip_errors(problem: str, where: str) -> Iterator[None]:
 def _member(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: OpenFile, raw_type: ElementType | None
 ) -> Tensor | Values:
-    """A tensor of an .npz file, or other values; a member that is no .npy file is its bytes, as for NumPy."""
+    """A tensor of an .npz file, or other values; a member that does not begin as .npy is its bytes, as for NumPy."""
     where = str(file.path)
     npy.check_member(member, where)
     layout, begin = npy.NpyLayout(UINT8, "<", (member.file_size,), fortran=False), 0
-    if member.filename.endswith(".npy"):
-        with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
+    with _zip_errors("the member cannot be read", where), archive.open(member) as stream:
+        if member.filename.endswith(".npy") or stream.peek(len(npy.MAGIC)).startswith(npy.MAGIC):  # type: ignore[attr-defined]
             layout = npy.read_layout(stream, member.file_size, where, raw_type)  # type: ignore[arg-type]
             begin = stream.tell()
     if member.compress_type == zipfile.ZIP_STORED:
