@@ -129,3 +129,21 @@ def test_a_file_of_many_weights_is_run_as_a_whole_where_memory_allows(
         assert "the whole model was not run: more than " in str(report)
         with pytest.raises(EltwiseError, match="too large to be run as a whole, got 16 bytes of weights"):
             eltwise.record(source, runtime="onnxruntime")
+
+
+@pytest.mark.usefixtures("local_hosts")
+def test_a_model_is_not_made_in_float64_where_that_takes_too_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { e = Softmax(x) y = Sub(e, w) }"), path)
+    monkeypatch.setattr(model_module, "LARGEST_SENT", 16)
+    monkeypatch.setattr(model_module, "memory_bytes", lambda: 8 * 32)
+    assert eltwise.check(path, "onnxruntime").is_good
+    monkeypatch.setattr(model_module, "memory_bytes", lambda: 8 * 32 - 1)
+    with pytest.raises(EltwiseError, match="too much memory in float64, got 32 bytes; allowed: 31 bytes"):
+        eltwise.trace(path, runtime="onnxruntime", against="float64")
+    report = eltwise.check(path, "onnxruntime")
+    assert not report.is_good
+    assert "the weights take too much memory in float64" in str(report)
+    assert eltwise.trace(path, runtime="onnxruntime", against="openvino:precision=f32").verdict == "agree"

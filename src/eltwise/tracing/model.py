@@ -32,8 +32,8 @@ from eltwise.tracing.copies import gives_back, sources_of
 LARGEST_SENT = 1 << 29
 """A model in memory with more bytes of weights is not run as a whole."""
 
-_SHARE_OF_MEMORY = 6
-"""A model in a file may have this part of the memory: two runtimes may hold its weights twice each, eltwise once."""
+_COPIES = 6
+"""So often the weights of a model in a file may be in memory: two runtimes may hold them twice each, eltwise once."""
 
 _LARGEST_FIXED = 64
 """So many integers may become constants of a part: sizes and axes, which some runtimes take only as constants."""
@@ -339,8 +339,12 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
 
 def largest_weights(graph: Graph) -> int:
     """How many bytes of weights a model may have that is run as a whole, which takes several times their memory."""
-    is_opened = registry.file_of(graph) is not None
-    return max(LARGEST_SENT, (memory_bytes() or 0) // _SHARE_OF_MEMORY) if is_opened else LARGEST_SENT
+    return LARGEST_SENT if registry.file_of(graph) is None else largest_share(_COPIES)
+
+
+def largest_share(copies: int) -> int:
+    """How many bytes may be in memory so many times; what is not known to be too large may be."""
+    return max(LARGEST_SENT, (memory_bytes() or 0) // copies)
 
 
 def program_of(graph: Graph) -> Program:
@@ -386,9 +390,14 @@ def _check_weights(graph: Graph, largest: int) -> None:
         raise UnsupportedError("the model is too large to be run as a whole", got=got, allowed=allowed)
 
 
-def weights_of(graph: Graph) -> int:
-    """About how many bytes the constants of a model and of the graphs in it have."""
-    return sum(size_of(tensor.type) or 0 for body in all_graphs(graph) for _name, tensor in body.constants)
+def weights_of(graph: Graph, float_type: ElementType | None = None) -> int:
+    """About how many bytes the constants of a model and of the graphs in it have, floats in another type if asked."""
+
+    def size(declared: TensorType) -> int:
+        is_float = declared.element_type is not None and declared.element_type.kind == "float"
+        return size_of(declared._replace(element_type=float_type) if is_float and float_type else declared) or 0
+
+    return sum(size(tensor.type) for body in all_graphs(graph) for _name, tensor in body.constants)
 
 
 def size_of(value_type: TensorType) -> int | None:

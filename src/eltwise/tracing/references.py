@@ -19,7 +19,7 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.inputs import reference_feeds, with_replaced
-from eltwise.tracing.model import read_model
+from eltwise.tracing.model import largest_share, read_model, weights_of
 from eltwise.tracing.runner import Runner
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ FLOAT64 = "float64"
 """The name of the reference that computes the same graph in float64."""
 
 REFERENCES = {EXACT: "eltwise", FLOAT64: "onnxruntime"}
+_COPIES = 8
+"""So often the weights in float64 may be in memory where one node reads all of them."""
+
 SLOW = "onnx-reference"
 """The runtime that computes in float64 what the faster one does not have in it."""
 
@@ -78,6 +81,19 @@ def second_model(
         return second
     if other is not None:
         raise UnsupportedError("the reference float64 is the first model in another type", hint="give one model")
+    return in_float64(graph)
+
+
+def in_float64(graph: Graph) -> Graph:
+    """The model in float64, whose weights are in memory.
+
+    Raises:
+        UnsupportedError: where they take too much of it, and for OpenVINO IR, as ``in_float_type`` does.
+    """
+    size, allowed = weights_of(graph, FLOAT64_TYPE), largest_share(_COPIES)
+    if size > allowed:
+        problem, hint = "the weights take too much memory in float64", "compare it with another runtime instead"
+        raise UnsupportedError(problem, got=f"{size} bytes", allowed=f"{allowed} bytes", hint=hint)
     return in_float_type(graph, FLOAT64_TYPE)
 
 

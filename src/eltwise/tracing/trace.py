@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.core.border import check_limit, check_range, check_seed, public
-from eltwise.core.dtypes import FLOAT64 as FLOAT64_TYPE
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.progress import Progress, no_progress
-from eltwise.formats.onnx.float_types import in_float_type
 from eltwise.formats.submodels import of_file
 from eltwise.ir.graph import Graph
 from eltwise.model import Model, read
@@ -28,7 +26,7 @@ from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened, part_of_numbers
 from eltwise.tracing.partners import Runs, identity
 from eltwise.tracing.program import given_side, with_export
-from eltwise.tracing.references import EXACT, FLOAT64, SLOW, reference_runner, runtime_for, second_model
+from eltwise.tracing.references import EXACT, FLOAT64, SLOW, in_float64, reference_runner, runtime_for, second_model
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.segments import segments
@@ -129,7 +127,7 @@ def trace(
         replaced = [port.name for port in tested_model.graph.optional_inputs if port.name in request.arrays]
         second = second_model(graph, other, runtime, against, replaced)
     elif runtime == FLOAT64:  # The sides of a program that is tested are exchanged.
-        graph = second = in_float_type(graph, FLOAT64_TYPE)
+        graph = second = in_float64(graph)
     request.draw()  # What cannot be drawn is refused before a runtime is started.
     among = _versions_of(runtime, graph, versions)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
