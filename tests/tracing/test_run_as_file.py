@@ -13,6 +13,7 @@ import pytest
 import eltwise
 from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import read, write_file
+from eltwise.targets.repair import repair_file
 from eltwise.testing import assert_same_model
 from eltwise.tracing import model as model_module
 from eltwise.tracing.model import as_file, program_of
@@ -136,7 +137,9 @@ def test_a_model_is_not_made_in_float64_where_that_takes_too_much_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save(parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { e = Softmax(x) y = Sub(e, w) }"), path)
+    onnx.save(
+        parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { e = Softmax(x) y = Sub(e, w) }"), path
+    )
     monkeypatch.setattr(model_module, "LARGEST_SENT", 16)
     monkeypatch.setattr(model_module, "memory_bytes", lambda: 8 * 32)
     assert eltwise.check(path, "onnxruntime").is_good
@@ -147,3 +150,31 @@ def test_a_model_is_not_made_in_float64_where_that_takes_too_much_memory(
     assert not report.is_good
     assert "the weights take too much memory in float64" in str(report)
     assert eltwise.trace(path, runtime="onnxruntime", against="openvino:precision=f32").verdict == "agree"
+
+
+@pytest.mark.usefixtures("local_hosts")
+def test_a_cache_that_links_to_files_by_their_content_is_read_and_left(tmp_path: Path) -> None:
+    """As the cache of Hugging Face: model and data are links to files of other names in one other folder."""
+    text = "g (bfloat16[4] x) => (bfloat16[4] y) <bfloat16[4] w = {1, 2, 3, 4}> { y = Sub(x, w) }"
+    snapshot, blobs, elsewhere = (tmp_path / name for name in ("snapshot", "blobs", "elsewhere"))
+    for folder in (snapshot, blobs, elsewhere):
+        folder.mkdir()
+    path = with_external_sizes(snapshot, text)
+    contents = {}
+    for name in ("model.onnx", "model.data"):
+        link, blob = snapshot / name, blobs / f"blob-of-{name.replace('.', '-')}"
+        contents[blob] = link.read_bytes()
+        link.rename(blob)
+        link.symlink_to(blob)
+    assert eltwise.compare(path, path).is_good
+    assert not eltwise.check(path, "onnxruntime").is_good  # It has no Sub of bfloat16.
+    for out in (snapshot / "repaired.onnx", elsewhere / "repaired.onnx"):
+        repair_file(path, out, target="onnxruntime", run=True)
+        assert eltwise.check(out, "onnxruntime").is_good
+        assert not (data := out.with_name("repaired.onnx.data")).is_symlink()
+        assert data.read_bytes() == contents[blobs / "blob-of-model-data"]
+    assert {blob: blob.read_bytes() for blob in contents} == contents
+    path.unlink()
+    path.write_bytes(contents[blobs / "blob-of-model-onnx"])
+    with pytest.raises(EltwiseError, match="leads out of the model's folder over a symbolic link"):
+        eltwise.load(path)

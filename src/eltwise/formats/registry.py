@@ -95,7 +95,7 @@ def read(source: Source, weights: bytes | None = None, *, reads_weights: bool = 
 
     if path is not None:
         file = files.ReadFile.of(path)
-        return read_onnx(files.read_message(path), path.parent, path.name, reads_weights, file)
+        return read_onnx(files.read_message(path), path, path.name, reads_weights, file)
     if isinstance(source, bytes | bytearray | memoryview):
         return read_onnx(bytes(source), None, "", reads_weights)
     if is_model_proto(source):
@@ -155,5 +155,5 @@ def files_of(graph: Graph, path: Path) -> list[Path]:
     from eltwise.formats.onnx.reader import OnnxFile
 
     file = graph.message
-    data = data_files(file.model, file.folder) if isinstance(file, OnnxFile) and file.folder is not None else ()
+    data = data_files(file.model, file.path) if isinstance(file, OnnxFile) and file.path is not None else ()
     return [path, *data]

@@ -342,7 +342,7 @@ def _unpacked(path: Path, member: zipfile.ZipInfo, where: str) -> OpenFile:
 def _pb(path: Path, _wanted: ElementType | None) -> TensorSet:
     from eltwise.formats.onnx.tensors import read_tensor_proto
 
-    array = read_tensor_proto(files.read_message(path), path.parent, str(path)).array
+    array = read_tensor_proto(files.read_message(path), path, str(path)).array
     return TensorSet(str(path), {path.stem: of_array(path.stem, array, str(path))}, is_one=True)
 
 

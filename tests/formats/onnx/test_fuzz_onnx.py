@@ -162,7 +162,7 @@ def broken_model(random: Random) -> ModelProto:
 def read(data: bytes | ModelProto) -> Reading | EltwiseError:
     try:
         if isinstance(data, bytes):
-            return read_onnx(data, FOLDER, "broken.onnx")
+            return read_onnx(data, FOLDER / "broken.onnx", "broken.onnx")
         return read_model_proto(data, FOLDER)
     except EltwiseError as error:
         return error.located(where="broken.onnx")
@@ -210,7 +210,7 @@ def test_broken_tensor_files(random: Random) -> None:
     proto.CopyFrom(random.choice(PARTS["TensorProto"]))
     change(proto, random)
     with contextlib.suppress(EltwiseError):
-        read_tensor_proto(proto.SerializeToString(), FOLDER, "broken.pb")
+        read_tensor_proto(proto.SerializeToString(), FOLDER / "broken.pb", "broken.pb")
 
 
 def test_the_fuzzer_reaches_every_outcome(seed: int) -> None:
@@ -236,7 +236,7 @@ def test_a_hostile_size_allocates_nothing(dims: tuple[int, ...], field: dict[str
     data = proto.SerializeToString()
     tracemalloc.start()
     try:
-        reading = read_onnx(data, FOLDER, "hostile.onnx")
+        reading = read_onnx(data, FOLDER / "hostile.onnx", "hostile.onnx")
         problems = all_problems(reading)
         _now, peak = tracemalloc.get_traced_memory()
     finally:

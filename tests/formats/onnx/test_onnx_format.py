@@ -173,7 +173,7 @@ def test_external_data_beside_the_model(tmp_path: Path) -> None:
     assert {place["location"] for place in places} == {"large.onnx.data"}
     assert (tmp_path / "large.onnx.data").stat().st_size == 8192 + 2400
     onnx.checker.check_model(str(path))
-    again = read_onnx(path.read_bytes(), tmp_path, "large.onnx")
+    again = read_onnx(path.read_bytes(), path, "large.onnx")
     assert (again.problems, again.graph.constants) == ((), graph.constants)
     for array, tensor in zip(arrays.values(), onnx.load(path).graph.initializer, strict=True):
         np.testing.assert_array_equal(numpy_helper.to_array(tensor), array)
@@ -196,7 +196,7 @@ def test_many_constants_go_beside_the_model_unasked(tmp_path: Path, monkeypatch:
     graph = read(model([kept], [], [output], initializers=constants(w=np.arange(2000, dtype=np.int64)))).graph
     write_onnx_file(graph, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx.data").stat().st_size == 16000
-    assert read_onnx((tmp_path / "m.onnx").read_bytes(), tmp_path, "").graph == graph
+    assert read_onnx((tmp_path / "m.onnx").read_bytes(), tmp_path / "m.onnx", "").graph == graph
     (problem,) = all_problems(read_onnx((tmp_path / "m.onnx").read_bytes(), None, "m.onnx"))
     assert "initializer 'w': the data lies outside the model" in str(problem)
 

@@ -188,14 +188,14 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("proto", "sentence"), EXTERNAL_WRONG)
 def test_external_data_that_is_not_there(proto: TensorProto, sentence: str, folder: Path) -> None:
     with pytest.raises(FileFormatError, match=f"initializer 'w': .*{sentence}"):
-        read_tensor(proto, ExternalData(folder), "initializer 'w'")
+        read_tensor(proto, ExternalData(folder / "m.onnx"), "initializer 'w'")
 
 
 def test_external_data_with_an_entry_twice(folder: Path) -> None:
     proto = external("w.bin")
     proto.external_data.add(key="location", value="v.bin")
     with pytest.raises(FileFormatError, match="'location' is given twice"):
-        read_tensor(proto, ExternalData(folder))
+        read_tensor(proto, ExternalData(folder / "m.onnx"))
 
 
 def test_external_data_inside_the_folder(folder: Path) -> None:
@@ -204,11 +204,11 @@ def test_external_data_inside_the_folder(folder: Path) -> None:
         (external("./folder/../w.bin"), b"1234"),
         (external("w.bin", offset="2", checksum="0", prepacked_0="x"), b"3456"),
     ):
-        assert read_tensor(proto, ExternalData(folder / ".." / "model")).array.tobytes() == read
+        assert read_tensor(proto, ExternalData(folder / ".." / "model" / "m.onnx")).array.tobytes() == read
 
 
 def test_a_range_that_is_shared_is_read_once_and_overlapping_ones_are_refused(folder: Path) -> None:
-    files = ExternalData(folder)
+    files = ExternalData(folder / "m.onnx")
     first, second = (read_tensor(external("w.bin", (8,)), files).array for _ in range(2))
     assert np.shares_memory(first, second)
     with pytest.raises(UnsupportedError, match=r"ranges of external data in 'w\.bin' overlap"):

@@ -39,8 +39,8 @@ class ExternalData:
     the file, so that a small model cannot ask for more memory than its files take.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, model: Path | None) -> None:
+        self._model = model
         self._ranges: dict[tuple[Path, int, int], np.ndarray] = {}
         self._taken: dict[Path, int] = {}
         self._files: WeakValueDictionary[Path, OpenFile] = WeakValueDictionary()
@@ -82,26 +82,29 @@ class ExternalData:
         return file, offset
 
     def check(self, entries: Iterable[StringStringEntryProto], needed: int) -> None:
-        """Refuse what ``read`` would refuse, without reading; where the folder is not known, no file is looked at."""
-        if self._folder is None:
+        """Refuse what ``read`` would refuse, without reading; of a model without a path no file is looked at."""
+        if self._model is None:
             _check_location(_range_of(entries, needed)[0])
         else:
             self.open(entries, needed)
 
     def path_of(self, location: str) -> Path:
-        """The file that a location names, with all symbolic links followed."""
-        if self._folder is None:
+        """The file that a location names, with all symbolic links followed.
+
+        It may lie beside the file that a link at the model's path leads to, as in caches that link to files by content.
+        """
+        if self._model is None:
             raise FileFormatError(
                 f"the data lies outside the model, in {location!r}, and the model's folder is not known",
                 hint="load the model from its file instead of from bytes or a ModelProto",
             )
         _check_location(location)
         try:
-            folder = self._folder.resolve(strict=True)
-            path = (folder / location).resolve(strict=True)
+            folders = [self._model.parent.resolve(strict=True), self._model.resolve().parent]
+            path = (folders[0] / location).resolve(strict=True)
         except (OSError, RuntimeError, ValueError) as error:
             raise _unreadable(location, error) from None
-        if not path.is_relative_to(folder):
+        if not any(map(path.is_relative_to, folders)):
             problem = "the external data's location leads out of the model's folder over a symbolic link"
             raise FileFormatError(problem, got=repr(location), allowed="a path inside the model's folder")
         return path
@@ -189,9 +192,9 @@ def location_beside(path: Path) -> str:
     return name
 
 
-def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]:
+def data_files(model: ModelProto, path: Path) -> dict[Path, list[TensorProto]]:
     """The files of a model's external data, with the tensors that each holds, those in attributes and subgraphs too."""
-    external, tensors = ExternalData(folder), dict[Path, list[TensorProto]]()
+    external, tensors = ExternalData(path), dict[Path, list[TensorProto]]()
     for tensor in walk(model):
         if isinstance(tensor, TensorProto) and tensor.data_location == TensorProto.EXTERNAL:
             location = _fields_of(tensor.external_data).get("location", "")
@@ -200,13 +203,13 @@ def data_files(model: ModelProto, folder: Path) -> dict[Path, list[TensorProto]]
 
 
 def move_data(
-    model: ModelProto, folder: Path | None, target: Path, progress: Progress = no_progress
+    model: ModelProto, path: Path | None, target: Path, progress: Progress = no_progress
 ) -> tuple[list[tuple[Path, Iterable[Chunk]]], bool]:
     """Point a model to the file that its external data goes to, where that is not in the target's folder already.
 
     Args:
         model: the model, whose tensors point to the new file afterwards.
-        folder: the folder that the data is in; None where it is not known.
+        path: the file beside which the data is; None where it is not known.
         target: the file that the model will be written to.
         progress: receives how many bytes have been copied, while the content is read.
 
@@ -214,20 +217,21 @@ def move_data(
         The new file and its content, the old files one after another; none where the data stays where it is. And
         whether the model was changed for it.
     """
-    if folder is None:
+    if path is None:
         return [], False
-    files = data_files(model, folder)
+    files = data_files(model, path)
     check_outputs([target], files)
-    if not files or folder.resolve() == target.parent.resolve():
+    folder = target.parent.resolve()
+    if not files or (path.parent.resolve() == folder and all(data.is_relative_to(folder) for data in files)):
         return [], False
     name = location_beside(target)
     check_outputs([target.with_name(name)], files)
     parts: list[_Part] = []
     end, is_moved = 0, False
-    for path, tensors in files.items():
-        start, size = -(-end // _ALIGNMENT) * _ALIGNMENT, OpenFile(path).size
+    for data, tensors in files.items():
+        start, size = -(-end // _ALIGNMENT) * _ALIGNMENT, OpenFile(data).size
         end = start + size
-        parts.append((start, copied(path, size)))
+        parts.append((start, copied(data, size)))
         for tensor in tensors:
             is_moved |= _move(tensor, name, start, keeps_notes=len(files) == 1)
     return [(target.with_name(name), _content(parts, Meter(end, progress, name)))], is_moved

@@ -18,7 +18,7 @@ from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.inference import infer_types
 from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import subgraphs
-from eltwise.formats.onnx.reader import folder_of, read_model_proto
+from eltwise.formats.onnx.reader import path_of, read_model_proto
 from eltwise.formats.onnx.tensors import keep_tensor, read_tensor
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph, Tensor
@@ -45,7 +45,7 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
             hint += ", or convert it: eltwise convert"
         raise UnsupportedError("OpenVINO computes float64 in float32, so that an IR has no wider run", hint=hint)
     model = write_model_proto(graph)
-    folder = ExternalData(folder_of(graph))
+    folder = ExternalData(path_of(graph))
     for message in list(walk(model)):
         if isinstance(message, TensorProto) and message.data_type in _FLOATS:
             message.CopyFrom(_rounded_tensor(message, folder, element_type, message.name))
@@ -53,7 +53,7 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
             message.tensor_type.elem_type = element_type.onnx_number
         elif isinstance(message, NodeProto):
             _set_attributes(message, element_type)
-    return read_model_proto(model, folder_of(graph), reads_weights=False).graph
+    return read_model_proto(model, path_of(graph), reads_weights=False).graph
 
 
 def any_float(attribute: object) -> object:
@@ -128,7 +128,7 @@ class Narrowing:
     def graph_with(self, retained: Collection[int]) -> Graph:
         """The model in float16, but for some nodes that may be and those that may not."""
         model = ModelProto.FromString(self.model.SerializeToString())
-        path = folder_of(self.graph)
+        path = path_of(self.graph)
         narrow = {number: ports for number, ports in self.ports.items() if number not in retained}
         wide = self._read_as_float32(narrow)
         input_names = {value.name for value in model.graph.input}

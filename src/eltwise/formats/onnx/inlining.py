@@ -15,7 +15,7 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import shadowing_functions, subgraphs
-from eltwise.formats.onnx.reader import folder_of, read_model_proto
+from eltwise.formats.onnx.reader import path_of, read_model_proto
 from eltwise.formats.onnx.schemas import changes_between
 from eltwise.formats.onnx.writer import write_model_proto
 from eltwise.ir.graph import Graph
@@ -29,7 +29,7 @@ def with_counted_rounds(graph: Graph) -> tuple[Graph, dict[str, str]]:
     """The model in which each Loop and Scan gives out a value for each round, and the names of these outputs."""
     model = write_model_proto(graph)
     counters = _count_rounds(model, _Free(graph))
-    return read_model_proto(model, folder_of(graph), reads_weights=False).graph, counters
+    return read_model_proto(model, path_of(graph), reads_weights=False).graph, counters
 
 
 def with_inlined(
@@ -48,7 +48,7 @@ def with_inlined(
     model = write_model_proto(graph)
     if model.functions:
         model = _without_functions(model, graph.origin.opset)
-        graph = read_model_proto(model, folder_of(graph), reads_weights=False).graph
+        graph = read_model_proto(model, path_of(graph), reads_weights=False).graph
     free = _Free(graph)
     nodes, deciding = list[NodeProto](), list[str]()
     for node in model.graph.node:
@@ -69,7 +69,7 @@ def with_inlined(
     }
     deciding = [name for name in dict.fromkeys(deciding) if name in produced]
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in deciding)
-    return read_model_proto(model, folder_of(graph), reads_weights=False).graph, tuple(deciding)
+    return read_model_proto(model, path_of(graph), reads_weights=False).graph, tuple(deciding)
 
 
 def _without_functions(model: ModelProto, opset: int) -> ModelProto:

@@ -42,19 +42,19 @@ class OnnxFile:
     Attributes:
         model: the message.
         data: the bytes of the file, where they are not those that the message is written as.
-        folder: the folder of the file, for external data; None where it is not known.
-        file: the file itself; None where it was not read from one.
+        path: the file beside which external data lies; None where it is not known.
+        file: the file that the bytes were read from; None where there is none.
     """
 
     model: ModelProto
     data: bytes | None
-    folder: Path | None
+    path: Path | None
     file: ReadFile | None = None
 
 
-def folder_of(graph: Graph) -> Path | None:
-    """The folder of the external data of a model; None where it is not known."""
-    return graph.message.folder if isinstance(graph.message, OnnxFile) else None
+def path_of(graph: Graph) -> Path | None:
+    """The file beside which the external data of a model lies; None where it is not known."""
+    return graph.message.path if isinstance(graph.message, OnnxFile) else None
 
 
 def is_model_proto(source: object) -> TypeGuard[ModelProto]:
@@ -63,13 +63,13 @@ def is_model_proto(source: object) -> TypeGuard[ModelProto]:
 
 
 def read_onnx(
-    data: bytes, folder: Path | None, where: str, reads_weights: bool = True, file: ReadFile | None = None
+    data: bytes, path: Path | None, where: str, reads_weights: bool = True, file: ReadFile | None = None
 ) -> Reading:
     """Read the bytes of an ONNX model.
 
     Args:
         data: the content of the file.
-        folder: the folder that the file is in, for external data; None where there is none.
+        path: the file, for external data beside it; None where there is none.
         where: what to call the file in errors.
         reads_weights: whether the elements of tensors are read and checked, else only when they are asked for.
         file: the file as it was before it was read.
@@ -80,19 +80,19 @@ def read_onnx(
     with errors_located(where=where):
         model = parse_message(data, ModelProto, "an ONNX model")
         original = None if model.SerializeToString() == data else data
-        return _read_model(OnnxFile(model, original, folder, file), where, reads_weights)
+        return _read_model(OnnxFile(model, original, path, file), where, reads_weights)
 
 
-def read_model_proto(model: ModelProto, folder: Path | None = None, reads_weights: bool = True) -> Reading:
+def read_model_proto(model: ModelProto, path: Path | None = None, reads_weights: bool = True) -> Reading:
     """Read a copy of an ONNX model that is parsed already; arguments and errors are those of ``read_onnx``."""
     check_text(model)
     copy = ModelProto()
     copy.CopyFrom(model)
-    return _read_model(OnnxFile(copy, None, folder), "", reads_weights)
+    return _read_model(OnnxFile(copy, None, path), "", reads_weights)
 
 
 def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
-    reader = _Reader(read_origin(file.model), ExternalData(file.folder), called_functions(file.model), reads_weights)
+    reader = _Reader(read_origin(file.model), ExternalData(file.path), called_functions(file.model), reads_weights)
     graph = reader.read_graph(file.model.graph)
     graph = replace(
         graph,
@@ -107,7 +107,7 @@ def _read_model(file: OnnxFile, where: str, reads_weights: bool) -> Reading:
 
 def node_reader(graph: Graph) -> Callable[[NodeProto, int], Node]:
     """What reads new nodes for a model as of an opset."""
-    reader = _Reader(graph.origin, ExternalData(folder_of(graph)), called_functions(graph), reads_weights=False)
+    reader = _Reader(graph.origin, ExternalData(path_of(graph)), called_functions(graph), reads_weights=False)
     return lambda proto, opset: replace(reader, origin=replace(graph.origin, opset=opset)).read_nodes([proto])[0]
 
 

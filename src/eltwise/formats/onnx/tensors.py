@@ -51,10 +51,10 @@ _MOST_POSITIONS = 1 << 16
 """The most positions of a sparse tensor that are looked at one by one."""
 
 
-def read_tensor_proto(data: bytes, folder: Path | None, where: str) -> Tensor:
+def read_tensor_proto(data: bytes, path: Path | None, where: str) -> Tensor:
     """Read the bytes of a .pb file that holds one tensor; ``where`` is what to call the file in errors."""
     with errors_located(where=where):
-        return read_tensor(parse_message(data, TensorProto, "an ONNX tensor"), ExternalData(folder))
+        return read_tensor(parse_message(data, TensorProto, "an ONNX tensor"), ExternalData(path))
 
 
 def read_tensor(proto: TensorProto, folder: ExternalData, operand: str = "") -> Tensor:

@@ -38,7 +38,7 @@ from eltwise.formats.onnx.nodes import (
     shadowing_functions,
     write_node,
 )
-from eltwise.formats.onnx.reader import OnnxFile, folder_of
+from eltwise.formats.onnx.reader import OnnxFile, path_of
 from eltwise.formats.onnx.schemas import (
     FIRST_NUMPY,
     LEGACY_OPERATORS,
@@ -219,7 +219,7 @@ def _of_optional_input(port: Port, graph: Graph) -> Iterator[EltwiseError]:
 
 def _tensor_problems(graph: Graph) -> Iterator[EltwiseError]:
     """Find the tensors whose data is not right; of data in other files only its place is looked at."""
-    external = ExternalData(folder_of(graph))
+    external = ExternalData(path_of(graph))
     for body in all_graphs(graph):
         for _name, tensor in body.constants:
             if isinstance(tensor.source, MessageSource):

@@ -21,7 +21,7 @@ from eltwise.formats.onnx.external import ExternalData, ExternalWriter, move_dat
 from eltwise.formats.onnx.header import default_domain, read_origin, write_metadata, write_origin
 from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import write_node
-from eltwise.formats.onnx.reader import OnnxFile, folder_of
+from eltwise.formats.onnx.reader import OnnxFile, path_of
 from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor
 from eltwise.formats.onnx.types import declare, value_type
 from eltwise.ir.graph import Function, Graph, Port, Tensor, computed_once
@@ -46,7 +46,7 @@ def write_onnx(graph: Graph) -> bytes:
         raise _too_large()
     data, model = kept_bytes(graph)
     outside = [one for one in _tensor_messages(model) if one.data_location == TensorProto.EXTERNAL]
-    folder = ExternalData(folder_of(graph))
+    folder = ExternalData(path_of(graph))
     for tensor in outside:
         bring_in(tensor, folder)
     return _serialized(model) if outside else data
@@ -76,7 +76,7 @@ def write_kept_file(graph: Graph, path: Path, progress: Progress = no_progress) 
     """
     data, model = kept_bytes(graph)
     check_writable(path)
-    data_files, is_moved = move_data(model, folder_of(graph), path, progress)
+    data_files, is_moved = move_data(model, path_of(graph), path, progress)
     write_together([*data_files, (path, [_serialized(model) if is_moved else data])])
     return is_moved
 
@@ -95,7 +95,7 @@ def write_onnx_file(graph: Graph, path: Path, external_data: bool = False) -> No
         if not external_data and sum(map(_file_bytes, inside)) <= LARGEST_INSIDE:
             write_kept_file(graph, path)
             return
-        model, folder, writer = write_model_proto(graph), ExternalData(folder_of(graph)), ExternalWriter(path)
+        model, folder, writer = write_model_proto(graph), ExternalData(path_of(graph)), ExternalWriter(path)
         for tensor in _tensor_messages(model):
             bring_in(tensor, folder)
             writer.take(tensor)
@@ -138,7 +138,7 @@ def outside_of_graph(graph: Graph) -> OnnxFile | None:
     shell.opset_import.extend(file.model.opset_import)
     shell.functions.extend(file.model.functions)
     shell.graph.name = graph.name or "part"
-    return OnnxFile(shell, None, file.folder)
+    return OnnxFile(shell, None, file.path)
 
 
 def write_graph(graph: Graph, proto: GraphProto) -> None:
