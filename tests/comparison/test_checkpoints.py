@@ -329,3 +329,25 @@ def test_whether_all_layers_are_exchanged_under_new_names_is_not_established(rul
     with pytest.raises(AssertionError, match="exchanged by content: "):
         report.assert_within()
     assert eltwise.compare(tensors, numbered(lambda number: number + 1)).is_good
+
+
+@pytest.mark.parametrize(
+    ("renaming", "code"),
+    [
+        ({"l.1": "h.1", "l.2": "h.0"}, ExitCode.NOT_ESTABLISHED),
+        ({"l.2": "h.1", "l.10": "h.0"}, ExitCode.NOT_ESTABLISHED),
+        ({"l.2": "h.0", "l.10": "h.1"}, ExitCode.GOOD),
+        ({"a.q": "b.k", "a.k": "b.q"}, ExitCode.NOT_ESTABLISHED),
+        ({"a.norm1": "b.norm2", "a.norm2": "b.norm3"}, ExitCode.GOOD),
+        ({"l.0.e.1": "e.1.l.0", "l.0.e.2": "e.2.l.0", "l.1.e.1": "e.1.l.1", "l.1.e.2": "e.2.l.1"}, ExitCode.GOOD),
+        ({"l.0.e.1": "l.1.f.2", "l.0.e.2": "l.1.f.1"}, ExitCode.NOT_ESTABLISHED),
+        ({f"l.{'9' * 5000}": "h.1", f"l.{'9' * 5001}": "h.2"}, ExitCode.GOOD),
+    ],
+)
+def test_new_names_that_exchange_old_ones_are_not_established(
+    renaming: dict[str, str], code: ExitCode, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    a = {name: rng.standard_normal(40).astype(np.float32) for name in renaming}
+    report = eltwise.compare(a, {renaming[name]: array for name, array in a.items()})
+    assert report.exit_code == code, str(report)

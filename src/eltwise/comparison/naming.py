@@ -6,10 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Literal
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])")
 _COMPONENT = re.compile(r"[./]|[^./]+")
+_MOST_LEVELS = 4
+_Levels = list[tuple[int, str]]
 
 
 def pattern_of(name: str) -> str:
@@ -80,15 +83,46 @@ def renamings(pairs: Iterable[tuple[str, str]]) -> list[tuple[Renaming, int]]:
 
 
 def exchanged(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """The patterns of names whose numbers are the same ones in other names, and exchanged: of layers or of their order.
+    """The patterns of names that may be exchanged in other names: their numbers are in another order, or their words.
 
-    >>> exchanged([("layers.0.q", "h.1.q"), ("layers.1.q", "h.0.q"), ("layers.0.k", "h.0.k")])
+    A shift of numbers keeps their order. Numbers of several levels may change places.
+
+    >>> exchanged([("layers.1.q", "h.1.q"), ("layers.2.q", "h.0.q"), ("layers.1.k", "h.0.k"), ("layers.2.k", "h.1.k")])
     ['layers.*.q']
+    >>> exchanged([("enc.q", "e.k"), ("enc.k", "e.q"), ("enc.norm1", "e.norm2"), ("enc.norm2", "e.norm3")])
+    ['enc.q', 'enc.k']
     """
-    numbers: dict[tuple[str, str], dict[tuple[str, ...], tuple[str, ...]]] = {}
-    for a, b in pairs:
-        numbers.setdefault((pattern_of(a), pattern_of(b)), {})[*numbers_of(a),] = (*numbers_of(b),)
-    return [a for (a, _b), each in numbers.items() if [*each] != [*each.values()] and set(each) == {*each.values()}]
+    numbers: dict[tuple[str, str], list[tuple[_Levels, _Levels]]] = {}
+    components: dict[tuple[int, str, str], dict[str, tuple[str, str]]] = {}
+    for a, b in ((a, b) for a, b in pairs if a != b):
+        patterns = pattern_of(a), pattern_of(b)
+        numbers.setdefault(patterns, []).append((_levels(a), _levels(b)))
+        one, other = (_COMPONENT.findall(name) for name in (a, b))
+        for index, (word, new) in enumerate(zip(one, other, strict=False)):
+            if not word.isdigit():
+                rest, same = ("".join((*parts[:index], *parts[index + 1 :])) for parts in (one, other))
+                components.setdefault((index, rest, same), {})[word] = new, patterns[0]
+    result = [a for (a, _b), each in numbers.items() if not _keeps_order(each)]
+    for each in components.values():
+        result += [pattern for word, (new, pattern) in each.items() if new != word and each.get(new, ("",))[0] == word]
+    return list(dict.fromkeys(result))
+
+
+def _levels(name: str) -> _Levels:
+    """The numbers of a name, of any length, in the form in which they have their order."""
+    return [(len(number), number) for number in (one.lstrip("0") for one in numbers_of(name))]
+
+
+def _keeps_order(numbers: list[tuple[_Levels, _Levels]]) -> bool:
+    """Whether names have the order of their new names, of which levels may have changed places."""
+    first, second = numbers[0]
+    if len(first) != len(second) or len(first) > _MOST_LEVELS:
+        return True
+    ordered = [new for _number, new in sorted(numbers)]
+    return any(
+        (moved := [[new[level] for level in levels] for new in ordered]) == sorted(moved)
+        for levels in permutations(range(len(first)))
+    )
 
 
 class Renamer:

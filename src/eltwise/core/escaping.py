@@ -15,7 +15,7 @@ def shortened(text: str, longest: int = 80) -> str:
     """A text of so many characters at most: of one that is longer the beginning and the end.
 
     >>> shortened("abcdef", 6), shortened("abcdefgh", 7)
-    ('abcdef', 'ab...gh')
+    ('abcdef', 'abc...h')
     """
     ahead, behind = longest - longest // 2 - 1, longest // 2 - 2
     return text if len(text) <= longest else f"{text[:ahead]}...{text[len(text) - behind :]}"

@@ -20,7 +20,7 @@ import zlib
 from functools import cache
 from itertools import accumulate
 
-COMPILER = "09f25233ea2a0d81"
+COMPILER = "258ad48b188f4658"
 """A digest of the sources of ``jit`` and ``linking``, part of every key: they decide what code a text becomes.
 
 It is written down because reading the sources would slow down every start; ``tests/kernels/test_disk_cache.py`` fails
