@@ -17,6 +17,7 @@ from eltwise.targets.repair import repair_file
 from eltwise.testing import assert_same_model
 from eltwise.tracing import model as model_module
 from eltwise.tracing.model import as_file, program_of
+from support.local_hosts import LocalHost
 from support.traced_models import parsed
 
 MODEL = """g (float[6] x) => (float[2, 3] y)
@@ -178,3 +179,45 @@ def test_a_cache_that_links_to_files_by_their_content_is_read_and_left(tmp_path:
     path.write_bytes(contents[blobs / "blob-of-model-onnx"])
     with pytest.raises(EltwiseError, match="leads out of the model's folder over a symbolic link"):
         eltwise.load(path)
+
+
+CHANGES: dict[str, Callable[[object], object]] = {
+    "check": lambda model: eltwise.check(model, "onnxruntime"),  # type: ignore[arg-type]
+    "trace": lambda model: eltwise.trace(model, runtime="onnxruntime", against="openvino"),  # type: ignore[arg-type]
+    "record": lambda model: eltwise.record(model, runtime="onnxruntime"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.usefixtures("local_hosts")
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_data_that_changes_blames_no_runtime(
+    name: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, data = tmp_path / "model.onnx", tmp_path / "model.data"
+    onnx.save(parsed("g (float[4] x) => (float[4] y) { y = Add(x, x) }"), path)
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(4, dtype=np.float32), "w"))
+    model.graph.node[0].input[1] = "w"
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0, location=data.name)
+    loaded = eltwise.load(path)
+
+    def change() -> None:
+        data.write_bytes(np.arange(1, 5, dtype=np.float32).tobytes())
+
+    if when == "before":
+        change()
+    else:
+        run = LocalHost.run
+
+        def changing(*arguments: object, **options: object) -> object:
+            change()
+            return run(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(LocalHost, "run", changing)
+    try:
+        result = CHANGES[name](loaded)
+    except EltwiseError as error:
+        result = error
+    assert isinstance(result, EltwiseError) or getattr(result, "verdict", "") == "not_established", str(result)
+    assert "changed while" in str(result)

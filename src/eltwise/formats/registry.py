@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
-from eltwise.core.errors import FileFormatError
+from eltwise.core.errors import ChangedInputError, FileFormatError
 from eltwise.formats import files
 from eltwise.formats.reading import Reading
 from eltwise.ir.graph import Graph
@@ -145,6 +145,18 @@ def file_of(graph: Graph) -> Path | None:
     except UnicodeEncodeError:  # A runtime is given no name that is no text.
         return None
     return path
+
+
+def check_data(graph: Graph) -> None:
+    """Refuse a model whose external data is not what it was when the model was read.
+
+    Raises:
+        ChangedInputError: naming the file.
+    """
+    for file in getattr(graph.message, "data_files", ()):
+        if not file.is_unchanged:
+            problem = "the external data was changed while the model was used, so that results would mix two versions"
+            raise ChangedInputError(problem, where=str(file.path), hint="run it again when nothing writes it")
 
 
 def files_of(graph: Graph, path: Path) -> list[Path]:

@@ -370,12 +370,15 @@ def as_file(graph: Graph) -> Iterator[Program]:
     Raises:
         UnsupportedError: for a model that is not run as a whole, of which no weights are read.
         FileFormatError: where its data is missing, or the file cannot be written.
+        ChangedInputError: where its external data was changed, also meanwhile.
     """
+    registry.check_data(graph)
     _check_weights(graph, largest_weights(graph))
     path = registry.file_of(graph)
     if path is not None:
         program = program_of(graph) if weights_of(graph) <= LARGEST_SENT else Program(b"")
         yield replace(program, path=str(path))
+        registry.check_data(graph)
         return
     program = program_of(graph)
     with TemporaryDirectory(prefix="eltwise-", ignore_cleanup_errors=True) as folder:

@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import EltwiseError
+from eltwise.core.errors import ChangedInputError, EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
 from eltwise.tracing.model import Submodel, TracedModel, as_file
@@ -120,6 +120,8 @@ class Runner:
         with ExitStack() as stack:
             try:
                 program = stack.enter_context(as_file(graph))
+            except ChangedInputError:
+                raise
             except EltwiseError as error:
                 return Outcome(message=str(error))
             outcome = _outcome(self.host.run(program, tuple(inputs.values())), Submodel(program, inputs, names))

@@ -6,6 +6,7 @@ Source: ModelProto and GraphProto in onnx.proto and the page on ONNX's intermedi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -23,7 +24,7 @@ from eltwise.core.errors import (
     unknown_name,
 )
 from eltwise.formats.files import ReadFile
-from eltwise.formats.onnx.external import ExternalData
+from eltwise.formats.onnx.external import ExternalData, data_files
 from eltwise.formats.onnx.header import default_domain, not_held, read_metadata, read_origin
 from eltwise.formats.onnx.messages import check_text, parse_message
 from eltwise.formats.onnx.nodes import called_functions, find_schema, foreign_node, read_node
@@ -44,12 +45,14 @@ class OnnxFile:
         data: the bytes of the file, where they are not those that the message is written as.
         path: the file beside which external data lies; None where it is not known.
         file: the file that the bytes were read from; None where there is none.
+        data_files: those of its external data.
     """
 
     model: ModelProto
     data: bytes | None
     path: Path | None
     file: ReadFile | None = None
+    data_files: tuple[ReadFile, ...] = ()
 
 
 def path_of(graph: Graph) -> Path | None:
@@ -80,7 +83,16 @@ def read_onnx(
     with errors_located(where=where):
         model = parse_message(data, ModelProto, "an ONNX model")
         original = None if model.SerializeToString() == data else data
-        return _read_model(OnnxFile(model, original, path, file), where, reads_weights)
+        return _read_model(OnnxFile(model, original, path, file, _data_files(model, data, path)), where, reads_weights)
+
+
+def _data_files(model: ModelProto, data: bytes, path: Path | None) -> tuple[ReadFile, ...]:
+    """The files of external data as they are now; what cannot be read is said when it is needed."""
+    if path is None or b"location" not in data:  # To look at all messages takes longer.
+        return ()
+    with suppress(EltwiseError):
+        return tuple(filter(None, map(ReadFile.of, data_files(model, path))))
+    return ()
 
 
 def read_model_proto(model: ModelProto, path: Path | None = None, reads_weights: bool = True) -> Reading:
