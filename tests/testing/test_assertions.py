@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from onnx import TensorProto, helper
+from onnx.parser import parse_model
 from safetensors.numpy import save_file
 
 import eltwise
@@ -405,3 +406,34 @@ def test_models_with_branches_are_the_same_where_all_of_them_are() -> None:
     with pytest.raises(UnsupportedError, match="only one branch of an If was taken on 8 sets of inputs"):
         assert_same_model(unreached, unreached)
     assert_same_model(unreached, unreached, inputs={"x": np.float32([1, 2]), "k": np.array(True)})
+
+
+IMPORTS = '<ir_version: 9, opset_import: ["" : 17, "local" : 1]>'
+NESTED = {
+    "a function": """g (float[2] x) => (float[2] z) {{ z = local.F(x) }}
+<domain: "local", opset_import: ["" : 17]> F (x) => (z) {{
+    m = ReduceMax <keepdims = 0> (x) h = Constant <value = float {{1e30}}> () b = Less(m, h)
+    z = If (b) <then_branch = t () => (float[2] p) {{ p = Softmax(x) }},
+                else_branch = e () => (float[2] q) {{ q = {0}(x) }}> }}""",
+    "a branch": """g (float[2] x) => (float[2] z) {{
+    m = ReduceMax <keepdims = 0> (x) o = Constant <value = float {{0}}> () a = Less(m, o)
+    z = If (a) <then_branch = t () => (float[2] p) {{ p = Neg(x) }}, else_branch = e () => (float[2] q) {{
+        h = Constant <value = float {{1e30}}> () b = Less(m, h)
+        q = If (b) <then_branch = t1 () => (float[2] r) {{ r = Softmax(x) }},
+                    else_branch = e1 () => (float[2] s) {{ s = {0}(x) }}> }}> }}""",
+    "a loop": """g (float[2] x) => (float[2] z) <int64 n = {{{1}}}> {{
+    z = Loop (n, , x) <body = body (int64 i, bool goes_on, float[2] a) => (bool same, float[2] w) {{
+        same = Identity(goes_on) m = ReduceMax <keepdims = 0> (a) h = Constant <value = float {{1e30}}> () b = Less(m, h)
+        w = If (b) <then_branch = t () => (float[2] p) {{ p = Softmax(a) }},
+                    else_branch = e () => (float[2] q) {{ q = {0}(a) }}> }}> }}""",
+}
+
+
+@pytest.mark.usefixtures("local_hosts")
+@pytest.mark.parametrize(("body", "rounds"), [("a function", 0), ("a branch", 0), ("a loop", 2), ("a loop", 40)])
+def test_no_branch_of_an_if_in_a_body_is_the_same_untaken(body: str, rounds: int) -> None:
+    """Nothing is established of a branch that was not taken, and of one in a loop of too many rounds to be followed."""
+    models = [parse_model(f"{IMPORTS}\n{NESTED[body].format(op_type, rounds)}") for op_type in ("Relu", "Abs")]
+    problem = "an If in this Loop cannot be followed" if rounds > 16 else "only one branch of an If was taken"
+    with pytest.raises(UnsupportedError, match=problem):
+        assert_same_model(*models)

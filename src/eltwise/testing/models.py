@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from eltwise.comparison.tolerance import ToleranceLike, Tolerances, parse_tolera
 from eltwise.conversion import model_of
 from eltwise.core.border import check_seed, public
 from eltwise.core.errors import GraphError, UnsupportedError
+from eltwise.ir.graph import Graph
+from eltwise.ir.scopes import all_graphs
 from eltwise.model import Model, read
 from eltwise.ops.data_movement import MAKING_SIZES
 from eltwise.ops.schema import Domain
@@ -17,7 +20,7 @@ from eltwise.runtimes import Host, find
 from eltwise.testing.sides import check_sides
 from eltwise.tracing.inputs import check_inputs, with_replaced
 from eltwise.tracing.model import read_model
-from eltwise.tracing.opened import branches_of, conditions_of
+from eltwise.tracing.opened import opened
 from eltwise.tracing.record import record_whole
 from eltwise.tracing.recording import Recording
 from eltwise.tracing.references import runtime_for
@@ -68,8 +71,8 @@ def assert_same_model(
         expected: the model that it should compute the same as.
         inputs: arrays by the names of inputs. Without any, models that eltwise runs get hard values, such as infinities
             and the limits of types, and random ones several times; others get random ones once, or until both branches
-            of each If of the graph were taken. Optional inputs of both keep their values, and are drawn in further
-            runs.
+            of each If were taken, also of those in functions, branches and rounds of loops. Optional inputs of both keep
+            their values, and are drawn in further runs.
         tolerance: what is forgiven, as for ``assert_close``; without any, every bit counts.
         rtol: the largest relative difference.
         atol: the largest absolute one.
@@ -169,20 +172,26 @@ def _branches_on(model: Model, runtime: str, feeds: Values) -> Iterator[tuple[st
     Where the model states the sizes of all inputs, what is computed of sizes is no input.
     """
     graph = model.graph
-    if graph.origin.domain != "ai.onnx" or not any(node.schema.name == "If" for node in graph.nodes):
+    if graph.origin.domain != "ai.onnx" or not _has_if(all_graphs(graph)):
         return
-    traced = read_model(graph, feeds)
+    specification = runtime_for(runtime or RUNTIMES[graph.origin.domain], graph.origin.domain)
+    with Host(specification, LIMIT, shares_memory=True) as host:
+        result = opened(graph, host, feeds)
+    traced = read_model(result.graph, feeds)
     has_sizes = all(port.type.shape.is_known for port in graph.inputs)
     changing = set(feeds)
     for node, operands in zip(traced.nodes, traced.reads, strict=True):
-        if not changing.isdisjoint(operands) and not (has_sizes and node.schema.name in MAKING_SIZES):
-            changing.update(node.outputs)
-    with Host(
-        runtime_for(runtime or RUNTIMES[graph.origin.domain], graph.origin.domain), LIMIT, shares_memory=True
-    ) as host:
-        branches = branches_of(graph, host, feeds)
-    conditions = conditions_of(traced)
-    yield from (branch for branch in branches.items() if conditions[branch[0]] in changing)
+        if changing.isdisjoint(operands) or (has_sizes and node.schema.name in MAKING_SIZES):
+            continue
+        changing.update(node.outputs)
+        if _has_if(chain.from_iterable(all_graphs(body) for _name, body in node.graphs)):
+            problem = f"an If in this {node.schema.name} cannot be followed, so that its branches may not have been taken"
+            raise UnsupportedError(problem, operand=f"node {node.label!r}", hint="give inputs, once for each branch")
+    yield from ((output, holds) for output, (value, holds) in result.conditions.items() if value in changing)
+
+
+def _has_if(graphs: Iterable[Graph]) -> bool:
+    return any(node.schema.name == "If" for graph in graphs for node in graph.nodes)
 
 
 def _pairs(actual: Model, expected: Model) -> list[tuple[Model, Model]]:

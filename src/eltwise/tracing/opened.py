@@ -13,7 +13,7 @@ from eltwise.formats.onnx.inlining import REPEATED, with_counted_rounds, with_in
 from eltwise.ir.graph import Graph, Node, Port
 from eltwise.ir.verify import reads, topological_order
 from eltwise.runtimes import Host
-from eltwise.tracing.model import TracedModel, read_model
+from eltwise.tracing.model import read_model
 from eltwise.tracing.records import TracedOutput
 from eltwise.tracing.runner import Runner
 
@@ -34,6 +34,7 @@ class Opened:
         rounds: how many Loops and Scans were.
         deciding: the values that decide on a branch or end a loop, which the graph gives out, too.
         longer: how many rounds each Loop and Scan has that was not opened for their number, by its first output.
+        conditions: what decides on each If that was opened and whether it holds, by the first output of the If.
     """
 
     graph: Graph
@@ -41,6 +42,7 @@ class Opened:
     rounds: int = 0
     deciding: frozenset[str] = frozenset()
     longer: Mapping[str, int] = field(default_factory=dict)
+    conditions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
 
 
 def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shortens: bool = False) -> Opened:
@@ -61,7 +63,8 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shorten
     with suppress(EltwiseError):
         result = Opened(with_inlined(graph, {})[0])
         for _depth in range(_DEEPEST):
-            branches, counts = branches_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+            conditions, counts = _conditions_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
+            branches = {output: holds for output, (_value, holds) in conditions.items()}
             longer = {output: count for output, count in counts.items() if count > MOST_ROUNDS}
             rounds = {output: 1 if output in longer else count for output, count in counts.items()}
             if not shortens:
@@ -71,21 +74,17 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shorten
                 break
             graph, deciding = with_inlined(result.graph, branches, rounds)
             opened_so_far = result.branches + len(branches), result.rounds + len(rounds)
-            result = Opened(graph, *opened_so_far, result.deciding.union(deciding), longer)
+            conditions = {**result.conditions, **conditions}
+            result = Opened(graph, *opened_so_far, result.deciding.union(deciding), longer, conditions)
     return result
 
 
-def branches_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, bool]:
-    """Whether the condition of each If holds, by its first output."""
+def _conditions_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, tuple[str, bool]]:
+    """The condition of each If and whether it holds, by its first output."""
     runner = Runner("", host, read_model(graph, feeds))
-    conditions = conditions_of(runner.model)
-    arrays = _arrays_of(runner, conditions, feeds)
-    return {output: bool(array.reshape(-1)[0]) for output, array in arrays.items() if array.size}
-
-
-def conditions_of(model: TracedModel) -> dict[str, str]:
-    """The condition of each If, by its first output."""
-    return {node.outputs[0]: node.inputs[0] for node in model.nodes if _is(node, ("If",))}
+    values = {node.outputs[0]: node.inputs[0] for node in runner.model.nodes if _is(node, ("If",))}
+    arrays = _arrays_of(runner, values, feeds)
+    return {output: (values[output], bool(array.reshape(-1)[0])) for output, array in arrays.items() if array.size}
 
 
 def _rounds_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
