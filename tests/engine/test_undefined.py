@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx.parser import parse_model
 
 import eltwise
 from eltwise.core.dtypes import FLOAT32, TYPES, by_name
@@ -71,6 +74,27 @@ def test_a_sum_whose_shape_only_the_run_knows_is_stated_unless_it_reads_what_is_
         marks = marks_of(text, {"x": x, "n": n})
         assert marks["z"].tolist() == [False, True, False]
         assert ("s" in marks) == is_marked
+
+
+@given(
+    scale=st.floats(2.0**-10, 2.0**10, width=32),
+    levels=st.lists(st.integers(-300, 300), min_size=4, max_size=4),
+    opset=st.sampled_from([13, 21, 25]),
+)
+def test_quotients_have_no_level_where_their_rounding_decides_on_it(
+    scale: float, levels: list[int], opset: int
+) -> None:
+    """Divided exactly and as float32, unless a precision is stated: the texts of old opsets do not tell which."""
+    x = (np.array(levels) + 0.5).astype(np.float32) * np.float32(scale)
+    real = [round(Fraction(float(each)) / Fraction(scale)) for each in x]
+    differs = np.clip(real, -128, 127) != np.clip(np.rint(x / np.float32(scale)), -128, 127)
+    for stated in ("", "<precision = 1>")[: 2 if opset > 21 else 1]:
+        text = f"""<ir_version: 9, opset_import: ["" : {opset}]>
+        g (float[4] x) => (int8[4] y) <float s = {{{scale!r}}}, int8 z = {{0}}> {{ y = QuantizeLinear {stated} (x, s, z) }}"""
+        model = eltwise.load(parse_model(text))
+        marks = marked_run(model.graph, model.outputs, {"x": x})[1]
+        expected = differs & (not stated)
+        np.testing.assert_array_equal(marks.get("y", np.zeros(4, np.bool_)), expected)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

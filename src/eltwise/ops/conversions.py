@@ -47,10 +47,18 @@ def _quantized(
 
 
 def _has_no_level(
-    x: np.ndarray, scale: np.ndarray, *_rest: np.ndarray, to: ElementType, **_parameters: Any
+    x: np.ndarray, scale: np.ndarray, *rest: np.ndarray, precision: ElementType | None, **parameters: Any
 ) -> np.ndarray:
-    """Which quotients no level is stated for: NaN. Those out of range saturate."""
-    return np.asarray(np.isnan(quotient(double(x), double(scale))) & to.is_integer)
+    """Which quotients no level is stated for: NaN, and those of no precision that the type of the scale would change.
+
+    Those out of range saturate.
+    """
+    is_nan = np.isnan(quotient(double(x), double(scale))) & parameters["to"].is_integer
+    of_scale = of_numpy(scale.dtype)
+    if precision is not None or of_scale.kind != "float":
+        return np.asarray(is_nan)
+    real, rounded = (double(_quantized(x, scale, *rest, precision=each, **parameters)) for each in (None, of_scale))
+    return np.asarray(is_nan | ((real != rounded) & ~(np.isnan(real) & np.isnan(rounded))))
 
 
 def _dequantized(
