@@ -90,7 +90,9 @@ def test_quotients_have_no_level_where_their_rounding_decides_on_it(
     differs = np.clip(real, -128, 127) != np.clip(np.rint(x / np.float32(scale)), -128, 127)
     for stated in ("", "<precision = 1>")[: 2 if opset > 21 else 1]:
         text = f"""<ir_version: 9, opset_import: ["" : {opset}]>
-        g (float[4] x) => (int8[4] y) <float s = {{{scale!r}}}, int8 z = {{0}}> {{ y = QuantizeLinear {stated} (x, s, z) }}"""
+        g (float[4] x) => (int8[4] y) <float s = {{{scale!r}}}, int8 z = {{0}}> {{
+            y = QuantizeLinear {stated} (x, s, z)
+        }}"""
         model = eltwise.load(parse_model(text))
         marks = marked_run(model.graph, model.outputs, {"x": x})[1]
         expected = differs & (not stated)

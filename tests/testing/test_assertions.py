@@ -409,7 +409,7 @@ def test_models_with_branches_are_the_same_where_all_of_them_are() -> None:
 
 
 IMPORTS = '<ir_version: 9, opset_import: ["" : 17, "local" : 1]>'
-NESTED = {
+NESTED_IFS = {
     "a function": """g (float[2] x) => (float[2] z) {{ z = local.F(x) }}
 <domain: "local", opset_import: ["" : 17]> F (x) => (z) {{
     m = ReduceMax <keepdims = 0> (x) h = Constant <value = float {{1e30}}> () b = Less(m, h)
@@ -423,7 +423,8 @@ NESTED = {
                     else_branch = e1 () => (float[2] s) {{ s = {0}(x) }}> }}> }}""",
     "a loop": """g (float[2] x) => (float[2] z) <int64 n = {{{1}}}> {{
     z = Loop (n, , x) <body = body (int64 i, bool goes_on, float[2] a) => (bool same, float[2] w) {{
-        same = Identity(goes_on) m = ReduceMax <keepdims = 0> (a) h = Constant <value = float {{1e30}}> () b = Less(m, h)
+        same = Identity(goes_on) m = ReduceMax <keepdims = 0> (a)
+        h = Constant <value = float {{1e30}}> () b = Less(m, h)
         w = If (b) <then_branch = t () => (float[2] p) {{ p = Softmax(a) }},
                     else_branch = e () => (float[2] q) {{ q = {0}(a) }}> }}> }}""",
 }
@@ -433,7 +434,7 @@ NESTED = {
 @pytest.mark.parametrize(("body", "rounds"), [("a function", 0), ("a branch", 0), ("a loop", 2), ("a loop", 40)])
 def test_no_branch_of_an_if_in_a_body_is_the_same_untaken(body: str, rounds: int) -> None:
     """Nothing is established of a branch that was not taken, and of one in a loop of too many rounds to be followed."""
-    models = [parse_model(f"{IMPORTS}\n{NESTED[body].format(op_type, rounds)}") for op_type in ("Relu", "Abs")]
+    models = [parse_model(f"{IMPORTS}\n{NESTED_IFS[body].format(op_type, rounds)}") for op_type in ("Relu", "Abs")]
     problem = "an If in this Loop cannot be followed" if rounds > 16 else "only one branch of an If was taken"
     with pytest.raises(UnsupportedError, match=problem):
         assert_same_model(*models)

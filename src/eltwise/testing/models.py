@@ -71,8 +71,8 @@ def assert_same_model(
         expected: the model that it should compute the same as.
         inputs: arrays by the names of inputs. Without any, models that eltwise runs get hard values, such as infinities
             and the limits of types, and random ones several times; others get random ones once, or until both branches
-            of each If were taken, also of those in functions, branches and rounds of loops. Optional inputs of both keep
-            their values, and are drawn in further runs.
+            of each If were taken, also of those in functions, branches and loops. Optional inputs of both keep their
+            values, and are drawn in further runs.
         tolerance: what is forgiven, as for ``assert_close``; without any, every bit counts.
         rtol: the largest relative difference.
         atol: the largest absolute one.
@@ -185,7 +185,7 @@ def _branches_on(model: Model, runtime: str, feeds: Values) -> Iterator[tuple[st
             continue
         changing.update(node.outputs)
         if _has_if(chain.from_iterable(all_graphs(body) for _name, body in node.graphs)):
-            problem = f"an If in this {node.schema.name} cannot be followed, so that its branches may not have been taken"
+            problem = f"an If in this {node.schema.name} cannot be followed, so that a branch may never have been taken"
             raise UnsupportedError(problem, operand=f"node {node.label!r}", hint="give inputs, once for each branch")
     yield from ((output, holds) for output, (value, holds) in result.conditions.items() if value in changing)
 
