@@ -137,13 +137,13 @@ def _check_versions(target: Format, opset: int | None, ir_version: int | None) -
         )
 
 
-def model_of(graph: Graph) -> Model:
-    """A model of a graph that a pass gave, which may hold operators that eltwise does not run."""
+def model_of(graph: Graph, name: str = "") -> Model:
+    """A model of a graph that a pass gave, which may hold operators that eltwise does not run; with a file's name."""
     if graph.origin.domain != "ai.onnx":
-        return Model(Analysis(graph))
+        return Model(Analysis(graph, name))
     from eltwise.formats.onnx.reader import run_problems
 
-    return Model(Analysis(graph, "", tuple(run_problems(graph))))
+    return Model(Analysis(graph, name, tuple(run_problems(graph))))
 
 
 def _in_format(before: Model, requested: Format, opset: int | None, ir_version: int | None) -> tuple[Model, PassReport]:

@@ -571,3 +571,10 @@ def test_an_input_that_replaces_a_constant_is_given_to_the_runtime() -> None:
     }
     assert verdicts["other"] == "agree"
     assert verdicts["zero"] != "agree"
+
+
+def test_the_report_names_the_file_whatever_inputs_replace_its_constants(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(parsed("g (float[2] x, float[2] b) => (float y) <float[2] b = {1, 2}> { y = MatMul (x, b) }"), path)
+    for inputs in ({}, {"b": np.float32([3, 4])}):
+        assert str(eltwise.check(path, "onnxruntime", inputs=inputs)).startswith("net.onnx: onnxruntime")

@@ -85,7 +85,7 @@ def deploy(
 def _with_replaced(model: Model, names: Collection[str]) -> Model:
     """The model, of which constants that a caller replaces are inputs like others."""
     graph = with_replaced(model.graph, names)
-    return model if graph is model.graph else model_of(graph)
+    return model if graph is model.graph else model_of(graph, model.analysis.name)
 
 
 def trace_of(observed: TargetReport, target: str, model: Model, inputs: Inputs) -> TraceReport | None:
