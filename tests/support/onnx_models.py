@@ -115,9 +115,9 @@ def published() -> dict[str, bytes]:
     }
 
 
-def find_problems(made: onnx.ModelProto, folder: Path | None = None) -> list[EltwiseError]:
+def find_problems(made: onnx.ModelProto, path: Path | None = None) -> list[EltwiseError]:
     """What makes a model not valid."""
-    return list(validate.find_problems(read_model_proto(made, folder, reads_weights=False).graph))
+    return list(validate.find_problems(read_model_proto(made, path, reads_weights=False).graph))
 
 
 def sub_model(opset: int = 13, name: str = "difference", **attributes: Any) -> onnx.ModelProto:

@@ -163,7 +163,7 @@ def read(data: bytes | ModelProto) -> Reading | EltwiseError:
     try:
         if isinstance(data, bytes):
             return read_onnx(data, FOLDER / "broken.onnx", "broken.onnx")
-        return read_model_proto(data, FOLDER)
+        return read_model_proto(data, FOLDER / "broken.onnx")
     except EltwiseError as error:
         return error.located(where="broken.onnx")
 
