@@ -55,6 +55,7 @@ def test_a_model_of_any_operators_is_compared_with_float64() -> None:
     assert report.trace is not None
     assert [output.name for output in report.trace.outputs] == ["z"]
     assert str(report).splitlines()[-1] == "onnxruntime: the model computes the same"
+    assert report.summary == f"onnxruntime {report.version}: the model computes the same"
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino"])

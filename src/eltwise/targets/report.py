@@ -183,7 +183,8 @@ class TargetReport(BaseReport[Finding]):
     @property
     def summary(self) -> str:
         """The result in a line."""
-        return f"{self.target} {self.version}: {counted(len(self.severe), 'finding')}, {self._result}"
+        findings = f"{counted(len(self.severe), 'finding')}, " if self.severe else ""  # A trace has none of its own.
+        return f"{self.target} {self.version}: {findings}{self._result}"
 
     @property
     def _result(self) -> str:
