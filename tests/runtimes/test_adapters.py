@@ -22,7 +22,7 @@ from eltwise.core.errors import UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import Host, Model, Runtime
 from eltwise.runtimes.worker import make_adapter
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 
 INSTALLED = [pytest.param(runtime, id=runtime.name) for runtime in runtimes.installed()]
 

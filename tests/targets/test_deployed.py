@@ -17,7 +17,7 @@ import eltwise
 from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.runtimes import Host, registry
 from eltwise.targets.report import TargetReport
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 from eltwise.tracing.record import record
 from eltwise.tracing.records import VERDICTS
 from support.conversions import FOLDERS

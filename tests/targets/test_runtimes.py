@@ -23,7 +23,7 @@ from eltwise.runtimes.registry import BY_NAME
 from eltwise.targets.measure import NEWEST_IR_VERSION, loads, measure_variant, requested
 from eltwise.targets.rules import MEASURED_FACTS, level, shipped_rules
 from eltwise.targets.run import severity_of
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 from support import onnx_models
 from support.node_pairs import node_pairs
 from support.openvino_models import binary

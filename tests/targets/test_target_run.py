@@ -123,7 +123,7 @@ def test_what_is_too_large_or_not_installed_is_not_run(monkeypatch: pytest.Monke
         "",
         "nothing could be compared: no_such_package is not installed here",
     )
-    monkeypatch.setattr("eltwise.tracing.model.LARGEST_SENT", 64)
+    monkeypatch.setattr("eltwise.tracing.model_program.LARGEST_SENT", 64)
     found = observe(replace(ONNXRUNTIME, packages=()), eltwise.load(plain))
     assert "too large to be run as a whole, got 256 bytes" in str(found.comparison)
 

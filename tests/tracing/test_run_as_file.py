@@ -15,8 +15,8 @@ from eltwise.core.errors import EltwiseError
 from eltwise.formats.registry import read, write_file
 from eltwise.targets.repair import repair_file
 from eltwise.testing import assert_same_model
-from eltwise.tracing import model as model_module
-from eltwise.tracing.model import as_file, program_of
+from eltwise.tracing import model_program
+from eltwise.tracing.model_program import as_file, program_of
 from support.local_hosts import LocalHost
 from support.traced_models import parsed
 
@@ -117,7 +117,7 @@ def test_a_file_of_many_weights_is_run_as_a_whole_where_memory_allows(
     path, options = tmp_path / "model.onnx", {"location": "model.data", "size_threshold": 0}
     onnx.save(parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Sub(x, w) }"), path)
     onnx.save(onnx.load(path), path, save_as_external_data=external, **(options if external else {}))
-    monkeypatch.setattr(model_module, "LARGEST_SENT", 15)
+    monkeypatch.setattr(model_program, "LARGEST_SENT", 15)
     for source in (path, eltwise.load(path)):
         with as_file(read(path).graph) as program:
             assert (program.data, program.path) == (b"", str(path))
@@ -125,7 +125,7 @@ def test_a_file_of_many_weights_is_run_as_a_whole_where_memory_allows(
         assert eltwise.check(source, "onnxruntime").is_good
         assert eltwise.record(source, runtime="onnxruntime").values
     for memory, source in ((None, path), (1 << 40, onnx.load(path))):
-        monkeypatch.setattr(model_module, "memory_bytes", lambda memory=memory: memory)
+        monkeypatch.setattr(model_program, "memory_bytes", lambda memory=memory: memory)
         report = eltwise.trace(source, runtime="onnxruntime", against="openvino")
         assert report.verdict == "not_established"
         assert "the whole model was not run: more than " in str(report)
@@ -141,10 +141,10 @@ def test_a_model_is_not_made_in_float64_where_that_takes_too_much_memory(
     onnx.save(
         parsed("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { e = Softmax(x) y = Sub(e, w) }"), path
     )
-    monkeypatch.setattr(model_module, "LARGEST_SENT", 16)
-    monkeypatch.setattr(model_module, "memory_bytes", lambda: 8 * 32)
+    monkeypatch.setattr(model_program, "LARGEST_SENT", 16)
+    monkeypatch.setattr(model_program, "memory_bytes", lambda: 8 * 32)
     assert eltwise.check(path, "onnxruntime").is_good
-    monkeypatch.setattr(model_module, "memory_bytes", lambda: 8 * 32 - 1)
+    monkeypatch.setattr(model_program, "memory_bytes", lambda: 8 * 32 - 1)
     with pytest.raises(EltwiseError, match="too much memory in float64, got 32 bytes; allowed: 31 bytes"):
         eltwise.trace(path, runtime="onnxruntime", against="float64")
     report = eltwise.check(path, "onnxruntime")

@@ -424,7 +424,7 @@ def test_weights_in_other_files_are_checked_and_stay_unread(tmp_path: Path) -> N
 
 
 def test_a_model_of_many_weights_is_not_run_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eltwise.tracing.model.LARGEST_SENT", 1000)
+    monkeypatch.setattr("eltwise.tracing.model_program.LARGEST_SENT", 1000)
     report = eltwise.trace(mixed(), runtime="onnxruntime", against="onnxruntime", inputs=IMAGE)
     assert report.verdict == "not_established"
     assert "the whole model was not run: more than " in str(report)

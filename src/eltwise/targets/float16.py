@@ -25,7 +25,7 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.deployed import Inputs
 from eltwise.tracing.difference import measure
 from eltwise.tracing.inputs import with_replaced
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 from eltwise.tracing.references import FLOAT64
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.search import smallest

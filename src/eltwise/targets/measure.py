@@ -41,7 +41,7 @@ from eltwise.targets.rule_search import Key, Seen, rules_from
 from eltwise.targets.rules import MEASURED_FACTS, RuleSet, Severity, level
 from eltwise.targets.run import severity_of
 from eltwise.targets.sites import HELD_IN_LESS, HIGHEST_ORDINARY_RANK, is_narrow, patterns_of, plain_numbers
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 
 NEWEST_IR_VERSION = 14
 _OPENVINO_VERSIONS = range(7, 14)

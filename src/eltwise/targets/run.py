@@ -25,7 +25,7 @@ from eltwise.runtimes import Model as Program
 from eltwise.targets.report import SPECIAL, Finding, TargetReport
 from eltwise.targets.rules import Severity, level
 from eltwise.tracing.inputs import InputRequest
-from eltwise.tracing.model import as_file, weights_of
+from eltwise.tracing.model_program import as_file, weights_of
 from eltwise.tracing.trace import LIMIT
 from eltwise.verification import Outputs, Run, compare_runs, difference, runs_of
 

@@ -14,7 +14,7 @@ from eltwise.runtimes import Answer, Host
 from eltwise.runtimes import Model as Program
 from eltwise.tracing.choices import BEST, choices, chosen_ports, described, fitness
 from eltwise.tracing.inputs import SIZES, Drawn, InputRequest, reference_feeds
-from eltwise.tracing.model import program_of
+from eltwise.tracing.model_program import program_of
 from eltwise.tracing.runner import Values, file_inputs
 
 _REFUSED, _HUNG = -1, -2

@@ -19,7 +19,8 @@ from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
 from eltwise.tracing.inputs import reference_feeds, with_replaced
-from eltwise.tracing.model import largest_share, read_model, weights_of
+from eltwise.tracing.model import read_model
+from eltwise.tracing.model_program import largest_share, weights_of
 from eltwise.tracing.runner import Runner
 
 if TYPE_CHECKING:

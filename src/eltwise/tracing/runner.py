@@ -14,7 +14,8 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ChangedInputError, EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.model import Submodel, TracedModel, as_file
+from eltwise.tracing.model import Submodel, TracedModel
+from eltwise.tracing.model_program import as_file
 
 Values = dict[str, np.ndarray]
 

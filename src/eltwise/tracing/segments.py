@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from eltwise.core.progress import Progress, no_progress
-from eltwise.tracing.model import TracedModel, size_of
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.model_program import size_of
 from eltwise.tracing.runner import Outcome, Values, copied
 
 _MOST_NODES = 250

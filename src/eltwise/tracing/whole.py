@@ -17,7 +17,8 @@ from eltwise.runtimes import Host
 from eltwise.tracing.difference import Difference, largest, measure, relative_error
 from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
-from eltwise.tracing.model import LARGEST_SENT, TracedModel, largest_weights, weights_of
+from eltwise.tracing.model import TracedModel
+from eltwise.tracing.model_program import LARGEST_SENT, largest_weights, weights_of
 from eltwise.tracing.partners import NOT_NUMBERS, Runs
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
 from eltwise.tracing.repeated import NO_OUTPUT, Repeated, kept, run_repeatedly
