@@ -43,8 +43,8 @@ class ComparisonReport(Written[TensorReport]):
         renamings: the rules by which names differ, with how many tensors follow each.
         notes: sentences on metadata that differs, and on what is not compared.
         others: a record for each array of other values, each parameter, and the nodes of each model.
-        exchanged: the patterns of names whose numbers are exchanged by content: these may be other layers, or only be
-            numbered otherwise.
+        exchanged: the patterns of names whose numbers, or words, are exchanged by content: these may be other tensors,
+            or only be named otherwise.
     """
 
     json_kind = "comparison"
@@ -176,7 +176,9 @@ class ComparisonReport(Written[TensorReport]):
         return lines[:_MOST_SHOWN] + _more(len(lines) - _MOST_SHOWN)
 
     def _notes(self) -> list[str]:
-        exchanged = f"the numbers in these names are exchanged by content: {named(self.exchanged, _MOST_LISTED)}"
+        exchanged = (
+            f"the numbers or words in these names are exchanged by content: {named(self.exchanged, _MOST_LISTED)}"
+        )
         return [f"note: {sentence}" for sentence in (*self.notes, *([exchanged] if self.exchanged else []))]
 
     def to_dict(self) -> dict[str, object]:

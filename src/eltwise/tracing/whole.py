@@ -76,7 +76,8 @@ def compare_whole(
     pairs = {port.value: (port, other) for port, other in matching if port.value not in runs.model.deciding}
     decided = _decided(runs, segments)
     doubt = f"it decides otherwise on {named([each.name for each in decided])}" if decided else ""
-    reasons = {value: _reason(runs, port, other) for value, (port, other) in pairs.items()}
+    too_large = _too_large(runs)
+    reasons = {value: _reason(runs, port, other) or too_large for value, (port, other) in pairs.items()}
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
@@ -240,6 +241,11 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
         random = sorted(model.random.intersection(_nodes_of(model, value)))
         if random:
             return f"it depends on random values: {model.nodes[random[0]].schema.name} {model.nodes[random[0]].label!r}"
+    return ""
+
+
+def _too_large(runs: Runs) -> str:
+    """Why no whole model is run, which takes memory; empty if it is."""
     for runner in (runs.tested, runs.reference):
         graph = runner.model.file or runner.model.graph
         if runner.is_deployed and weights_of(graph) > (largest := largest_weights(graph)):
