@@ -73,7 +73,7 @@ def test_one_line_every_node_and_node_data_for_model_explorer(cli: Cli, model: P
     assert len({result["bgColor"] for result in results.values()}) == 3
     every = cli("trace", model, *options, "--all")[1]
     assert all(sum(line.startswith(f"{name} ") for line in every.splitlines()) == 1 for name in nodes)
-    assert "openvino: precision=f32 does not help" in every
+    assert "openvino: config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0,precision=f32 does not help" in every
     assert "openvino:" not in cli("trace", model, *options, "--no-switches")[1].split("first:")[0]
 
 

@@ -16,6 +16,7 @@ from support.traced_models import named, parsed
 
 LEVELS = ("disabled", "basic", "extended", "layout", "all")
 OPTIMIZERS = LADDERS["onnxruntime"][0].parts
+NOT_QUANTIZED = "openvino:config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0,precision=f32"
 VERSIONS = tuple(f"1.{number}.0" for number in range(12))
 
 
@@ -49,7 +50,7 @@ def test_the_highest_level_that_is_right_and_the_optimizers_are_found(
     available = [level for level in LEVELS if level != unavailable]
     right = [level for level in available if LEVELS.index(level) < LEVELS.index(wrong_from)][-1]
     first = available[available.index(right) + 1]
-    parts = [f"right with optimization={right}", f"wrong from {first} on"]
+    parts = [f"right with optimization={right}", f"wrong with optimization={first}"]
     off = [name for name in OPTIMIZERS if name in culprits]
     assert names[0] == f"onnxruntime:optimization={right}"
     assert str(found).startswith("; ".join(parts))
@@ -79,8 +80,11 @@ def test_the_version_that_changed_is_found(change: int, is_mended: bool, missing
     [
         ("onnxruntime:optimization=disabled", []),
         ("onnxruntime==1.20.1:optimization=basic,threads=1", ["onnxruntime==1.20.1:optimization=disabled,threads=1"]),
-        ("openvino:precision=bf16", ["openvino:precision=f32"]),
-        ("openvino", ["openvino:precision=f32"]),
+        ("onnxruntime", ["onnxruntime:optimization=disabled"]),
+        ("openvino:precision=bf16", [NOT_QUANTIZED, "openvino:precision=f32"]),
+        ("openvino", [NOT_QUANTIZED, "openvino:precision=f32"]),
+        ("openvino:precision=f32", [NOT_QUANTIZED]),
+        (NOT_QUANTIZED, []),
         ("onnx-reference", []),
     ],
 )
@@ -89,12 +93,24 @@ def test_other_options_and_the_version_stay(specification: str, tried: list[str]
     assert [trial.name for trial in found.trials] == tried
 
 
+@pytest.mark.parametrize(
+    "right", [{"openvino:precision=f32"}, {NOT_QUANTIZED}, {NOT_QUANTIZED, "openvino:precision=f32"}]
+)
+def test_the_step_that_is_right_and_changes_least_is_found(right: set[str]) -> None:
+    """A reference that quantizes activations by itself makes only the step in the middle right."""
+    found = find_switches("openvino", lambda text: Trial(text, "agree" if text in right else "disagree"))
+    expected = "openvino:precision=f32" if "openvino:precision=f32" in right else NOT_QUANTIZED
+    assert [trial.name for trial in found.remedies] == [expected]
+    above = "wrong without" if expected != NOT_QUANTIZED else "wrong with precision=f32"
+    assert str(found) == f"right with {expected.removeprefix('openvino:')}; {above}"
+
+
 @pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("runtime", "sentence"),
     [
         ("WrongWithOpenSizes", "optimization=disabled does not help"),
-        ("WrongUnlessBasic", "right with optimization=basic; wrong from extended on"),
+        ("WrongUnlessBasic", "right with optimization=basic; wrong with optimization=extended"),
     ],
 )
 def test_switches_are_judged_on_the_file_as_it_is(runtime: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,5 +147,6 @@ def test_no_switch_is_right_whose_run_has_other_outputs(
     report = eltwise.trace(model, other, runtime=runtime, against="onnxruntime")
     assert report.verdict == "disagree"
     assert report.switches is not None
-    assert (report.switches.remedies, len(report.switches.trials)) == ((), 1), str(report.switches)
+    expected = ((), 2 if runtime == "openvino" else 1)
+    assert (report.switches.remedies, len(report.switches.trials)) == expected, str(report.switches)
     assert all(trial.verdict == "disagree" for trial in report.switches.trials)

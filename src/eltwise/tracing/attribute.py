@@ -253,7 +253,7 @@ def _of_rounding(
     runs: Runs, isolated: Isolated, difference: Difference, types: Sequence[str] = tuple(ROUNDINGS.values())
 ) -> Difference:
     """The difference explained by operands that one of the runtimes rounds to one of some types."""
-    tested, reference = runs.tested, runs.reference.fallbacks[-1] if runs.reference.fallbacks else runs.reference
+    tested, reference = runs.tested, runs.reference.predictor or runs.reference
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
     inputs, value = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
     predict = partial(of_operands, reference, region, inputs, value)

@@ -69,8 +69,13 @@ def _of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     if foreign:
         nodes = counted(foreign, "node")
         yield f"the reference has the results of {runs.tested.name} for {nodes} that eltwise does not compute"
-    if names := list(dict.fromkeys(f"{node.schema.name} {node.label!r}" for node in runs.reference.fallback_nodes)):
-        yield f"{counted(len(names), 'node')} computed in their own type, as no runtime has them in float64: {names[0]}"
+    by_runner: dict[str, dict[str, None]] = {}
+    for node, runner in runs.reference.fallback_nodes:
+        by_runner.setdefault(runner, {})[f"{node.schema.name} {node.label!r}"] = None
+    for runner, nodes_of in by_runner.items():
+        its = "its" if len(nodes_of) == 1 else "their"
+        nodes = f"{counted(len(nodes_of), 'node')} computed in {its} own type by {runner}"
+        yield f"{nodes}, which nothing has in float64: {next(iter(nodes_of))}"
     for kind, names in (
         ("matched by their contents", list(renamed)),
         (runs.reference.missing, [value for value in runs.partners.unmatched if value not in renamed]),

@@ -18,14 +18,19 @@ from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
 from eltwise.runtimes import Host, Runtime
+from eltwise.runtimes.registry import adapter_of
+from eltwise.runtimes.specification import Specification
+from eltwise.tracing.confirmed import ConfirmedRunner
 from eltwise.tracing.inputs import reference_feeds, with_replaced
 from eltwise.tracing.model import read_model
 from eltwise.tracing.model_program import largest_share, weights_of
 from eltwise.tracing.runner import Runner
+from eltwise.tracing.switches import LADDERS
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from eltwise.comparison.tolerance import Tolerances
     from eltwise.formats.registry import Source
 
 EXACT = "exact"
@@ -40,6 +45,9 @@ _COPIES = 8
 
 SLOW = "onnx-reference"
 """The runtime that computes in float64 what the faster one does not have in it."""
+
+_OTHER = Specification("openvino", LADDERS["openvino"][0].steps[0])
+"""The runtime that confirms what only the tested one computes, with the options that change a model least."""
 
 
 def runtime_for(name: str, domain: Domain) -> Runtime:
@@ -98,10 +106,35 @@ def in_float64(graph: Graph) -> Graph:
     return in_float_type(graph, FLOAT64_TYPE)
 
 
+def stand_ins(runtime: str) -> tuple[str, ...]:
+    """What may compute a node that the runtime of float64 does not have in it: in float64, exactly, or in its own type.
+
+    Args:
+        runtime: the specification of the tested one, whose own results confirm nothing.
+    """
+    other = adapter_of(_OTHER.name, "ai.onnx")
+    is_asked = _is_tested(runtime_for(runtime, "ai.onnx")) and other is not None and other.is_installed
+    return (SLOW, EXACT, *((str(_OTHER),) if is_asked else ()))
+
+
 def reference_runner(
-    tested: Runner, second: Graph, against: str, hosts: Sequence[Host], feeds: dict[str, np.ndarray]
+    tested: Runner,
+    second: Graph,
+    against: str,
+    hosts: Sequence[Host],
+    feeds: dict[str, np.ndarray],
+    tolerances: Tolerances,
 ) -> tuple[Runner, dict[str, np.ndarray]]:
-    """The reference, and its inputs by value."""
+    """The reference, and its inputs by value.
+
+    Args:
+        tested: the tested runtime and its model.
+        second: the model that the reference runs.
+        against: its name.
+        hosts: the process of the tested runtime, that of the reference, and those of ``stand_ins``.
+        feeds: the inputs of the tested model, by value.
+        tolerances: what does not count as a difference.
+    """
     model, values = tested.model, feeds
     if second is not model.graph:
         values = reference_feeds(second, feeds, model.graph)
@@ -112,10 +145,25 @@ def reference_runner(
     # Inference knows operators that give float32 whatever they read, as DequantizeLinear; here they do not.
     model = replace(model, types={name: _widened(declared) for name, declared in model.types.items()})
     slower = Runner(SLOW, hosts[2], model, float_type=FLOAT64_TYPE)
-    narrow = Runner(against, hosts[1], tested.model, float_type=FLOAT32)
-    fallbacks = (slower, narrow)
-    runner = Runner(against, hosts[1], model, is_deployed=False, float_type=FLOAT64_TYPE, fallbacks=fallbacks)
+    exact = Runner(REFERENCES[EXACT], hosts[3], tested.model, is_exact=True)
+    narrow = Runner(REFERENCES[FLOAT64], hosts[1], tested.model, float_type=FLOAT32)
+    fallbacks: tuple[Runner, ...] = (slower, exact, narrow)
+    if _is_tested(tested.host.runtime):
+        others = tuple(Runner(_OTHER.name, host, tested.model, float_type=FLOAT32) for host in hosts[4:])
+        names = " and ".join(runner.name for runner in (narrow, *others))
+        confirmed = ConfirmedRunner(
+            names, hosts[1], tested.model, float_type=FLOAT32, others=others, tolerances=tolerances
+        )
+        fallbacks = (slower, exact, confirmed)
+    runner = Runner(
+        against, hosts[1], model, is_deployed=False, float_type=FLOAT64_TYPE, fallbacks=fallbacks, predictor=narrow
+    )
     return runner, values
+
+
+def _is_tested(runtime: Runtime) -> bool:
+    """Whether the runtime that stands for float64 is the tested one, perhaps another version of it."""
+    return not set(runtime.packages).isdisjoint(runtimes.find(REFERENCES[FLOAT64]).packages)
 
 
 def _widened(declared: TensorType) -> TensorType:

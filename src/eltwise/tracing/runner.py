@@ -54,7 +54,8 @@ class Runner:
             deploy, exact or float64, are computed node by node.
         float_type: the type of a float for which the model does not say one; None if it stays as it is.
         fallbacks: what runs a single node that this one refuses, in this order.
-        fallback_nodes: the nodes that a fallback ran in another type.
+        predictor: what computes in the types of the tested model; None for this one.
+        fallback_nodes: the nodes that a fallback ran in another type, each with its name.
         fallback_operators: the operators that a fallback ran, of which the next node is run alone at once.
         unmatched: values that are there from the start, and are matched by their contents.
         missing: why a value of the tested model is compared with nothing.
@@ -67,7 +68,8 @@ class Runner:
     is_deployed: bool = True
     float_type: ElementType | None = None
     fallbacks: tuple[Runner, ...] = ()
-    fallback_nodes: list[Node] = field(default_factory=list)
+    predictor: Runner | None = None
+    fallback_nodes: list[tuple[Node, str]] = field(default_factory=list)
     fallback_operators: set[tuple[str, ...]] = field(default_factory=set)
     unmatched: Mapping[str, np.ndarray] = field(default_factory=dict)
     missing: str = "not in the other model"
@@ -109,7 +111,7 @@ class Runner:
             if not outcome.message:
                 self.fallback_operators.add(node.operator)
                 if runner.model is not self.model:
-                    self.fallback_nodes.append(node)
+                    self.fallback_nodes.append((node, runner.name))
                 return replace(outcome, values=self.typed(outcome.values))
         return outcome
 

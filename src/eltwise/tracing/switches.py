@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import TypeVar
 
 from eltwise.core.errors import named
 from eltwise.core.escaping import on_one_line
-from eltwise.runtimes.specification import Specification, split
+from eltwise.runtimes.specification import Settings, Specification, split
 from eltwise.tracing.records import Verdict
 from eltwise.tracing.search import smallest
+
+_T = TypeVar("_T", bound=Hashable)
 
 _OPTIMIZERS = """AttentionFusion Avx2WeightS8ToU8Transformer BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion
 BiasSoftmaxFusion CastChainElimination CastElimination ClipQuantRewrite CommonSubexpressionElimination ConstantFolding
@@ -30,31 +33,33 @@ TransposeOptimizer UnsqueezeElimination WeightBiasQuantization WhereDummyDq"""
 
 @dataclass(frozen=True)
 class Ladder:
-    """Values of an option, from the one that changes a model least; the last one is the default.
+    """Settings that are tried.
 
     Attributes:
-        option: its name.
-        values: the values; empty for the default where that has no name.
-        parts: what the option switches on as a whole, which another option, a list, switches off one by one.
+        steps: the settings, from those that change a model least; the last ones are the default.
+        parts: what the options switch on as a whole, which another option, a list, switches off one by one.
         parts_option: that other option.
     """
 
-    option: str
-    values: tuple[str, ...]
+    steps: tuple[Settings, ...]
     parts: tuple[str, ...] = ()
     parts_option: str = ""
 
 
+_LEVELS = ("disabled", "basic", "extended", "layout", "all")
+_FULL_PRECISION = ("precision", "f32")
+_NOT_QUANTIZED = ("config.DYNAMIC_QUANTIZATION_GROUP_SIZE", "0")
+"""Activations that meet integer weights are quantized at run time otherwise."""
+
 LADDERS: Mapping[str, tuple[Ladder, ...]] = {
     "onnxruntime": (
         Ladder(
-            "optimization",
-            ("disabled", "basic", "extended", "layout", "all"),
-            tuple(_OPTIMIZERS.split()),
-            "disabled_optimizers",
+            tuple((("optimization", level),) for level in _LEVELS), tuple(_OPTIMIZERS.split()), "disabled_optimizers"
         ),
     ),
-    **dict.fromkeys(("openvino", "openvino-onnx"), (Ladder("precision", ("f32", "")),)),
+    **dict.fromkeys(
+        ("openvino", "openvino-onnx"), (Ladder(((_NOT_QUANTIZED, _FULL_PRECISION), (_FULL_PRECISION,), ())),)
+    ),
 }
 """The switches of each runtime. onnxruntime ignores the names of optimizers that a version does not have."""
 
@@ -139,11 +144,11 @@ class _Search:
         """Whether a specification was run and is wrong."""
         return specification in self.trials and self.trials[specification].verdict == "disagree"
 
-    def change(self, items: Sequence[str], specification: Callable[[str], str]) -> tuple[str, str] | None:
+    def change(self, items: Sequence[_T], specification: Callable[[_T], str]) -> tuple[_T, _T] | None:
         """Find two neighbours of which one is right and one is wrong, by halving; None if the ends are alike."""
 
         @cache
-        def is_right(item: str) -> bool | None:
+        def is_right(item: _T) -> bool | None:
             return self.is_right(specification(item))
 
         left = list(items)
@@ -184,35 +189,45 @@ def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()
 
 
 def _climb(search: _Search, specification: Specification, ladder: Ladder) -> None:
-    """Try the values of an option below the present one, and where one is right, the parts of what is above."""
-    settings = dict(specification.settings)
-    current = settings.get(ladder.option, ladder.values[-1])
-    below = ladder.values.index(current) if current in ladder.values else -1
-    steps = (*ladder.values[:below], current)
+    """Try the steps below the present one, and where one is right, the parts of what is above.
 
-    def specified(option: str, value: str) -> str:
-        return str(specification._replace(settings=tuple(sorted({**settings, option: value}.items()))))
+    OpenVINO may be wrong at the lowest step and right above it, where the reference quantizes operands as well.
+    """
+    options = {option for step in ladder.steps for option, _value in step}
+    others = {option: value for option, value in specification.settings if option not in options}
+    chosen = tuple(pair for pair in specification.settings if pair[0] in options) or ladder.steps[-1]
+    below = ladder.steps.index(chosen) if chosen in ladder.steps else len(ladder.steps) - 1
+    steps = [*ladder.steps[:below], chosen]
 
-    def of_step(step: str) -> str:
-        return str(specification) if step == current else specified(ladder.option, step)
+    def specified(settings: Settings) -> str:
+        return str(specification._replace(settings=tuple(sorted({**others, **dict(settings)}.items()))))
 
-    change = search.change(steps, of_step)
+    def of_step(step: Settings) -> str:
+        return str(specification) if step == chosen else specified(step)
+
+    starts = range(1 if ladder.parts else below)  # Where parts are switched off one by one, the lowest has none.
+    changes = (search.change(steps[start:], of_step) for start in starts)
+    change = next((change for change in changes if change is not None), None)
     if change is None:
         wrong = (step for step in steps[:-1] if search.was_wrong(of_step(step)))
-        search.sentences += [f"{ladder.option}={step} does not help" for step in islice(wrong, 1)]
+        search.sentences += [f"{_written(step)} does not help" for step in islice(wrong, 1)]
         return
     right, above = change
     search.remedies.append(of_step(right))
-    search.sentences.append(f"right with {ladder.option}={right}")
-    search.sentences.append(f"wrong from {above} on" if len(ladder.values) > 2 else "wrong without")
+    search.sentences.append(f"right with {_written(right)}")
+    search.sentences.append(f"wrong with {_written(above)}" if above else "wrong without")
 
     def without(parts: Sequence[str]) -> str:
-        return specified(ladder.parts_option, "+".join(sorted(parts)))
+        return specified((*specification.settings, (ladder.parts_option, "+".join(sorted(parts)))))
 
     off = smallest(ladder.parts, lambda parts: bool(search.is_right(without(parts))))
     if off and search.is_right(without(off)):
         search.remedies.append(without(off))
         search.sentences.append(f"right with {named(off)} disabled")
+
+
+def _written(settings: Settings) -> str:
+    return ",".join(f"{option}={value}" for option, value in settings)
 
 
 def _of_versions(search: _Search, specification: Specification, versions: Sequence[str]) -> None:

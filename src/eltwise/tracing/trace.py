@@ -26,7 +26,16 @@ from eltwise.tracing.notes import notes_of, swapped, version_of
 from eltwise.tracing.opened import Opened, opened, part_of_numbers
 from eltwise.tracing.partners import Runs, identity
 from eltwise.tracing.program import given_side, with_export
-from eltwise.tracing.references import EXACT, FLOAT64, SLOW, in_float64, reference_runner, runtime_for, second_model
+from eltwise.tracing.references import (
+    EXACT,
+    FLOAT64,
+    SLOW,
+    in_float64,
+    reference_runner,
+    runtime_for,
+    second_model,
+    stand_ins,
+)
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.segments import segments
@@ -132,14 +141,14 @@ def trace(
     among = _versions_of(runtime, graph, versions)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
-    names += [(SLOW, graph)] if against == FLOAT64 else []
+    names += [(name, graph) for name in stand_ins(runtime)] if against == FLOAT64 else []
     adapters = _adapters(names, progress)
     with ExitStack() as stack:
         started = [Host(adapter, float(limit), shares_memory=True, most_hung=MOST_HUNG) for adapter in adapters]
         hosts = [stack.enter_context(host) for host in started]
         feeds, source, _sizes = fitting_feeds(hosts, request, None if against == FLOAT64 else second)
         feeds = feeds if runtime != FLOAT64 else reference_feeds(graph, feeds, request.graph)
-        starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts)
+        starting = stack.enter_context(ThreadPoolExecutor()).map(Host.version, hosts[:2])
         result = opened(graph, hosts[0], feeds) if is_one else Opened(graph)
         traced = read_model(result.graph, feeds, result.deciding)
         if result.graph is not graph:
@@ -147,7 +156,7 @@ def trace(
         check_patterns(tolerances, traced.producer)
         tested, recorded = Runner(runtime, hosts[0], traced, is_exact=runtime == EXACT), None
         if side is None:
-            reference, others = reference_runner(tested, second, against, hosts, feeds)
+            reference, others = reference_runner(tested, second, against, hosts, feeds, tolerances)
             partners = (identity if other is None else match)(traced, reference.model)
         else:
             reference = recorded = side.runner(traced, feeds, request.graph)
@@ -172,7 +181,7 @@ def trace(
         ),
         model=tested_model.analysis.name or graph.name,
         switches=search,
-        in_other_type=tuple(runs.reference.fallback_nodes),
+        in_other_type=tuple(node for node, _runner in runs.reference.fallback_nodes),
     )
     return swapped(report) if is_swapped else report
 

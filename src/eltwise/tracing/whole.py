@@ -274,9 +274,15 @@ def _run_reference(
     missing = {one for one, result in nodes.items() if result.out is None and result.message != NOT_NUMBERS}
     missing -= {one for one in missing if not runs.model.made[one]}
     values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
-    nodes_missing = [runs.model.nodes[one] for one in sorted(missing)]
-    message = f"it does not compute {nodes_missing[0].schema.name} {nodes_missing[0].label!r}" if missing else ""
+    message = _not_computed(runs, nodes[min(missing)]) if missing else ""
     return Repeated(Outcome(copied(values | known), message), {})
+
+
+def _not_computed(runs: Runs, result: TracedNode) -> str:
+    """That a reference does not compute a node, and why; of eltwise it is known why."""
+    start = f"{runs.reference.name}: "
+    reason = "" if runs.reference.is_exact or not result.message.startswith(start) else result.message[len(start) - 2 :]
+    return f"it does not compute {result}{reason}"
 
 
 def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[str]) -> Repeated:

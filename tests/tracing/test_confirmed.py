@@ -1,0 +1,96 @@
+"""Nodes that nothing has in float64: the tested runtime confirms nothing of itself, and another one may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+import eltwise
+from eltwise.runtimes import registry
+from eltwise.tracing import references
+from eltwise.tracing.report import TraceReport
+from support.conversions import FOLDERS
+from support.local_hosts import use_local_hosts
+
+FAITHFUL = "openvino:config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0,precision=f32"
+
+
+@pytest.fixture(autouse=True)
+def _local(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_local_hosts(monkeypatch)
+
+
+def product(accuracy_level: int) -> ModelProto:
+    """A product with weights of 4 bits, which neither onnxruntime nor the reference evaluator has in float64.
+
+    Args:
+        accuracy_level: 4 lets onnxruntime quantize the other operand.
+    """
+    generator, columns, depth, block = np.random.default_rng(1), 32, 64, 32
+    weights = generator.integers(0, 256, (columns, depth // block, block // 2), dtype=np.uint8)
+    scales = generator.random(columns * depth // block, dtype=np.float32) / 10
+    node = helper.make_node(
+        "MatMulNBits",
+        ["x", "w", "s"],
+        ["y"],
+        domain="com.microsoft",
+        K=depth,
+        N=columns,
+        bits=4,
+        block_size=block,
+        accuracy_level=accuracy_level,
+    )
+    graph = helper.make_graph(
+        [node, helper.make_node("Relu", ["y"], ["z"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, depth))],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, (3, columns))],
+        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(scales, "s")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def traced(runtime: str, accuracy_level: int = 0) -> TraceReport:
+    return eltwise.trace(product(accuracy_level), runtime=runtime, against="float64", switches=False)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "computed_by"),
+    [
+        ("onnxruntime", "onnxruntime and openvino"),
+        ("onnxruntime:optimization=disabled", "onnxruntime and openvino"),
+        (FAITHFUL, "onnxruntime"),
+    ],
+)
+def test_another_runtime_confirms_what_nothing_has_in_float64(runtime: str, computed_by: str) -> None:
+    report = traced(runtime)
+    note = f"1 node computed in its own type by {computed_by}, which nothing has in float64: MatMulNBits 'y'"
+    assert report.verdict == "agree", str(report)
+    assert note in report.notes
+
+
+def test_what_two_runtimes_compute_differently_is_not_established() -> None:
+    """Alone, onnxruntime gives what it gives in the whole model, which shows nothing of it."""
+    report = traced("onnxruntime", accuracy_level=4)
+    assert report.verdict == "not_established", str(report)
+    reason = "onnxruntime and openvino differ, and nothing has it in float64"
+    assert report.outputs[0].message == f"float64: it does not compute MatMulNBits 'y': {reason}"
+
+
+@pytest.mark.parametrize("other", ["not installed", "not starting"])
+def test_the_tested_runtime_does_not_confirm_itself(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if other == "not installed":
+        monkeypatch.setattr(references, "adapter_of", lambda *_names: None)
+    else:
+        adapter, environment = "support.planted_runtimes:NotStarting", {"PYTHONPATH": FOLDERS}
+        runtime = replace(registry.BY_NAME["openvino-onnx"], adapter=adapter, environment=environment)
+        monkeypatch.setitem(registry.BY_NAME, "openvino-onnx", runtime)
+    report = traced("onnxruntime")
+    assert report.verdict == "not_established", str(report)
+    reason = "nothing but onnxruntime computes it"
+    assert report.outputs[0].message.startswith(f"float64: it does not compute MatMulNBits 'y': {reason}")
+    assert ("cannot be started" in report.outputs[0].message) == (other == "not starting")
