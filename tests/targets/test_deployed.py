@@ -183,7 +183,35 @@ def test_a_valid_model_that_should_not_be_deployed_is_not_said_to_be_invalid() -
     made.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.float32([np.nan]), "k"))
     report = eltwise.check(made, "onnxruntime")
     assert [finding.kind for finding in report.findings] == ["unintended"]
-    assert "not valid" not in str(report)
+    assert "invalid" not in str(report)
+
+
+INVALID = {
+    "a function with the name of an operator": """<ir_version: 9, opset_import: ["" : 18]>
+        g (float[4] x) => (float[4] z) { y = Relu(x) z = Abs(y) }
+        <domain: "", opset_import: ["" : 18]> Relu (a) => (b) { b = Neg(a) }""",
+    "a function of another opset": """<ir_version: 9, opset_import: ["" : 18, "my": 1]>
+        g (float[4] x) => (float[4] z) { y = my.F(x) z = Sub(y, x) }
+        <domain: "my", opset_import: ["" : 13]> F (a) => (b) { c = ReduceSum(a) b = Sub(a, c) }""",
+}
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("kind", INVALID)
+def test_that_a_model_is_invalid_is_said_beside_what_came_of_its_run(kind: str, runtime: str) -> None:
+    """A problem of the model is no reason of the runtime, which may run it, or refuse something else of it."""
+    report = eltwise.check(onnx.parser.parse_model(INVALID[kind]), runtime)
+    problem = next(finding for finding in report.findings if finding.kind == "invalid")
+    assert problem.message in str(report)
+    if report.trace is not None and report.trace.verdict == "agree":
+        assert (report.verdict, problem.is_seen, f"although it runs: {problem}" in str(report)) == (
+            "agree",
+            False,
+            True,
+        )
+    else:
+        assert "OpConversionFailure" in str(report)
+        assert "although it runs" not in str(report)
 
 
 def test_an_ir_without_a_wider_run_is_compared_with_the_exact_results(tmp_path: Path) -> None:

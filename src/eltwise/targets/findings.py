@@ -26,7 +26,7 @@ from eltwise.targets.plan import (
     unread,
     worst,
 )
-from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.report import INVALID, Finding, TargetReport
 from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level
 from eltwise.targets.sites import Site, sites_of
 
@@ -60,11 +60,11 @@ def explained(report: TargetReport, observed: TargetReport, *, is_of_another_ver
         unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
         report = replace(report, findings=unseen)
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
-        findings = (replace(one, is_seen=False) if one.kind == "refused" else one for one in report.findings)
+        findings = (replace(one, is_seen=False) if one.kind in ("refused", INVALID) else one for one in report.findings)
         return replace(report, findings=(*findings, *observed.findings), special=observed.special)
     highest = max((level(finding.severity) for finding in observed.findings), default=-1)
     rules = [replace(finding, is_seen=level(finding.severity) <= highest) for finding in report.findings]
-    explained = {finding.severity for finding in rules if finding.is_seen}
+    explained = {finding.severity for finding in rules if finding.is_seen and finding.kind != INVALID}
     others = (finding for finding in observed.findings if finding.severity not in explained)
     return replace(report, findings=(*rules, *others))
 
@@ -88,8 +88,8 @@ def _with_problems(analysis: Analysis, findings: list[Finding], checked: Sequenc
         return findings
     seen, sites, wrong = set[str](), {site.node.label for site in checked}, list[Finding]()
     for problem in problems:
-        finding = _of_problem(problem, "the model is not valid")
-        wrong.append(replace(finding, is_of_site=finding.node in sites - seen))
+        finding = _of_problem(problem)
+        wrong.append(replace(finding, kind=INVALID, is_of_site=finding.node in sites - seen))
         seen.add(finding.node)
     helps = "what the model is refused for comes first"
     named = invalid_nodes(analysis)
@@ -118,15 +118,15 @@ def not_read(graph: Graph) -> Finding:
     return Finding("", version_here, message="it reads ONNX only", helps=helps)
 
 
-def _of_problem(problem: EltwiseError, consequence: str = "") -> Finding:
-    """What a problem of the model is as a finding; ``consequence`` is said where the problem has no hint."""
+def _of_problem(problem: EltwiseError) -> Finding:
+    """What a problem of the model is as a finding."""
     message = problem.problem
     message += f", got {problem.got}" if problem.got else ""
     message += f"; allowed: {problem.allowed}" if problem.allowed else ""
     subject = problem.operator or problem.operand or "the model"
     if problem.operator and problem.operand:
         message = f"{problem.operand}: {message}"
-    return Finding(problem.node, subject, message=message, helps=problem.hint or consequence)
+    return Finding(problem.node, subject, message=message, helps=problem.hint)
 
 
 def _not_measured(site: Site, *, is_declared: bool) -> str:

@@ -29,6 +29,9 @@ _LEVELS: dict[Severity, Level] = {
 }
 _NOT_RUN = "the model does not run"
 _UNINTENDED = "it should not be deployed as it is"
+INVALID = "invalid"
+"""The kind of what no runtime has to run, whether this one does or not."""
+
 SPECIAL = "special_values"
 """The kind of what differs on zeros, limits, infinities or NaN, where a node is given these alone."""
 
@@ -47,8 +50,8 @@ class Finding:
         broadcast: the broadcast rule; empty for the model.
         severity: what it means.
         kind: ``differs`` if a runtime gives other values; ``refused``, ``refused_in_part``, ``hangs`` or ``crashes``;
-            ``unintended`` for what no model should be deployed with, as a node in training mode; ``special_values``
-            for a node that differs on these, where it runs alone.
+            ``invalid`` for what is no valid model; ``unintended`` for what no model should be deployed with, as a node
+            in training mode; ``special_values`` for a node that differs on these, where it runs alone.
         reasons: the faults that explain other values, by name; what ``repair`` takes as ``allow``.
         message: what happens, in words.
         helps: what to do about it.
@@ -282,7 +285,9 @@ class TargetReport(BaseReport[Finding]):
             worst_first = sorted(below, key=level, reverse=True)
             parts = ", ".join(f"{severity} at {counted(below[severity], 'node')}" for severity in worst_first)
             yield f"less severe: {parts} (--severity {worst_first[-1].split()[0]} shows them)"
-        unseen = sum(1 for finding in self.findings if finding.is_seen is False)
+        invalid = [one for one in self.findings if one.is_seen is False and one.kind == INVALID]
+        yield from (f"although it runs: {_sentence(group)}" for group in _grouped(invalid)[:_MOST_GROUPS])
+        unseen = sum(finding.is_seen is False for finding in self.findings) - len(invalid)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
         if self.not_checked:
