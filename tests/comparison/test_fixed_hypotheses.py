@@ -7,7 +7,7 @@ import pytest
 
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, UINT16, ElementType
-from eltwise.faults.catalog import faults_of
+from eltwise.faults.catalog import fault_of, faults_of
 from eltwise.faults.record import AS_SPECIFIED, Operation
 from eltwise.faults.values import values_of
 from eltwise.ops import registry
@@ -66,13 +66,15 @@ def test_every_fault_model_is_found_blind(expression: str, element_type: Element
 
 @pytest.mark.parametrize("element_type", TYPES, ids=str)
 def test_a_result_with_one_other_element_is_explained_by_no_fault(element_type: ElementType) -> None:
-    """Each fault in one operation that has it, as nearly all hypotheses are tried; one element may also be right."""
+    """A third of the faults, each in one operation, as all hypotheses and pairs are tried; one may also be right."""
     tried = set[tuple[str, ElementType]]()
     for expression in EXPRESSIONS.values():
         operation = Operation(expression, element_type)
         right, arrays, results = faulty(operation)
         for name, wrong in [each for each in results if (each[0], operation.result_type) not in tried]:
             tried.add((name, operation.result_type))
+            if len(tried) % 3:
+                continue
             other, without = wrong.copy(), wrong.copy()
             place = np.flatnonzero(np.isfinite(wrong.view(right.dtype).astype(np.float64)))[3]  # A NaN has any bits.
             other[place] ^= wrong.dtype.type(1 if wrong.max() <= 1 else 0b10101)
@@ -81,7 +83,8 @@ def test_a_result_with_one_other_element_is_explained_by_no_fault(element_type: 
             for near in (other, without):
                 found = compare_arrays(right, near.view(right.dtype), operation=operation, operands=arrays)
                 named = found.explanation_details.get("fault") if found.cause_share == 1 else None
-                assert named is None or (dict(results)[named] == near).all(), (name, named)
+                fault = named and fault_of(operation, tuple(str(named).split("+")))
+                assert not fault or (operation.predict(fault, operation.values(arrays)) == near).all(), (name, named)
 
 
 @pytest.mark.parametrize(

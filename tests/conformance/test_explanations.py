@@ -158,8 +158,12 @@ def test_a_hypothesis_that_raises_never_loses_a_result(
     def broken(*_arguments: object) -> np.ndarray:
         raise error("planted")
 
+    misaligned = {"axis_ignored": replace(alignments.WRONG_ALIGNMENTS[0], align=broken)}  # type: ignore[arg-type]
+
     def explained(faults: dict[str, Fault]) -> str:
         monkeypatch.setattr(explain, "faults_of", lambda _operation: faults)
+        known = {**faults, "axis_ignored": misaligned["axis_ignored"]}
+        monkeypatch.setattr(explain, "fault_of", lambda _operation, slugs: known.get("+".join(slugs)))
         test = summary((*NAMES[:2], *name, "static"), results, 0, (), Explainer())
         assert (test.outcome, test.faults, test.wrong) == ("differs", (UNEXPLAINED,), len(results[0].wrong))
         return test.message
@@ -169,7 +173,6 @@ def test_a_hypothesis_that_raises_never_loses_a_result(
         message = explained(known | {slug: replace(known[slug], compute=broken)})
         assert re.search(f"internal error .*: {error.__name__}: .*in the hypothesis {re.escape(slug)}", message)
     explained({slug: replace(fault, compute=broken) for slug, fault in known.items()})
-    misaligned = {"axis_ignored": replace(alignments.WRONG_ALIGNMENTS[0], align=broken)}  # type: ignore[arg-type]
     with monkeypatch.context() as context:
         context.setattr(explain, "misaligned_faults_of", lambda _operation: misaligned)
         assert "in the hypothesis axis_ignored" in explained(known)

@@ -34,6 +34,11 @@ def lines_of(text: str, heading: str) -> list[str]:
     return text.partition(f"## {heading}\n\n")[2].partition("\n\n")[0].splitlines()
 
 
+def test_commands_name_the_file_of_the_results_without_the_folder_of_one_machine(text: str) -> None:
+    assert "eltwise reproduce results.json " in text
+    assert "out/" not in text
+
+
 def test_the_matrix_has_a_line_for_each_runtime_and_a_column_for_each_type(text: str) -> None:
     assert lines_of(text, "Sub-14") == [
         "| runtime | float16 | bfloat16 | float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 "

@@ -83,7 +83,8 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
     """
     best: tuple[float, Hypothesis, Problem] | None = None
     problem, fact = _problem(pair, figures, settings.copies), _fact(figures)
-    faults = ((fault, problem) for fault in value.of_operation(problem, settings))
+    of_operation = (find(problem, settings) for find in (value.of_operation, value.of_operation_jointly))
+    faults = ((fault, problem) for fault in chain.from_iterable(of_operation))
     for hypothesis, problem_of in chain(faults, () if fact else _hypotheses(problem, claims)):
         share = _share_of_sample(hypothesis, problem_of.sample)
         if share == 1.0:

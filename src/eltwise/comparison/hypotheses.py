@@ -11,11 +11,11 @@ import numpy as np
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair
-from eltwise.comparison.scan import Figures
+from eltwise.comparison.scan import Figures, spread
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.dtypes import ElementType
 from eltwise.core.progress import Meter
-from eltwise.faults.record import Operation
+from eltwise.faults.record import Fault, Operation
 
 LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS = 20.0, 32.0
 """So many bits must have been predicted: with less, some hypothesis fits elements that have nothing to do with it."""
@@ -84,6 +84,7 @@ class Hypothesis:
         least_bits: how much evidence each element is worth at least, for results such as 0 that have no digits.
         is_moved: whether elements are moved, not computed; each is evidence then, also one of few values.
         is_stepped: whether each element is computed as one of some values, which others agree with by chance.
+        fault: the fault of an operation that it is of, if it is of one.
     """
 
     cause: str
@@ -94,6 +95,7 @@ class Hypothesis:
     least_bits: float = 0.0
     is_moved: bool = False
     is_stepped: bool = False
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +119,13 @@ class Sample:
     def masked(self, mask: np.ndarray) -> Sample:
         """The elements of a mask."""
         return Sample(self.element_type, self.indices[mask], self.a[mask], self.b[mask], int(mask[: self.count].sum()))
+
+    def thinned(self, most: int) -> Sample:
+        """At most so many of those that differ, and of the others, spread evenly."""
+        parts = np.arange(self.count), np.arange(self.count, self.indices.size)
+        chosen = np.concatenate([spread(part, most) for part in parts])
+        arrays = (self.indices[chosen], self.a[chosen], self.b[chosen])
+        return Sample(self.element_type, *arrays, min(self.count, most))
 
     @cached_property
     def x(self) -> np.ndarray:

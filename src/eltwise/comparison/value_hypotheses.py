@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from eltwise.comparison.hypotheses import (
     ComparisonSettings,
     Hypothesis,
     Problem,
+    agrees,
     computed,
     digits_of,
 )
@@ -35,6 +38,7 @@ from eltwise.core.dtypes import (
     ElementType,
 )
 from eltwise.faults.catalog import faults_of
+from eltwise.faults.joint import joint_faults
 from eltwise.faults.record import Fault, Operation
 from eltwise.faults.values import clamped, flushed
 from eltwise.oracle.hard_values import hard_values, ordinary
@@ -48,6 +52,9 @@ _ZERO_BITS = 1.0
 _TRIED = 4096
 """How many pairs of hard values may tell two faults apart."""
 
+_MOST_OF_JOINT = 48
+"""Faults that act jointly are looked for in so many elements that differ, and as many that do not."""
+
 _LIMIT_BITS = 4.0
 """What an element is worth as evidence that is at a limit, which may have no digits, such as 0."""
 
@@ -55,25 +62,44 @@ _LIMIT_BITS = 4.0
 def of_operation(problem: Problem, settings: ComparisonSettings) -> Iterator[Hypothesis]:
     """The faults of the operation, of which A is the exact result; they need no evidence beside all elements."""
     operation = settings.operation
-    if operation is None or problem.element_type is not operation.result_type or not problem.has_one_shape:
-        return
-    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in settings.operands]
+    if operation is not None and _is_of(operation, problem):
+        for fault in faults_of(operation).values():
+            yield replace(_hypothesis(fault, operation, settings), free_bits=-LEAST_BITS_OF_INTEGERS)
 
-    def predicted(indices: np.ndarray, fault: Fault) -> np.ndarray:
-        values = operation.values(operand[indices] for operand in flat)
+
+def of_operation_jointly(problem: Problem, settings: ComparisonSettings) -> Iterator[Hypothesis]:
+    """Faults of the operation that predict some elements jointly, which are looked for."""
+    operation = settings.operation
+    if operation is None or not _is_of(operation, problem):
+        return
+    few = problem.sample.thinned(_MOST_OF_JOINT)
+
+    def predicted(fault: Fault) -> int:
+        results = _hypothesis(fault, operation, settings).predict(few.indices, few.a)
+        return int(agrees(results, few.b, few.element_type).sum())
+
+    candidates = joint_faults(operation, predicted, few.indices.size, problem.figures.differing)
+    for fault in chain.from_iterable(candidates):
+        yield _hypothesis(fault, operation, settings)
+
+
+def _is_of(operation: Operation, problem: Problem) -> bool:
+    return problem.element_type is operation.result_type and problem.has_one_shape
+
+
+def _hypothesis(fault: Fault, operation: Operation, settings: ComparisonSettings) -> Hypothesis:
+    def predicted(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
+        values = operation.values(np.ascontiguousarray(operand).reshape(-1)[indices] for operand in settings.operands)
         return operation.predict(fault, values).view(operation.result_type.storage)
 
-    for fault in faults_of(operation).values():
-        predict = lambda indices, _a, fault=fault: predicted(indices, fault)  # noqa: E731
-        yield Hypothesis(fault.family, fault.text, predict, {"fault": fault.slug}, -LEAST_BITS_OF_INTEGERS)
+    return Hypothesis(fault.family, fault.text, predicted, {"fault": fault.slug}, fault=fault)
 
 
 def is_rival(one: Hypothesis, other: Hypothesis, operation: Operation) -> bool:
     """Whether a single fault of an operation is of another family than one, and other values would tell them apart."""
-    if one.cause == other.cause or "fault" not in one.details or "fault" not in other.details:
+    if one.cause == other.cause or one.fault is None or other.fault is None or other.fault.parts:
         return False
-    first, second = (faults_of(operation)[str(each.details["fault"])] for each in (one, other))
-    return not second.parts and _differ_on_hard_values(operation, first, second)
+    return _differ_on_hard_values(operation, one.fault, other.fault)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from eltwise.conformance import legend
 from eltwise.conformance.findings import RuntimeFinding, findings
@@ -37,8 +38,8 @@ _WIDTH = 150
 
 
 def document(results: ConformanceReport, source: str = "results.json") -> str:
-    """Make the document of some results; ``source`` names the results file in the commands that it shows."""
-    all_findings = findings(results.tests)
+    """Make the document of some results; ``source`` is their file, whose name the commands have that it shows."""
+    all_findings, name_of_file = findings(results.tests), Path(source).name  # It is read on other machines.
     parts = [
         _HEAD.format(summary=literal(results.summary)),
         "\n".join(line for name, text in results.facts for line in _bullet(f"{name}: {text}")),
@@ -53,7 +54,7 @@ def document(results: ConformanceReport, source: str = "results.json") -> str:
         *_matrix(results),
         "## Findings",
         _FINDINGS if all_findings else "None.",
-        *(_finding(number, finding, source) for number, finding in enumerate(all_findings, 1)),
+        *(_finding(number, finding, name_of_file) for number, finding in enumerate(all_findings, 1)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

@@ -7,22 +7,26 @@ several faults explain the cases of one test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
 from eltwise.conformance.compare import CaseResult
-from eltwise.faults.catalog import faults_of, misaligned_faults_of
+from eltwise.faults.catalog import fault_of, faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
+from eltwise.faults.joint import joint_faults, together
 from eltwise.faults.record import Align, Fault
 from eltwise.faults.values import Values
 
 _MOST_REASONS = 4
 _SAMPLED = 48
 _MOST_SHAPES_NAMED = 3
+_MOST_SEARCHED = 4
+"""In so many cases that no single fault explains, faults that act jointly are looked for, the largest first."""
 
 _FEWEST = 4
 """Fewer wrong elements may be predicted by chance: they are no evidence where other cases remain unexplained."""
@@ -48,7 +52,7 @@ class Explainer:
 
     def __init__(self) -> None:
         self._explained: dict[tuple[bytes, ...], tuple[tuple[Reason, ...], tuple[int, ...]]] = {}
-        self._matching: dict[bytes, tuple[Fault, ...]] = {}
+        self._matching: dict[tuple[str, bytes], tuple[Fault, ...]] = {}
 
     def explain(self, results: Sequence[CaseResult]) -> tuple[tuple[Reason, ...], list[CaseResult]]:
         """Explain the wrong values of some cases of one operation; the right ones help to tell faults apart.
@@ -77,61 +81,106 @@ class Explainer:
         cases = [_Compared(item) for item in compared]
         left = sorted((case for case in cases if case.item.wrong), key=lambda case: -case.item.elements)
         right = [case for case in cases if not case.item.wrong]
-        groups: list[tuple[Reason, list[_Compared]]] = []
-        unexplained: list[_Compared] = []
+        joint, groups, unexplained = self._joint(left), list[_Group](), list[_Compared]()
         while left and len(groups) < _MOST_REASONS:
-            reason, explained = self._reason(left, right)
-            if reason is None:
+            group = self._group(left, right, joint)
+            if group is None:
                 unexplained.append(left.pop(0))
                 continue
-            groups.append((reason, explained))
-            left = [case for case in left if case not in explained]
-        unexplained += left
+            groups.append(group)
+            left = [case for case in left if case not in group.cases]
+        groups, unexplained = _merged(groups), unexplained + left
         if unexplained:
-            by_chance = [some for _reason, some in groups if _wrong(some) < _FEWEST]
-            groups = [group for group in groups if not any(group[1] is some for some in by_chance)]
-            unexplained += [case for some in by_chance for case in some]
-            groups.append((Reason((UNEXPLAINED,), (UNEXPLAINED,), UNEXPLAINED), unexplained))
+            by_chance = [group for group in groups if _wrong(group.cases) < _FEWEST]
+            groups = [group for group in groups if not any(group is each for each in by_chance)]
+            unexplained += [case for group in by_chance for case in group.cases]
+        parts = [(Reason(each.fault.slugs, each.fault.families, each.fault.text), each.cases) for each in groups]
+        parts += [(Reason((UNEXPLAINED,), (UNEXPLAINED,), UNEXPLAINED), unexplained)] if unexplained else []
         indices = tuple(map(cases.index, unexplained))
-        if len(groups) == 1:
-            return (groups[0][0],), indices
-        parts = [f"{_wrong(some):,} of {_wrong(cases):,} wrong elements, where {_shapes(some)}" for _, some in groups]
-        reasons = [replace(each, text=f"{each.text} ({part})") for (each, _), part in zip(groups, parts, strict=True)]
+        if len(parts) == 1:
+            return (parts[0][0],), indices
+        shares = [f"{_wrong(some):,} of {_wrong(cases):,} wrong elements, where {_shapes(some)}" for _, some in parts]
+        reasons = (replace(each, text=f"{each.text} ({share})") for (each, _), share in zip(parts, shares, strict=True))
         return tuple(reasons), indices
 
-    def _reason(self, left: Sequence[_Compared], right: Sequence[_Compared]) -> tuple[Reason | None, list[_Compared]]:
+    def _group(self, left: Sequence[_Compared], right: Sequence[_Compared], joint: Sequence[Fault]) -> _Group | None:
         """What explains the first case, and as many of the others as can be."""
-        key = left[0].item.digest
-        if key not in self._matching:
-            self._matching[key] = tuple(_matching(left[0]))
-        best: tuple[tuple[int, int], Reason | None, list[_Compared]] = (0, 0), None, []
-        for fault in self._matching[key]:
+        matching = [*self._single(left[0]), *(fault for fault in joint if _is_predicted(left[0], fault))]
+        best: tuple[tuple[int, int], _Group | None] = (0, 0), None
+        for fault in matching or self._misaligned(left[0]):
             with _named_in_errors(fault):
                 explained = [left[0], *(case for case in left[1:] if case.is_predicted(fault))]
                 score = len(explained), sum(case.is_predicted(fault) for case in right)
             if score > best[0]:
-                best = score, Reason(fault.slugs, fault.families, fault.text), explained
+                best = score, _Group(fault, explained)
             if score == (len(left), len(right)):
                 break
-        return best[1:]
+        return best[1]
+
+    def _joint(self, left: Sequence[_Compared]) -> list[Fault]:
+        """The faults that jointly explain the largest cases that none explains alone."""
+        faults, searched = list[Fault](), 0
+        for case in left:
+            if searched == _MOST_SEARCHED:
+                break
+            if not self._single(case) and not any(_is_predicted(case, one) for one in faults):
+                searched += 1
+                faults += self._known(case, "joint", _joint_of)
+        return faults
+
+    def _single(self, case: _Compared) -> tuple[Fault, ...]:
+        """The faults of the catalog that predict a case."""
+        return self._known(case, "single", lambda one: _predicting(one, faults_of(one.operation).values()))
+
+    def _misaligned(self, case: _Compared) -> tuple[Fault, ...]:
+        """The faults under a wrong alignment that predict a case."""
+        return self._known(case, "misaligned", _misaligned_of)
+
+    def _known(self, case: _Compared, kind: str, find: Callable[[_Compared], tuple[Fault, ...]]) -> tuple[Fault, ...]:
+        key = kind, case.item.digest
+        if key not in self._matching:
+            self._matching[key] = find(case)
+        return self._matching[key]
 
 
-def _matching(case: _Compared) -> Iterator[Fault]:
-    """The faults that predict a case; those under a wrong alignment only if no other does.
+@dataclass(frozen=True)
+class _Group:
+    """Cases that a fault explains."""
 
-    An alignment that pairs the specified elements is none.
-    """
-    for catalog in (faults_of, misaligned_faults_of):
-        has_one = False
-        for fault in catalog(case.item.case.computed).values():
-            with _named_in_errors(fault):
-                is_other = fault.align is None or case.few.differ_by(fault.align)
-                is_match = is_other and case.is_predicted(fault)
-            if is_match:
-                has_one = True
-                yield fault
-        if has_one:
-            return
+    fault: Fault
+    cases: list[_Compared]
+
+
+def _merged(groups: Sequence[_Group]) -> list[_Group]:
+    """The groups, of which two are one where their faults explain both jointly."""
+    for one, other in combinations(groups, 2):
+        cases = [*one.cases, *other.cases]
+        fault = together((one.fault, other.fault), one.cases[0].operation)
+        if fault is not None and all(case.is_predicted(fault) for case in cases):
+            return _merged([_Group(fault, cases), *(group for group in groups if group not in (one, other))])
+    return list(groups)
+
+
+def _joint_of(case: _Compared) -> tuple[Fault, ...]:
+    few, wrong = case.few, len(case.item.wrong)
+    for candidates in joint_faults(case.operation, few.count_predicted, few.size, wrong):
+        if matching := _predicting(case, candidates):
+            return matching
+    return ()
+
+
+def _misaligned_of(case: _Compared) -> tuple[Fault, ...]:
+    return _predicting(case, misaligned_faults_of(case.operation).values())
+
+
+def _predicting(case: _Compared, faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(fault for fault in faults if _is_predicted(case, fault))
+
+
+def _is_predicted(case: _Compared, fault: Fault) -> bool:
+    """Whether a fault predicts a case; an alignment that pairs what is specified is none."""
+    with _named_in_errors(fault):
+        return (fault.align is None or case.few.differ_by(fault.align)) and case.is_predicted(fault)
 
 
 @contextmanager
@@ -148,6 +197,7 @@ class _Compared:
 
     def __init__(self, item: CaseResult) -> None:
         self.item = item
+        self.operation = item.case.computed
 
     @cached_property
     def whole(self) -> _Elements:
@@ -179,16 +229,24 @@ class _Elements:
         self._values: dict[Align | None, list[Values] | None] = {}
         self._differs: dict[Align, bool] = {}
 
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self._readings[0])
+
     def are_predicted(self, fault: Fault) -> bool:
         """Whether a fault predicts them."""
-        operation = self._case.computed
         # With another number of operands it is another record.
-        same = (misaligned_faults_of if fault.align else faults_of)(operation).get(fault.slug)
-        values = self._aligned(same.align) if same else None
-        if same is None or values is None:
-            return False
-        predicted = operation.predict(same, values)
-        return any(np.array_equal(predicted, patterns) for patterns in self._readings)
+        same = fault_of(self._case.computed, fault.slugs)
+        return same is not None and self.count_predicted(same) == self.size
+
+    def count_predicted(self, fault: Fault) -> int:
+        """How many of them a fault of their operation predicts, by the reading by which it predicts most."""
+        values = self._aligned(fault.align)
+        if values is None:
+            return -1
+        predicted = self._case.computed.predict(fault, values)
+        return max(int(np.count_nonzero(predicted == patterns)) for patterns in self._readings)
 
     def differ_by(self, align: Align) -> bool:
         """Whether an alignment gives other values of an operand, or none."""

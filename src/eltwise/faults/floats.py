@@ -27,6 +27,8 @@ def of_floats(operation: Operation) -> Iterator[Fault]:
     yield Fault("sign_of_zero_lost", "zero_sign", "zero results are always +0", after=(lambda values: values + 0.0,))
     text = "results that must be NaN are 0"
     yield Fault("nan_becomes_zero", "nan_handling", text, after=(lambda x: np.where(np.isnan(x), 0.0, x),))
+    text, lowest = f"results that must be NaN are the lowest finite {element_type}", -element_type.largest_finite
+    yield Fault("nan_becomes_lowest", "nan_handling", text, after=(lambda x: np.where(np.isnan(x), lowest, x),))
     text = f"infinity becomes the largest finite {element_type} in every result"
     yield Fault("infinity_clamped", "saturation", text, after=bounded)
     results, operands = subnormal_results_flushed(element_type), "subnormal operands count as zeros of their sign"
