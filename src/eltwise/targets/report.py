@@ -225,14 +225,8 @@ class TargetReport(BaseReport[Finding]):
         return f"on special values ({worst.severity}, which {'counts' if self._counts(worst) else 'does not count'})"
 
     def __str__(self) -> str:
-        groups = _grouped([one for one in self.findings if one in self.severe or one.kind == SPECIAL])
         lines = list(self._of_trace())
-        lines += [_sentence(group) for group in groups[:_MOST_GROUPS]]
-        if len(groups) > _MOST_GROUPS:
-            nodes = sum(map(len, groups[_MOST_GROUPS:]))
-            lines.append(
-                f"and {counted(len(groups) - _MOST_GROUPS, 'cause')} more, {counted(nodes, 'node')} (--json lists all)"
-            )
+        lines += _listed([one for one in self.findings if one in self.severe or one.kind == SPECIAL])
         lines += self._summaries()
         if self.special:
             lines.append(self.special)
@@ -286,7 +280,7 @@ class TargetReport(BaseReport[Finding]):
             parts = ", ".join(f"{severity} at {counted(below[severity], 'node')}" for severity in worst_first)
             yield f"less severe: {parts} (--severity {worst_first[-1].split()[0]} shows them)"
         invalid = [one for one in self.findings if one.is_seen is False and one.kind == INVALID]
-        yield from (f"although it runs: {_sentence(group)}" for group in _grouped(invalid)[:_MOST_GROUPS])
+        yield from (f"although it runs: {line}" for line in _listed(invalid))
         unseen = sum(finding.is_seen is False for finding in self.findings) - len(invalid)
         if unseen:
             yield f"not seen in the run: {counted(unseen, 'finding')} that the rules expect (--json lists them)"
@@ -331,6 +325,14 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
     for finding in findings:
         groups.setdefault(finding.cause, []).append(finding)
     return sorted(groups.values(), key=lambda group: -level(group[0].severity))
+
+
+def _listed(findings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each cause, up to a number of them."""
+    groups = _grouped(findings)
+    yield from map(_sentence, groups[:_MOST_GROUPS])
+    if rest := groups[_MOST_GROUPS:]:
+        yield f"and {counted(len(rest), 'cause')} more, {counted(sum(map(len, rest)), 'node')} (--json lists all)"
 
 
 def _sentence(group: Sequence[Finding]) -> str:

@@ -72,10 +72,10 @@ def _of_reference(runs: Runs, renamed: Sequence[str]) -> Iterator[str]:
     by_runner: dict[str, dict[str, None]] = {}
     for node, runner in runs.reference.fallback_nodes:
         by_runner.setdefault(runner, {})[f"{node.schema.name} {node.label!r}"] = None
-    for runner, nodes_of in by_runner.items():
-        its = "its" if len(nodes_of) == 1 else "their"
-        nodes = f"{counted(len(nodes_of), 'node')} computed in {its} own type by {runner}"
-        yield f"{nodes}, which nothing has in float64: {next(iter(nodes_of))}"
+    for runner, labels in by_runner.items():
+        its = "its" if len(labels) == 1 else "their"
+        nodes = f"{counted(len(labels), 'node')} computed in {its} own type by {runner}"
+        yield f"{nodes}, which nothing has in float64: {next(iter(labels))}"
     for kind, names in (
         ("matched by their contents", list(renamed)),
         (runs.reference.missing, [value for value in runs.partners.unmatched if value not in renamed]),
