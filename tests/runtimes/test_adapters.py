@@ -195,17 +195,20 @@ def test_a_function_of_a_file_is_an_adapter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runtime", [one for one in INSTALLED if "openvino" in one.id or "onnxruntime" in one.id])
-@pytest.mark.parametrize("declared", ["1, 3, 3", "1, 3, 2", "3, 3, 2", "1, 3, 1"])
-def test_a_result_has_its_shape_whatever_a_model_declares(runtime: Runtime, declared: str) -> None:
-    """A runtime may write what it computes into the beginning of an array of another shape."""
-    text = f"""<ir_version: 8, opset_import: ["" : 13]> g (float[1, 3, 1] x, int64[2] s) => (float[{declared}] z) {{
-        z = Expand(x, s) }}"""
+@pytest.mark.parametrize("declared", ["1, 3, 3", "1, 3, 2", "3, 3, 2", "1, 3, 1", "6"])
+@pytest.mark.parametrize("node", ["z = Expand(x, s)", "z, i, j, k = Unique(r)"], ids=["Expand", "Unique"])
+def test_a_result_has_its_shape_whatever_a_model_declares(runtime: Runtime, declared: str, node: str) -> None:
+    """A runtime may write what it computes into the beginning of an array of another shape, or refuse one too small."""
+    text = f"""<ir_version: 8, opset_import: ["" : 13]>
+        g (float[1, 3, 1] x, int64[2] s, float[7] r) => (float[{declared}] z) {{ {node} }}"""
     data = onnx.parser.parse_model(text).SerializeToString()
-    inputs = [np.ones((1, 3, 1), np.float32), np.array([1, 2])]
+    inputs = [np.ones((1, 3, 1), np.float32), np.array([1, 2]), np.arange(7, dtype=np.float32)]
     results = [(FLOAT32, tuple(map(int, declared.split(", "))))]
     with Host(runtime, shares_memory=True) as host:
-        answer = host.run(Model(data), inputs, results=results)
+        plain, answer = host.run(Model(data), inputs), host.run(Model(data), inputs, results=results)
+    assert answer.kind == plain.kind, answer.message
     if answer.kind == "result":
         (array,) = answer.arrays
         assert array is not None
-        np.testing.assert_array_equal(array, np.ones((1, 3, 2), np.float32), strict=True)
+        expected = np.ones((1, 3, 2), np.float32) if node.startswith("z = Expand") else inputs[2]
+        np.testing.assert_array_equal(array, expected, strict=True)

@@ -71,6 +71,7 @@ class Request:
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
         self._request = compiled.create_infer_request()
+        self._has_arrays = False
         self._outputs = range(len(compiled.outputs))
 
     @cached_property
@@ -83,6 +84,9 @@ class Request:
         """Share the memory of inputs and outputs where these are given; else copy the inputs."""
         if outputs is not None and not self._writes_outputs:
             raise NotImplementedError("OpenVINO does not copy an input into a given array")
+        if outputs is None and self._has_arrays:  # Results that do not fit into an array are refused until then.
+            self._request = self._compiled.create_infer_request()
+        self._has_arrays = outputs is not None
         make = tensor if outputs is None else shared
         for position, array in enumerate(inputs):
             self._request.set_input_tensor(position, make(array))
