@@ -186,6 +186,15 @@ class RefusingAsAWhole(Planted):
             raise NotImplementedError("too many nodes")
 
 
+class RefusingSingleNodes(Planted):
+    """It refuses a model of one node, as OpenVINO a QLinearConv that it runs in a network."""
+
+    def change(self, model: Any) -> None:
+        """Refuse it."""
+        if len(model.graph.node) == 1:
+            raise NotImplementedError("too few nodes")
+
+
 class Dying(Planted):
     """Its process ends at a Neg."""
 

@@ -38,6 +38,7 @@ FAULTS: dict[str, set[str] | None] = {
     "WrongUnlessBasic": {"Relu"},
     "WrongUnlessBasic:optimization=basic": set(),
     "RefusingAsAWhole": set(),
+    "RefusingSingleNodes": set(),
 }
 """The runtimes with the operators that they compute wrong: None is whichever comes last."""
 
@@ -227,6 +228,15 @@ def test_the_command_says_what_was_not_established(tmp_path: Path, cli: object) 
     code, out, _err = cli("trace", tmp_path / "model.onnx", *options)
     assert code == 3
     assert "not established: output z: it depends on random values: RandomNormalLike" in out
+
+
+@pytest.mark.parametrize("against", ["Planted", "float64", "exact"])
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+def test_a_model_whose_nodes_are_refused_alone_is_compared_as_a_whole(against: str, segment: int) -> None:
+    text = "g (float[4, 5] x, float[4, 5] y) => (float[4, 5] z) { a = Tanh(x) b = Mul(a, y) z = Add(b, x) }"
+    report = eltwise.trace(named(parsed(text)), runtime="RefusingSingleNodes", against=against, segment=segment)
+    assert report.is_good, str(report)
+    assert {node.status for node in report.nodes} == {"failed"} if segment == 1 else {"equal", "within_tolerance"}
 
 
 def test_an_output_behind_what_float64_does_not_compute_is_not_established(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,12 +266,12 @@ def _run_reference(
         result = _run_repeatedly(runs, runs.reference, runs.reference_feeds, names)
         first = replace(result.first, values=by_tested(result.first.values))
         return replace(result, first=first, others=by_tested(result.others))
-    compared = {number for number, result in nodes.items() if result.out is not None}
+    compared = {number for number, result in nodes.items() if result.out is not None or result.has_failed}
     ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
     values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
     arrays = {value: runs.model.array_of(value, runs.feeds) for value in partners if value not in runs.model.producer}
     known = {value: array for value, array in arrays.items() if array is not None}
-    missing = {one for one, result in nodes.items() if result.out is None and result.message != NOT_NUMBERS}
+    missing = {one for one, result in nodes.items() if one not in compared and result.message != NOT_NUMBERS}
     missing -= {one for one in missing if not runs.model.made[one]}
     values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
     message = _not_computed(runs, nodes[min(missing)]) if missing else ""
