@@ -265,11 +265,11 @@ class NotStarting(OnnxRuntime):
         raise RuntimeError("no licence")
 
 
-def bfloat16_products(model: Any) -> None:
-    """Round what every MatMul reads to bfloat16."""
+def bfloat16_products(model: Any, operator: str = "MatMul") -> None:
+    """Round what every MatMul, or another operator, reads to bfloat16."""
     nodes = []
     for node in model.graph.node:
-        if node.op_type == "MatMul":
+        if node.op_type == operator:
             for index, value in enumerate(node.input):
                 narrow, wide = f"{node.output[0]}/{index}/narrow", f"{node.output[0]}/{index}/wide"
                 nodes.append(helper.make_node("Cast", [value], [narrow], to=onnx.TensorProto.BFLOAT16))
@@ -286,6 +286,15 @@ class Bfloat16(Planted):
     def change(self, model: Any) -> None:
         """Add the casts."""
         bfloat16_products(model)
+
+
+class WrongFusedInBfloat16(WrongFused):
+    """Products are computed in bfloat16, and those that are only added are subtracted."""
+
+    def change(self, model: Any) -> None:
+        """Replace the sum, and round what is multiplied."""
+        super().change(model)
+        bfloat16_products(model, "Mul")
 
 
 class WrongInFloat32(Planted):

@@ -53,6 +53,29 @@ def test_nodes_that_are_wrong_only_together_are_found() -> None:
     assert "first: Add 'add_2': wrong together, right one by one: mul_1, add_2, by" in str(report)
 
 
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+@pytest.mark.parametrize("against", ["onnxruntime", "float64", "exact"])
+def test_a_model_that_is_much_further_off_than_its_parts_is_said_to_be(against: str, segment: int) -> None:
+    """The rounding of its nodes is not what makes its outputs wrong, as in OpenVINO's bfloat16."""
+    model = named(parsed(PRODUCT))
+    report = eltwise.trace(model, runtime="WrongFusedInBfloat16", against=against, segment=segment, switches=False)
+    assert report.first_node is not None
+    assert (report.verdict, report.first_node.op_type, report.first_node.blame) == ("disagree", "Mul", "own")
+    note = "the whole model gives other results than its parts"
+    which = "the outputs are those of its parts with p given out, by mul_1, add_2"
+    assert f"WrongFusedInBfloat16: {note}; {which}" in report.notes
+    product = named(parsed("g (float[4, 5] x, float[5, 6] y) => (float[4, 6] z) { p = MatMul(x, y) z = Relu(p) }"))
+    assert note not in str(eltwise.trace(product, runtime="Bfloat16", against=against, segment=segment, switches=False))
+
+
+def test_nodes_that_are_wrong_one_by_one_are_not_said_to_be_right() -> None:
+    tolerance = {"*": "atol=0.05", "p": "ulp<=0"}
+    model = named(parsed(PRODUCT))
+    report = eltwise.trace(model, runtime="WrongFusedInBfloat16", against="onnxruntime", tolerance=tolerance)
+    assert {(node.op_type, node.blame) for node in report.nodes if node.blame} == {("Mul", "own"), ("Add", "fused")}
+    assert report.nodes[2].message == "other together than one by one: mul_1, add_2"
+
+
 def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
     report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
     assert report.first_name == "neg_1"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from eltwise.comparison.tolerance import tolerance_of
 from eltwise.core.errors import named
 from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import DEFAULT, worst_value
@@ -41,8 +43,13 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
         if fused is None or side is runs.reference or all(output.status in WITHIN for output in whole.outputs):
             notes.append(_note(side, fused))
         else:
-            _blame_fused(runs, tracer.nodes[fused.numbers[-1]], fused, whole, tracer.values)
+            _blame_fused(runs, tracer.nodes, fused, whole, tracer.values)
             isolated |= {fused.numbers[-1]: fused.isolated} if fused.isolated else {}
+    elif whole.far and runs.partners.is_identity:
+        feeds, right = _right_outputs(runs, tracer, whole, runs.tested)
+        tolerances = (*runs.tolerances, *whole.far)
+        right = {value: array for value, array in right.items() if tolerance_of(whole.far, value)}
+        notes.append(_note(runs.tested, find_fused(runs.tested, feeds, right, tolerances, most_bytes, isolates=False)))
     report = TraceReport(
         tuple(tracer.nodes[number] for number in sorted(tracer.nodes)),
         whole.outputs,
@@ -96,8 +103,10 @@ def _right_outputs(runs: Runs, tracer: Tracer, whole: Whole, side: Runner) -> tu
     return runs.reference_feeds, side.typed(right)
 
 
-def _blame_fused(runs: Runs, result: TracedNode, fused: Fused, whole: Whole, values: Values) -> None:
-    result.blame, result.message = "fused", _together(runs.tested, fused)
+def _blame_fused(runs: Runs, nodes: Mapping[int, TracedNode], fused: Fused, whole: Whole, values: Values) -> None:
+    result = nodes[fused.numbers[-1]]
+    are_right = all(nodes[number].blame != "own" for number in fused.numbers)
+    result.blame, result.message = "fused", _together(runs.tested, fused, are_right=are_right)
     if fused.isolated is not None:
         result.out, result.value = fused.isolated.difference, fused.isolated.value
         return
@@ -105,11 +114,13 @@ def _blame_fused(runs: Runs, result: TracedNode, fused: Fused, whole: Whole, val
     result.out = None if worst is None else worst[0]
 
 
-def _together(runner: Runner, fused: Fused) -> str:
+def _together(runner: Runner, fused: Fused, *, are_right: bool = True) -> str:
     names = [runner.model.nodes[number].label for number in fused.numbers]
     if fused.isolated is None:
-        return f"the outputs are right if {named(fused.values)} is given out, by {named(names)}"
-    return "wrong if nothing else is read" if len(names) == 1 else f"wrong together, right one by one: {named(names)}"
+        return f"the outputs are those of its parts with {named(fused.values)} given out, by {named(names)}"
+    if len(names) == 1:
+        return "wrong if nothing else is read"
+    return f"{'wrong together, right' if are_right else 'other together than'} one by one: {named(names)}"
 
 
 def _note(runner: Runner, fused: Fused | None) -> str:

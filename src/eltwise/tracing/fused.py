@@ -65,7 +65,15 @@ class _Tail:
         return not outcome.message and (worst is None or not worst[0].is_beyond)
 
 
-def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Tolerances, most_bytes: int) -> Fused | None:
+def find_fused(
+    runner: Runner,
+    feeds: Values,
+    outputs: Values,
+    tolerances: Tolerances,
+    most_bytes: int,
+    *,
+    isolates: bool = True,
+) -> Fused | None:
     """Find the nodes of a model that are wrong together.
 
     The model is cut where it is right from there on, and wrong from a segment earlier on: what is wrong together lies
@@ -77,6 +85,7 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
         outputs: its right outputs.
         tolerances: what does not count as a difference.
         most_bytes: how many bytes the values may have that are given out at once.
+        isolates: whether the nodes are looked for as a model of their own.
 
     Returns:
         None if giving out values does not make the outputs right.
@@ -104,7 +113,7 @@ def find_fused(runner: Runner, feeds: Values, outputs: Values, tolerances: Toler
         if model.is_tensor(value) and model.last_reader[value] < len(model.nodes)
     ]
     values = smallest(candidates, last.is_right)
-    return _group(last, values) if values else None
+    return _group(last, values, isolates=isolates) if values else None
 
 
 def _tail_from(whole: _Tail, before: Sequence[Sequence[range]]) -> _Tail | None:
@@ -119,12 +128,12 @@ def _tail_from(whole: _Tail, before: Sequence[Sequence[range]]) -> _Tail | None:
     return replace(whole, start=start, feeds=values, outputs=outputs)
 
 
-def _group(tail: _Tail, values: Sequence[str]) -> Fused:
+def _group(tail: _Tail, values: Sequence[str], *, isolates: bool) -> Fused:
     """The fewest nodes around some values that are wrong as a model of their own."""
     model = tail.runner.model
     numbers = {number for value in values for number in _neighbors(tail, value)}
     core = tuple(sorted(numbers))
-    while len(numbers) <= _LARGEST_GROUP:
+    while isolates and len(numbers) <= _LARGEST_GROUP:
         isolated = _wrong_within(tail, sorted(numbers))
         if isolated is not None:
             return Fused(isolated.numbers, tuple(values), isolated)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eltwise.comparison.tolerance import Tolerance, Tolerances
 from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, named
 from eltwise.faults.families import NOT_REPRODUCIBLE, OTHER_TYPE
@@ -27,6 +28,9 @@ from eltwise.tracing.switches import Judge, Trial
 
 _DECIDES = "it decides on a branch or a round"
 _ALL_EMPTY = "no output has an element, which shows nothing"
+_FAR = 4.0
+"""So many times the error of the segments is more than what the whole model adds by rounding."""
+
 OTHER_THAN_SEGMENTS = "the whole model gives other results than its parts"
 
 
@@ -42,6 +46,7 @@ class Whole:
             runtimes agree; none that agrees with the reference where that rounds ties by itself.
         reference_apart: the same of the reference.
         notes: what is not established of the runs.
+        far: for each output that differs in segments, and far more in the whole tested model, so large an error.
     """
 
     outputs: tuple[TracedOutput, ...]
@@ -50,6 +55,7 @@ class Whole:
     tested_apart: frozenset[str]
     reference_apart: frozenset[str]
     notes: tuple[str, ...] = ()
+    far: Tolerances = ()
 
 
 def compare_whole(
@@ -140,6 +146,7 @@ def compare_whole(
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
         tuple(f"{runner.name}: {note}" for runner, note in noted if note),
+        tuple(_far(runs, produced, tested, *segments)),
     )
 
 
@@ -229,6 +236,15 @@ def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, ot
         return False
     is_beyond = compare_output(runs, value, whole, segments).is_beyond
     return is_beyond and not compare_output(runs, value, segments, others).is_beyond
+
+
+def _far(runs: Runs, values: Collection[str], whole: Values, segments: Values, others: Values) -> Iterator[Tolerance]:
+    for value in sorted(values):
+        if value not in segments or value not in others:
+            continue
+        error, apart = (compare_output(runs, value, segments, each) for each in (others, whole))
+        if error.is_beyond and error.error is not None and (apart.error or 0.0) > _FAR * error.error:
+            yield Tolerance(rtol=0.0, atol=_FAR * error.error, pattern=value)
 
 
 def _reason(runs: Runs, port: Port, other: Port | None) -> str:
