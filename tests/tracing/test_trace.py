@@ -66,6 +66,8 @@ def test_a_model_that_is_much_further_off_than_its_parts_is_said_to_be(against: 
     assert f"WrongFusedInBfloat16: {note}; {which}" in report.notes
     product = named(parsed("g (float[4, 5] x, float[5, 6] y) => (float[4, 6] z) { p = MatMul(x, y) z = Relu(p) }"))
     assert note not in str(eltwise.trace(product, runtime="Bfloat16", against=against, segment=segment, switches=False))
+    same = eltwise.trace(model, runtime="WrongFusedInBfloat16", against="WrongFused", segment=segment, switches=False)
+    assert note not in str(same)
 
 
 def test_nodes_that_are_wrong_one_by_one_are_not_said_to_be_right() -> None:

@@ -146,7 +146,7 @@ def compare_whole(
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
         tuple(f"{runner.name}: {note}" for runner, note in noted if note),
-        tuple(_far(runs, produced, tested, *segments)),
+        tuple(_far(runs, produced, tested, reference, *segments)),
     )
 
 
@@ -238,13 +238,14 @@ def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, ot
     return is_beyond and not compare_output(runs, value, segments, others).is_beyond
 
 
-def _far(runs: Runs, values: Collection[str], whole: Values, segments: Values, others: Values) -> Iterator[Tolerance]:
+def _far(
+    runs: Runs, values: Collection[str], tested: Values, reference: Values, segments: Values, others: Values
+) -> Iterator[Tolerance]:
     for value in sorted(values):
-        if value not in segments or value not in others:
-            continue
-        error, apart = (compare_output(runs, value, segments, each) for each in (others, whole))
-        if error.is_beyond and error.error is not None and (apart.error or 0.0) > _FAR * error.error:
-            yield Tolerance(rtol=0.0, atol=_FAR * error.error, pattern=value)
+        if all(value in arrays for arrays in (reference, segments, others)):
+            parts, whole = compare_output(runs, value, segments, others), compare_output(runs, value, tested, reference)
+            if parts.is_beyond and parts.error is not None and (whole.error or 0.0) > _FAR * parts.error:
+                yield Tolerance(rtol=0.0, atol=_FAR * parts.error, pattern=value)
 
 
 def _reason(runs: Runs, port: Port, other: Port | None) -> str:
