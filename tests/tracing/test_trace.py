@@ -274,6 +274,25 @@ def test_what_is_computed_from_a_narrow_type_has_no_more_right_digits_than_that(
     assert report.outputs[0].status == "within_tolerance"
 
 
+@pytest.mark.parametrize("segment", [1, 1 << 26])
+@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_a_model_of_narrow_types_inside_has_their_tolerance_whichever_is_tested(
+    kind: str, is_swapped: bool, segment: int
+) -> None:
+    """Converters keep inputs and outputs in float32."""
+    number = {"float16": 10, "bfloat16": 16}[kind]
+    inside = f"c = Cast <to = {number}> (a) d = Cast <to = 1> (c) z = Relu (d)"
+    pair = [
+        named(parsed(f"g (float[3, 40] x, float[40, 5] w) => (float[3, 5] z) {{ a = MatMul (x, w) {rest} }}"))
+        for rest in ("z = Relu (a)", inside)
+    ]
+    models = pair[:: -1 if is_swapped else 1]
+    report = eltwise.trace(*models, runtime="onnxruntime", against="onnxruntime", segment=segment)
+    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+    assert report.outputs[0].status == "within_tolerance"
+
+
 @pytest.mark.parametrize(("number", "name"), [(1, "float32"), (11, "float64")])
 def test_what_is_only_read_in_a_narrow_type_has_all_digits(number: int, name: str) -> None:
     wide = {"float32": "float", "float64": "double"}[name]

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from eltwise.comparison.tolerance import Tolerances
+from eltwise.core.dtypes import ElementType
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.runner import Runner, Values
 
@@ -58,6 +59,11 @@ class Partners:
         """Whether a value and its partner have one element type, as far as both are known."""
         types = self.first.type_of(value), self.second.type_of(self.values.get(value, ""))
         return self.is_identity or len({one.element_type for one in types} - {None}) < 2
+
+    def rounded_to(self, value: str) -> ElementType | None:
+        """The type of the fewest digits of the floats that a value or its partner is made of; None of others."""
+        types = self.first.rounded_to.get(value), self.second.rounded_to.get(self.values.get(value, ""))
+        return min((one for one in types if one is not None), key=lambda one: one.digits, default=None)
 
     def schedule(self) -> dict[int, int]:
         """When to run the second model: for each of its nodes that is needed, the first node that needs it.

@@ -97,11 +97,11 @@ class Steps:
 
     def _are_within(self, names: Iterable[str], actual: Values, values: Values) -> bool:
         """Whether values are there on both sides and within the tolerance."""
-        tolerances, types = self._runs.tolerances, self._runs.model.rounded_to
+        tolerances, rounded_to = self._runs.tolerances, self._runs.partners.rounded_to
         return all(
             name in actual
             and name in values
-            and not measure(name, actual[name], values[name], tolerances, rounded_to=types.get(name)).is_beyond
+            and not measure(name, actual[name], values[name], tolerances, rounded_to=rounded_to(name)).is_beyond
             for name in names
         )
 

@@ -225,7 +225,7 @@ class Tracer:
             if value not in values or value not in expected:
                 self._differences[value] = max(inputs, key=rank, default=EQUAL)
                 continue
-            rounded_to = self._model.rounded_to.get(value)
+            rounded_to = self._runs.partners.rounded_to(value)
             difference = measure(value, values[value], expected[value], self._runs.tolerances, rounded_to=rounded_to)
             if difference.is_beyond and (message := self._reference.doubt(expected[value], values[value])):
                 result.message, self._differences[value] = message, max(inputs, key=rank, default=EQUAL)

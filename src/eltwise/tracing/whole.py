@@ -226,7 +226,7 @@ def compare_output(
     runs: Runs, value: str, actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> Difference:
     """The difference of an output."""
-    rounded_to = runs.model.rounded_to.get(value)
+    rounded_to = runs.partners.rounded_to(value)
     return measure(value, actual[value], expected[value], runs.tolerances, is_output=True, rounded_to=rounded_to)
 
 
