@@ -146,6 +146,15 @@ def test_results_that_no_specification_states_are_a_cause_of_their_own() -> None
     assert report.nodes[0].explanation.startswith("no specification states 2 of 4 results: NaN or numbers out of range")
 
 
+def test_a_level_that_no_specification_states_is_not_said_to_be_another_one() -> None:
+    made = parsed("g (float[2] x) => (uint8[2] z) <float s = {0.02}, uint8 o = {128}> { z = QuantizeLinear(x, s, o) }")
+    report = eltwise.trace(made, runtime="onnxruntime", against="exact", inputs={"x": np.float32([0.25, 1])})
+    (node,) = report.nodes
+    assert (node.cause, node.own_error) == ("unstated", 1), str(report)
+    assert node.explanation.startswith("no specification states 1 of 2 results: ")
+    assert node.explanation.endswith("or quotients whose rounding decides on a level")
+
+
 @pytest.mark.parametrize("operator", ["Div", "Mod"])
 @pytest.mark.parametrize("divisor", [[0, 2, -3], [0]])
 def test_integers_divided_by_0_are_a_difference_that_no_specification_states(operator: str, divisor: list[int]) -> None:

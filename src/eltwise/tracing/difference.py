@@ -255,7 +255,8 @@ def with_unstated(
     if unstated is None or not has_same_bits(as_stated(actual, expected, unstated), expected):
         return difference
     results = f"{np.count_nonzero(unstated):,} of {unstated.size:,} results"
-    reason = "NaN or numbers out of range as integers, integers divided by 0, or shifts by all bits"
+    reason = "NaN or numbers out of range as integers, integers divided by 0, shifts by all bits"
+    reason += ", or quotients whose rounding decides on a level"
     message = f"no specification states {results}: {reason}"
     return replace(difference, cause=UNSTATED, explanation=message, share=1.0)
 
