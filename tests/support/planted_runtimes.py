@@ -168,6 +168,19 @@ class WideAsAWhole(Planted):
         model.graph.node.extend(casts)
 
 
+class FlatAsAWhole(Planted):
+    """The output has one dimension where the model gives out nothing that a node reads."""
+
+    def change(self, model: Any) -> None:
+        """Reshape it."""
+        if is_whole(model):
+            last = model.graph.node[-1]
+            name, last.output[0] = last.output[0], f"{last.output[0]}/deep"
+            model.graph.initializer.append(helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [1], [-1]))
+            model.graph.node.append(helper.make_node("Reshape", [last.output[0], f"{name}/shape"], [name]))
+            model.graph.output[0].type.tensor_type.ClearField("shape")
+
+
 class HangingAsAWhole(Planted):
     """It gives no answer where the model gives out nothing that a node reads."""
 

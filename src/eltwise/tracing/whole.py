@@ -198,7 +198,7 @@ def _compared(runs: Runs, port: Port, actual: Values, expected: Values, message:
         "differs" if message else difference.status,
         difference.error,
         relative_error(difference.error, array),
-        message or difference.explanation,
+        "; ".join(filter(None, (message, difference.explanation))),
         difference.differing,
         difference.beyond,
         array.size,
