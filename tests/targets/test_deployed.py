@@ -537,6 +537,19 @@ def test_a_recorded_run_is_a_target(tmp_path: Path) -> None:
         eltwise.check(network, str(tmp_path / "none.safetensors"))
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1, "agree"), (1.1, "disagree")])
+def test_a_recorded_run_of_an_ir_is_a_target(factor: float, verdict: str, tmp_path: Path) -> None:
+    """Also of one with operators that eltwise does not run, which onnxruntime does not read."""
+    openvino = pytest.importorskip("openvino")
+    text = "g (float[2, 3] x, float[3, 4] w) => (float[2, 4] z) { a = MatMul(x, w) z = Softmax(a) }"
+    model, path = tmp_path / "model.xml", str(tmp_path / "run.safetensors")
+    openvino.save_model(openvino.Core().read_model(parsed(text).SerializeToString()), model)
+    recorded = record(model, runtime="openvino:precision=f32")
+    values = {f"value/{name}": array * np.float32(factor) for name, array in recorded.values.items()}
+    save_file({f"input/{name}": array for name, array in recorded.inputs.items()} | values, path)
+    assert eltwise.check(model, path).verdict == verdict
+
+
 def test_a_recorded_run_of_a_model_that_should_not_be_deployed(tmp_path: Path) -> None:
     model, x = (
         parsed("g (float[2] x) => (float[2] z) <float[2] c = {1, 1}> { z = Add(x, c) }"),

@@ -14,6 +14,7 @@ from eltwise.core.border import public
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
+from eltwise.ops.schema import Domain
 from eltwise.runtimes.registry import is_function
 from eltwise.runtimes.specification import split
 from eltwise.targets.deployed import Inputs, deploy, trace_of
@@ -38,7 +39,8 @@ InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
 
 _SIZES_FIXED = "the sizes fixed"
-_UNOPTIMIZED = "onnxruntime:optimization=disabled"
+_UNOPTIMIZED: dict[Domain, str] = {"ai.onnx": "onnxruntime:optimization=disabled", "openvino": "openvino:precision=f32"}
+"""What a recorded run of a model that eltwise does not run is compared with, by the domain of the model."""
 
 
 class _Run(Protocol):
@@ -86,7 +88,7 @@ def check(
             Operators that eltwise does not run may be in it; they are counted and not checked.
         target: ``onnxruntime`` or ``openvino``, also with options, as in ``openvino:precision=f32``; or the path of a
             recorded run, ``FILE.safetensors``, which is compared with the exact results where eltwise runs all
-            operators, else with those of onnxruntime without optimizations.
+            operators, else with those of onnxruntime without optimizations, of an IR with those of OpenVINO in float32.
         weights: for the bytes of an .xml file, those of its .bin.
         run: whether the model is run if that is possible.
         severity: the least severity that counts: ``refused``, ``wrong values``, ``precision`` or
@@ -153,7 +155,7 @@ def _of_recording(model: Model, target: str, severity: Severity, inputs: Inputs)
         hint = "leave out inputs: those that were recorded are used"
         raise UnsupportedError("a recorded run is of one set of inputs", got=f"{len(inputs.sets)} sets", hint=hint)
     arrays = next(iter(inputs.sets.values()), {})
-    reference = _UNOPTIMIZED if model.problems else "eltwise"
+    reference = _UNOPTIMIZED[model.graph.origin.domain] if model.problems else "eltwise"
     traced = trace(model, runtime=target, against=reference, inputs=arrays, tolerance=inputs.tolerance)
     return TargetReport(target, "as recorded", severity=severity, trace=traced)
 
