@@ -274,6 +274,24 @@ def test_no_bound_follows_where_float64_says_nothing_of_the_rounding(golden: Gol
         updated(golden).check("wide", model, {"x": X * 8, "y": X}, runtime="onnxruntime")
 
 
+@pytest.mark.parametrize("nodes", ["z = Relu(x)", "z, i = TopK(x, k)"], ids=["run here", "run there"])
+def test_no_bound_follows_of_an_ir(golden: Golden, nodes: str, tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino")
+    model = parsed(f"g (float[4, 5] x) => (float[a, b] z) <int64[1] k = {{2}}> {{ {nodes} }}")
+    openvino.save_model(openvino.Core().read_model(model.SerializeToString()), tmp_path / "model.xml")
+    reason = "no tolerance follows from float64: OpenVINO computes float64 in float32.*; give one, such as tolerance="
+    with pytest.raises(EltwiseError, match=f"output '.*': {reason}"):
+        updated(golden).check("ir", tmp_path / "model.xml", runtime="openvino")
+    updated(golden).check("ir", tmp_path / "model.xml", runtime="openvino", rtol=1e-3)
+
+
+def test_a_file_is_named_whose_outputs_cannot_all_be_compared(golden: Golden, tmp_path: Path) -> None:
+    model = parsed("graph (float[4] x) => (float[4] y, float[4] z) { y = RandomNormalLike(x) z = Exp(x) }")
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(EltwiseError, match=r"^model\.onnx: not every output can be compared"):
+        updated(golden).check("random", tmp_path / "model.onnx", runtime="onnxruntime")
+
+
 def test_what_eltwise_computes_is_golden_bit_for_bit(golden: Golden) -> None:
     model = parsed("g (float[4, 5] x) => (float[4, 5] y) { y = Sub(x, x) }")
     updated(golden).check("sub", model, seed=3)

@@ -111,7 +111,7 @@ def record_whole(model: Model, runtime: str, inputs: Mapping[str, object] | None
     if MISSING in recording.metadata:
         problem = "not every output can be compared, since some are random or no tensors of numbers"
         got, hint = named(json.loads(recording.metadata[MISSING])), "compare the others as arrays"
-        raise UnsupportedError(problem, operand=model.graph.name, got=got, hint=hint)
+        raise UnsupportedError(problem, operand=model.analysis.name or model.graph.name, got=got, hint=hint)
     return recording
 
 
