@@ -208,6 +208,15 @@ class RefusingSingleNodes(Planted):
             raise NotImplementedError("too few nodes")
 
 
+class RefusingSingleNodesAndWrong(RefusingSingleNodes):
+    """It refuses a model of one node, and computes Relu as Abs in others."""
+
+    def change(self, model: Any) -> None:
+        """Refuse it, or replace the nodes."""
+        super().change(model)
+        Wrong.change(self, model)  # type: ignore[arg-type]
+
+
 class Dying(Planted):
     """Its process ends at a Neg."""
 

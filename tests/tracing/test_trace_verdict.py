@@ -245,6 +245,16 @@ def test_a_model_whose_nodes_are_refused_alone_is_compared_as_a_whole(against: s
     assert {node.status for node in report.nodes} == {"failed"} if segment == 1 else {"equal", "within_tolerance"}
 
 
+@pytest.mark.parametrize("against", ["Planted", "float64", "exact"])
+def test_a_model_is_not_said_to_differ_from_parts_that_were_not_run(against: str) -> None:
+    report = eltwise.trace(
+        named(parsed(CHAIN)), runtime="RefusingSingleNodesAndWrong", against=against, segment=1, switches=False
+    )
+    assert (report.verdict, report.first_node) == ("disagree", None)
+    assert report.outputs[0].beyond
+    assert "than its parts" not in str(report)
+
+
 def test_an_output_behind_what_float64_does_not_compute_is_not_established(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reference goes on with the tested result there, so that what follows has been compared with itself."""
     run = Runner.run

@@ -42,8 +42,8 @@ class Whole:
         outputs: each with its difference from that of the reference.
         tested: the arrays of the tested runtime, by value.
         reference: those of the reference, by the values of the tested model.
-        tested_apart: the outputs for which the whole tested model gives another result than its segments, on which both
-            runtimes agree; none that agrees with the reference where that rounds ties by itself.
+        tested_apart: the outputs for which the whole tested model gives another result than its segments, all of which it
+            ran, and on which both runtimes agree; none that agrees with the reference where that rounds ties by itself.
         reference_apart: the same of the reference.
         notes: what is not established of the runs.
         far: for each output that differs in segments, and far more in the whole tested model, so large an error.
@@ -90,7 +90,9 @@ def compare_whole(
         actual = _run_repeatedly(runs, runs.tested, runs.feeds, list(partners))
         expected = waiting.result()
     tested, reference = actual.first.values, expected.first.values
-    produced = tested.keys() & runs.model.producer.keys() - actual.others.keys()
+    failed = {number for number, result in nodes.items() if result.has_failed}
+    produced = {value for value in tested.keys() - actual.others.keys() if value in runs.model.producer}
+    produced = {value for value in produced if failed.isdisjoint(_nodes_of(runs.model, value))}
     tested_apart = {value for value in produced if _leaves_segments(runs, value, tested, *segments)}
     produced -= expected.others.keys()
     reference_apart = {value for value in produced if _leaves_segments(runs, value, reference, *segments[::-1])}
