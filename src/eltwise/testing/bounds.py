@@ -68,7 +68,8 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
     if not floats:
         return derived(outputs, {}, {}, 0, 0.0)
     if model.graph.origin.domain != "ai.onnx":
-        raise not_derived("OpenVINO computes float64 in float32, so that an IR has no wider run", f"output {floats[0]!r}")
+        reason = "OpenVINO computes float64 in float32, so that an IR has no wider run"
+        raise not_derived(reason, f"output {floats[0]!r}")
     feeds = InputRequest.of(model.graph, inputs, 0).draw().feeds
     graph = with_inlined(model.graph, {})[0] if model.graph.functions else model.graph
     behind = behind_steps(read_model(graph, feeds))
@@ -79,7 +80,8 @@ def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bo
             raise not_derived(reason, f"output {name!r}")
     report = trace(model, runtime=runtime, against=FLOAT64, inputs=inputs, switches=False)
     if node := next((one for one in report.in_other_type if not isinstance(one.schema, ElementwiseSchema)), None):
-        raise not_derived(f"no runtime computes {node.schema.name} {node.label!r} in it", model.analysis.name or model.graph.name)
+        name = model.analysis.name or model.graph.name
+        raise not_derived(f"no runtime computes {node.schema.name} {node.label!r} in it", name)
     wrong = next((output for output in report.outputs if output.status == "differs" and output.name in floats), None)
     if wrong is not None:
         reason = f"it differs beyond the tolerance of a trace, by {number(wrong.error)} at most"

@@ -42,7 +42,7 @@ class Whole:
         outputs: each with its difference from that of the reference.
         tested: the arrays of the tested runtime, by value.
         reference: those of the reference, by the values of the tested model.
-        tested_apart: the outputs for which the whole tested model gives another result than its segments, all of which it
+        tested_apart: the outputs for which the whole tested model gives another result than its segments, all of which
             ran, and on which both runtimes agree; none that agrees with the reference where that rounds ties by itself.
         reference_apart: the same of the reference.
         notes: what is not established of the runs.
@@ -90,9 +90,7 @@ def compare_whole(
         actual = _run_repeatedly(runs, runs.tested, runs.feeds, list(partners))
         expected = waiting.result()
     tested, reference = actual.first.values, expected.first.values
-    failed = {number for number, result in nodes.items() if result.has_failed}
-    produced = {value for value in tested.keys() - actual.others.keys() if value in runs.model.producer}
-    produced = {value for value in produced if failed.isdisjoint(_nodes_of(runs.model, value))}
+    produced = _of_parts(runs, nodes, tested.keys() - actual.others.keys())
     tested_apart = {value for value in produced if _leaves_segments(runs, value, tested, *segments)}
     produced -= expected.others.keys()
     reference_apart = {value for value in produced if _leaves_segments(runs, value, reference, *segments[::-1])}
@@ -238,6 +236,12 @@ def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, ot
         return False
     is_beyond = compare_output(runs, value, whole, segments).is_beyond
     return is_beyond and not compare_output(runs, value, segments, others).is_beyond
+
+
+def _of_parts(runs: Runs, nodes: Mapping[int, TracedNode], values: Collection[str]) -> set[str]:
+    """The values that nodes make, all of which the tested runtime ran."""
+    failed, produced = {one for one, result in nodes.items() if result.has_failed}, runs.model.producer.keys()
+    return {value for value in values if value in produced and failed.isdisjoint(_nodes_of(runs.model, value))}
 
 
 def _far(
