@@ -212,3 +212,21 @@ def test_a_result_has_its_shape_whatever_a_model_declares(runtime: Runtime, decl
         assert array is not None
         expected = np.ones((1, 3, 2), np.float32) if node.startswith("z = Expand") else inputs[2]
         np.testing.assert_array_equal(array, expected, strict=True)
+
+
+@pytest.mark.parametrize("runtime", [one for one in INSTALLED if "openvino" in one.id or "onnx" in one.id])
+@pytest.mark.parametrize("inputs", ["e x y", "x e y", "x y e", "e x y f"])
+@pytest.mark.parametrize("node", ["u = Relu(e)", "u = Concat<axis = 0>(e, x)"])
+def test_inputs_of_no_elements_are_not_taken_for_others(runtime: Runtime, inputs: str, node: str) -> None:
+    """OpenVINO has no such input once it has read that nothing is computed of it."""
+    empty, names = np.zeros(0, np.float32), inputs.split()
+    arrays = {"x": np.float32([1, 2, 3]), "y": np.float32([5, 0, -1]), "e": empty, "f": empty}
+    ports = ", ".join(f"float[{arrays[name].size}] {name}" for name in names)
+    text = f"""<ir_version: 8, opset_import: ["" : 13]> g ({ports}) => (float[3] z) {{ z = Sub(x, y) {node} }}"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    with Host(runtime) as host:
+        answer = host.run(Model(data), [arrays[name] for name in names])
+    assert answer.kind == "result", answer.message
+    (array,) = answer.arrays
+    assert array is not None
+    np.testing.assert_array_equal(array, arrays["x"] - arrays["y"], strict=True)

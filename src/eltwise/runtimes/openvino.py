@@ -73,6 +73,7 @@ class Request:
         self._request = compiled.create_infer_request()
         self._has_arrays = False
         self._outputs = range(len(compiled.outputs))
+        self._count = len(compiled.inputs)
 
     @cached_property
     def _writes_outputs(self) -> bool:
@@ -88,7 +89,7 @@ class Request:
             self._request = self._compiled.create_infer_request()
         self._has_arrays = outputs is not None
         make = tensor if outputs is None else shared
-        for position, array in enumerate(inputs):
+        for position, array in enumerate(present(inputs, self._count)):
             self._request.set_input_tensor(position, make(array))
         for position, array in enumerate(outputs or ()):
             self._request.set_output_tensor(position, make(array))
@@ -133,7 +134,7 @@ class Evaluated:
         """It makes its own results."""
         if outputs is not None:
             raise NotImplementedError("evaluate does not write into given arrays")
-        tensors = list(map(tensor, inputs))
+        tensors = list(map(tensor, present(inputs, len(self._model.inputs))))
         return lambda: self._run(tensors)
 
     def _run(self, tensors: list[Any]) -> list[Any]:
@@ -168,6 +169,12 @@ def read(core: Any, data: bytes, weights: bytes, path: str) -> Any:
             return core.read_model(file)
         except RuntimeError as error:
             raise RuntimeError(str(error).replace(f"{folder}{os.sep}", "")) from None
+
+
+def present(inputs: Sequence[np.ndarray], count: int) -> Sequence[np.ndarray]:
+    """The arrays for the inputs that are left: OpenVINO drops some of no elements as it reads ONNX."""
+    nonempty = [array for array in inputs if array.size]
+    return nonempty if len(nonempty) == count else inputs
 
 
 def _number() -> str:
