@@ -237,3 +237,12 @@ def test_the_worst_value_is_the_one_that_differs_most() -> None:
         assert result[0] == measure(order[0], actual[order[0]], expected[order[0]], ())
         names.remove(order.pop(0))
     assert worst_value(names, actual, expected, ()) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_floats_of_another_shape_are_not_said_to_be_of_another_type(dtype: type[np.floating]) -> None:
+    """A reference in float64 has the results of a model in float32."""
+    difference = measure("x", np.ones((1, 3), np.float32), np.ones(3, dtype), ())
+    assert (difference.cause, difference.explanation) == ("other_shape", "the shape is [1, 3] instead of [3]")
+    other = measure("x", np.ones((1, 3), np.int32), np.ones(3, dtype), ())
+    assert (other.cause, other.explanation.partition(" ")[0]) == ("other_type", "int32(1,3)")

@@ -95,12 +95,14 @@ def measure(
         rounded_to: a float type that what it is computed from has, in whose digits it is right at best.
     """
     types = of_numpy(actual.dtype), of_numpy(expected.dtype)
-    if types[0] is not types[1] and {one.kind for one in types} == {"float"} and actual.shape == expected.shape:
-        return _measure_types(name, actual, expected, tolerances, is_output=is_output, rounded_to=rounded_to)
-    if actual.dtype != expected.dtype or actual.shape != expected.shape:
-        kind = "other_type" if actual.dtype != expected.dtype else "other_shape"
+    if types[0] is not types[1] and {one.kind for one in types} != {"float"}:
         message = f"{_described(actual)} instead of {_described(expected)}"
-        return Difference("differs", None, None, kind, message, differing=None, beyond=None)
+        return Difference("differs", None, None, "other_type", message, differing=None, beyond=None)
+    if actual.shape != expected.shape:
+        message = f"the shape is {list(actual.shape)} instead of {list(expected.shape)}"
+        return Difference("differs", None, None, "other_shape", message, differing=None, beyond=None)
+    if types[0] is not types[1]:
+        return _measure_types(name, actual, expected, tolerances, is_output=is_output, rounded_to=rounded_to)
     if has_same_bits(actual, expected):
         return EQUAL
     element_type = of_numpy(expected.dtype)
