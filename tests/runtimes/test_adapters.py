@@ -220,7 +220,7 @@ def test_a_result_has_its_shape_whatever_a_model_declares(runtime: Runtime, decl
 def test_inputs_of_no_elements_are_not_taken_for_others(runtime: Runtime, inputs: str, node: str) -> None:
     """OpenVINO has no such input once it has read that nothing is computed of it."""
     empty, names = np.zeros(0, np.float32), inputs.split()
-    arrays = {"x": np.float32([1, 2, 3]), "y": np.float32([5, 0, -1]), "e": empty, "f": empty}
+    arrays = {"x": np.array([1, 2, 3], np.float32), "y": np.array([5, 0, -1], np.float32), "e": empty, "f": empty}
     ports = ", ".join(f"float[{arrays[name].size}] {name}" for name in names)
     text = f"""<ir_version: 8, opset_import: ["" : 13]> g ({ports}) => (float[3] z) {{ z = Sub(x, y) {node} }}"""
     data = onnx.parser.parse_model(text).SerializeToString()
