@@ -16,15 +16,14 @@ from eltwise.faults.families import NOT_REPRODUCIBLE, OTHER_TYPE
 from eltwise.ir.graph import Port
 from eltwise.runtimes import Host
 from eltwise.tracing.difference import Difference, largest, measure, relative_error
-from eltwise.tracing.inputs import open_sizes
 from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import TracedModel
-from eltwise.tracing.model_program import LARGEST_SENT, largest_weights, weights_of
-from eltwise.tracing.partners import NOT_NUMBERS, Runs
+from eltwise.tracing.partners import Runs
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
-from eltwise.tracing.repeated import NO_OUTPUT, Repeated, kept, run_repeatedly
-from eltwise.tracing.runner import Outcome, Runner, Values, copied, is_float
+from eltwise.tracing.repeated import NO_OUTPUT
+from eltwise.tracing.runner import Values, is_float
 from eltwise.tracing.switches import Judge, Trial
+from eltwise.tracing.whole_runs import nodes_of, run_reference, run_whole_repeatedly, too_large
 
 _DECIDES = "it decides on a branch or a round"
 _ALL_EMPTY = "no output has an element, which shows nothing"
@@ -45,6 +44,7 @@ class Whole:
         tested_apart: the outputs for which the whole tested model gives another result than its segments, all of which
             ran, and on which both runtimes agree; none that agrees with the reference where that rounds ties by itself.
         reference_apart: the same of the reference.
+        has_run: whether the tested runtime ran the whole model.
         notes: what is not established of the runs.
         far: for each output that differs in segments, and far more in the whole tested model, so large an error.
     """
@@ -54,6 +54,7 @@ class Whole:
     reference: Values
     tested_apart: frozenset[str]
     reference_apart: frozenset[str]
+    has_run: bool
     notes: tuple[str, ...] = ()
     far: Tolerances = ()
 
@@ -82,12 +83,12 @@ def compare_whole(
     pairs = {port.value: (port, other) for port, other in matching if port.value not in runs.model.deciding}
     decided = _decided(runs, segments)
     doubt = f"it decides otherwise on {named([each.name for each in decided])}" if decided else ""
-    too_large = _too_large(runs)
-    reasons = {value: _reason(runs, port, other) or too_large for value, (port, other) in pairs.items()}
+    for_all = too_large(runs)
+    reasons = {value: _reason(runs, port, other) or for_all for value, (port, other) in pairs.items()}
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(_run_reference, runs, nodes, partners, segments[1])
-        actual = _run_repeatedly(runs, runs.tested, runs.feeds, list(partners))
+        waiting = thread.submit(run_reference, runs, nodes, partners, segments[1])
+        actual = run_whole_repeatedly(runs, runs.tested, runs.feeds, list(partners))
         expected = waiting.result()
     tested, reference = actual.first.values, expected.first.values
     produced = _of_parts(runs, nodes, tested.keys() - actual.others.keys())
@@ -145,6 +146,7 @@ def compare_whole(
         reference,
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
+        not (actual.first.message or actual.failure),
         tuple(f"{runner.name}: {note}" for runner, note in noted if note),
         tuple(_far(runs, produced, tested, reference, *segments)),
     )
@@ -241,7 +243,7 @@ def _leaves_segments(runs: Runs, value: str, whole: Values, segments: Values, ot
 def _of_parts(runs: Runs, nodes: Mapping[int, TracedNode], values: Collection[str]) -> set[str]:
     """The values that nodes make, all of which the tested runtime ran."""
     failed, produced = {one for one, result in nodes.items() if result.has_failed}, runs.model.producer.keys()
-    return {value for value in values if value in produced and failed.isdisjoint(_nodes_of(runs.model, value))}
+    return {value for value in values if value in produced and failed.isdisjoint(nodes_of(runs.model, value))}
 
 
 def _far(
@@ -261,93 +263,10 @@ def _reason(runs: Runs, port: Port, other: Port | None) -> str:
     for model, value in ((runs.model, port.value), (runs.reference.model, other.value)):
         if not model.is_tensor(value):
             return "it is not a tensor of numbers"
-        random = sorted(model.random.intersection(_nodes_of(model, value)))
+        random = sorted(model.random.intersection(nodes_of(model, value)))
         if random:
             return f"it depends on random values: {model.nodes[random[0]].schema.name} {model.nodes[random[0]].label!r}"
     return ""
-
-
-def _too_large(runs: Runs) -> str:
-    """Why no whole model is run, which takes memory; empty if it is."""
-    for runner in (runs.tested, runs.reference):
-        graph = runner.model.file or runner.model.graph
-        if runner.is_deployed and weights_of(graph) > (largest := largest_weights(graph)):
-            return f"the whole model was not run: more than {largest >> 20:,} MiB of weights"
-    return ""
-
-
-def _run_reference(
-    runs: Runs, nodes: Mapping[int, TracedNode], partners: Mapping[str, str], computed: Values
-) -> Repeated:
-    """The outputs of the reference by the values of the tested model, and how later runs differ."""
-
-    def by_tested(values: Values) -> Values:
-        return {one: values[other] for one, other in partners.items() if other in values}
-
-    if runs.reference.is_deployed:
-        names = list(dict.fromkeys(partners.values()))
-        result = _run_repeatedly(runs, runs.reference, runs.reference_feeds, names)
-        first = replace(result.first, values=by_tested(result.first.values))
-        return replace(result, first=first, others=by_tested(result.others))
-    compared = {number for number, result in nodes.items() if result.out is not None or result.has_failed}
-    ancestors = {value: _nodes_of(runs.model, value) for value in partners if value in computed}
-    values = {value: computed[value] for value, numbers in ancestors.items() if not compared.isdisjoint(numbers)}
-    arrays = {value: runs.model.array_of(value, runs.feeds) for value in partners if value not in runs.model.producer}
-    known = {value: array for value, array in arrays.items() if array is not None}
-    missing = {one for one, result in nodes.items() if one not in compared and result.message != NOT_NUMBERS}
-    missing -= {one for one in missing if not runs.model.made[one]}
-    values = {value: array for value, array in values.items() if missing.isdisjoint(ancestors[value])}
-    message = _not_computed(runs, nodes[min(missing)]) if missing else ""
-    return Repeated(Outcome(copied(values | known), message), {})
-
-
-def _not_computed(runs: Runs, result: TracedNode) -> str:
-    """That a reference does not compute a node, and why; of eltwise it is known why."""
-    start = f"{runs.reference.name}: "
-    reason = "" if runs.reference.is_exact or not result.message.startswith(start) else result.message[len(start) - 2 :]
-    return f"it does not compute {result}{reason}"
-
-
-def _run_repeatedly(runs: Runs, runner: Runner, feeds: Values, names: Sequence[str]) -> Repeated:
-    """The results of a whole model that nodes make, and how later runs differ; a recorded run is what it is."""
-
-    def run(arrays: Values) -> Outcome:
-        return run_whole(runner, arrays, names, runs.tested)
-
-    if not runner.needs_inputs or runner.model.producer.keys().isdisjoint(names):
-        return Repeated(kept(run(feeds)), {})
-    runner.host.hung = 0  # The verdict is about this run, whatever came of the segments.
-    return run_repeatedly(run, feeds, runner.host, runs.tolerances)
-
-
-def run_whole(runner: Runner, feeds: Values, names: Sequence[str], tested: Runner) -> Outcome:
-    """Run a whole model as its file has it; a reference that refuses that, as the graph that is traced, of fixed sizes.
-
-    Where inputs and constants are outputs, the tested runtime is given the file, which has these, too; of the reference
-    they are there without.
-    """
-    model = runner.model
-    if not runner.needs_inputs:  # A recorded run has what it has, constants too.
-        return runner.run(range(len(model.nodes)), feeds, names)
-    arrays = {name: model.array_of(name, feeds) for name in names if name not in model.producer}
-    values = {name: array for name, array in arrays.items() if array is not None}
-    outputs = [name for name in names if name in model.producer]
-    if not outputs and runner is not tested:
-        return Outcome(values)
-    outcome = runner.run_file(feeds, names)
-    if outcome.message and not outcome.has_ended and weights_of(model.graph) <= LARGEST_SENT:
-        sizes = open_sizes(model.graph, feeds)
-        fixed = runner.run(range(len(model.nodes)), feeds, outputs)
-        if runner is tested and (not sizes or not fixed.message):
-            # Of a file with functions, branches and loops, what runs with fixed sizes are the nodes in them.
-            hint = f"; with fixed sizes it runs: {sizes}" if sizes and model.file is None else ""
-            return Outcome(values, f"{outcome.message}{hint}")
-        change = f"with {sizes}" if sizes else "as the graph that is traced"
-        change = change if model.file is None else "with its functions, branches and loops opened"
-        note = "" if fixed.message else f"it was run {change}, as the file is {outcome.message}"
-        outcome = replace(fixed, note=note)
-    passed = {} if runner is tested else values
-    return replace(outcome, values=passed | outcome.values)
 
 
 def judge_of(
@@ -370,7 +289,7 @@ def judge_of(
         try:
             with start(specification) as host:
                 runner = replace(runs.tested, host=host, name=specification)
-                result = _run_repeatedly(replace(runs, tested=runner), runner, runs.feeds, list(ports))
+                result = run_whole_repeatedly(replace(runs, tested=runner), runner, runs.feeds, list(ports))
                 outcome = result.first
                 if outcome.message or result.message or not outcome.values.keys() >= ports.keys():
                     return Trial(specification, "disagree")
@@ -384,8 +303,3 @@ def judge_of(
         return Trial(specification, "agree" if differing and within >= {*differing} else "not_established", error)
 
     return judge
-
-
-def _nodes_of(model: TracedModel, value: str) -> list[int]:
-    """The nodes that a value depends on."""
-    return model.ancestors([model.producer[value]], ()) if value in model.producer else []
