@@ -29,6 +29,7 @@ from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.safetensors_files import open_checkpoint
 from eltwise.formats.tensor_sets import open_tensors
 from eltwise.ir.tensors import InMemory
+from eltwise.testing import assert_same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -126,6 +127,15 @@ def test_every_format_gives_the_elements(make: object, tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensor.at(np.array([0, 23, 7])), [0, 23, 7])
     np.testing.assert_array_equal(tensor.transposed((2, 0, 1)).array, X.transpose(2, 0, 1))
     np.testing.assert_array_equal(tensor.transposed((2, 0, 1)).at(np.array([4, 9])), X.transpose(2, 0, 1).flat[[4, 9]])
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_file_is_equal_to_its_tensors_in_memory(make: object, tmp_path: Path) -> None:
+    path = make(tmp_path)
+    tensors = {name: tensor.array for name, tensor in open_tensors(path).items()}
+    for sides in ((tensors, path), (path, tensors)):
+        assert eltwise.compare(*sides).is_good
+    assert_same(path, tensors if len(tensors) > 1 or path.suffix not in (".npy", ".pb") else X)
 
 
 def test_a_folder_is_the_set_of_its_files(tmp_path: Path) -> None:

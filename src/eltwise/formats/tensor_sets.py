@@ -259,7 +259,7 @@ def _of_layout(name: str, layout: npy.NpyLayout, file: OpenFile, offset: int, wh
 
 
 def _npz(path: Path, raw_type: ElementType | None) -> TensorSet:
-    file, tensors = OpenFile(path), TensorSet(str(path))
+    file, tensors = OpenFile(path), TensorSet(str(path), format="npz")
     with _zip_errors("not a readable .npz file", str(path)), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
