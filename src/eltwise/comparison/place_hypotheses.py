@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, LEAST_BITS_OF_INTEGERS, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
 from eltwise.comparison.pairs import converted
 from eltwise.ir.tensors import Tensor
@@ -92,7 +92,8 @@ def transposed(problem: Problem) -> Iterator[Hypothesis]:
         return
     if not problem.has_one_shape:
         text = f"the same elements in the same order, as shape {list(b)} instead of {list(a)}"
-        yield _moved(problem, "reshaped", text, _same, {"shape": list(b)})
+        fact = -LEAST_BITS_OF_INTEGERS  # It needs no evidence beside all elements, however few they are.
+        yield _moved(problem, "reshaped", text, _same, {"shape": list(b)}, free_bits=fact)
     for axes in _orders(a):
         layout, shape = _LAYOUTS.get(tuple(axes)), [a[axis] for axis in axes]
         text = f"{{b}} is {{a}} transposed to the axes {axes}" + (f": {layout}" if layout else "")
