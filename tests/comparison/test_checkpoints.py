@@ -190,6 +190,16 @@ def test_steps_of_training_and_other_rows_are_neither_noise_nor_of_low_rank(seed
                 assert compare_arrays(x, y.astype(kind)).cause not in ("noise", "low_rank")
 
 
+@pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_what_is_of_low_rank_itself_is_no_change_of_something_smaller(kind: Any, seed: int) -> None:
+    """Next to a ramp of float8, weights of 0.02 are less than its rounding: they may be any."""
+    rng = np.random.default_rng(seed)
+    small = rng.standard_normal((64, 64)) * 2e-2 * float(ml_dtypes.finfo(kind).eps)
+    ramp = np.linspace(0, 1, 64 * 64).reshape(64, 64)
+    for a, b in ((small, ramp), (ramp, small)):
+        assert compare_arrays(a.astype(kind), b.astype(kind)).cause != "low_rank"
+
+
 def test_an_infinity_is_no_matrix_of_low_rank(seed: int) -> None:
     """LAPACK did not come back from one."""
     a = np.random.default_rng(seed).standard_normal((40, 40)).astype(np.float32)

@@ -51,10 +51,11 @@ def low_rank(problem: Problem) -> Cause | None:
     ):
         return None
     epsilon = 2.0 ** (1 - min(one.element_type.digits for one in (pair.a, pair.b)))
-    size, change = (float(one) / math.sqrt(pair.size) for one in (max(figures.norms[:2]), figures.norms[2]))
+    least, size = sorted(figures.norms[:2] / math.sqrt(pair.size))
+    change = float(figures.norms[2]) / math.sqrt(pair.size)
     rounding = _ROUNDING * epsilon * size + _ARITHMETIC * change
-    if not _SIGNAL * rounding <= change < math.inf:
-        return None
+    if not _SIGNAL * rounding <= min(change, least) or change == math.inf:
+        return None  # Of a smaller A nothing is left in B, which is of low rank itself.
     generator = np.random.default_rng(0)
     chosen, few = (np.sort(generator.permutation(count)[:LARGEST_DECOMPOSED]) for count in (rows, columns))
     sampled = _change(pair, *pair.at((chosen[:, None] * columns + few).reshape(-1))).reshape(chosen.size, few.size)
