@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -339,6 +340,9 @@ def test_whether_all_layers_are_exchanged_under_new_names_is_not_established(rul
         assert "whether they are exchanged is not established" in report.summary
         with pytest.raises(AssertionError, match="exchanged by content: "):
             report.assert_within()
+        shown = (str(report), report.to_text("summary"), report.to_html(), report.to_json())
+        assert all(report.exchanged[0] in text.partition("exchanged")[2] for text in shown)
+        assert json.loads(report.to_json())["exchanged"] == list(report.exchanged)
     assert eltwise.compare(tensors, numbered(lambda number: number + 1)).is_good
 
 

@@ -176,10 +176,14 @@ class ComparisonReport(Written[TensorReport]):
         return lines[:_MOST_SHOWN] + _more(len(lines) - _MOST_SHOWN)
 
     def _notes(self) -> list[str]:
-        exchanged = (
-            f"the numbers or words in these names are exchanged by content: {named(self.exchanged, _MOST_LISTED)}"
-        )
-        return [f"note: {sentence}" for sentence in (*self.notes, *([exchanged] if self.exchanged else []))]
+        return [f"note: {sentence}" for sentence in self.notes_shown()]
+
+    def notes_shown(self) -> list[str]:
+        """The notes, and which names are exchanged."""
+        return [
+            *self.notes,
+            *_listed("the numbers or words in these names are exchanged by content", self.exchanged),
+        ]
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values: the JSON."""
@@ -191,6 +195,7 @@ class ComparisonReport(Written[TensorReport]):
             "extra": list(self.extra),
             "unreadable": list(self.unreadable),
             "notes": list(self.notes),
+            "exchanged": list(self.exchanged),
             "others": [each.to_dict() for each in self.others],
             "sources": list(self.sources),
         }
@@ -209,7 +214,7 @@ class ComparisonReport(Written[TensorReport]):
         names = [
             ("Could not be read", self.unreadable_shown()),
             ("Different beside the tensors", self.others_shown()),
-            ("Notes", list(self.notes)),
+            ("Notes", self.notes_shown()),
             ("Renamed", self._renamings_shown()),
         ]
         names += [("Missing in B", list(self.missing)), ("Extra in B", list(self.extra))]
