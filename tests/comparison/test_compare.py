@@ -190,7 +190,7 @@ def test_a_renamed_tensor_that_changed_a_little_is_found() -> None:
 def test_a_renamed_tensor_with_another_dimension_of_1_is_found() -> None:
     report = eltwise.compare({"bias": W[0], "x": V}, {"node_7": W[:1].astype(np.float16), "x": V})
     assert (report["bias"].other_name, report["bias"].cause) == ("node_7", "reshaped")
-    assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12], as float16 instead of float32")
+    assert report["bias"].explanation.endswith("as shape [1, 12] instead of [12]")
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 1)])

@@ -90,7 +90,7 @@ def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claim
         if share == 1.0:
             share = verified_share(problem_of.pair, hypothesis.predict)
         if share == 1.0:
-            cause = _named(hypothesis, problem_of.pair, problem_of.is_reversed)
+            cause = _named(hypothesis, problem_of.is_reversed)
             return _with_rival(cause, hypothesis, problem, settings)
         if MOST_OF <= share < 1.0 and (best is None or share > best[0]):
             best = share, hypothesis, problem_of
@@ -113,7 +113,7 @@ def _with_rival(cause: Cause, hypothesis: Hypothesis, problem: Problem, settings
         if value.is_rival(hypothesis, other, operation) and _is_right(other, problem):
             first, second = (hypothesis, other) if hypothesis.cause != COPIED else (other, hypothesis)
             text = f"{first.text}, or {second.text}: these values do not tell which"
-            return _named(replace(first, text=text), problem.pair, is_reversed=False)
+            return _named(replace(first, text=text), is_reversed=False)
     return cause
 
 
@@ -130,7 +130,7 @@ def explained_by(cause: str, pair: Pair, is_reversed: bool) -> Cause | None:
     hypothesis = next((one for _digits, one in narrowings(pair.element_type) if one.cause == cause), None)
     if hypothesis is None or verified_share(pair, hypothesis.predict) < 1.0:
         return None
-    return _named(hypothesis, pair, is_reversed)
+    return _named(hypothesis, is_reversed)
 
 
 def _hypotheses(problem: Problem, claims: Sequence[Claim]) -> Iterator[tuple[Hypothesis, Problem]]:
@@ -194,13 +194,10 @@ def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) 
     return by_chance + MOST_OF * (1 - by_chance)
 
 
-def _named(hypothesis: Hypothesis, pair: Pair, is_reversed: bool, share: float = 1.0) -> Cause:
+def _named(hypothesis: Hypothesis, is_reversed: bool, share: float = 1.0) -> Cause:
     a, b = ("B", "A") if is_reversed else ("A", "B")
     text = hypothesis.text.replace("{a}", a).replace("{b}", b)
     details = dict(hypothesis.details) | ({"reversed": True} if is_reversed else {})
-    types = pair.a.element_type, pair.b.element_type
-    if hypothesis.is_moved and types[0] is not types[1]:
-        text += f", as {types[1]} instead of {types[0]}"
     if share < 1:
         text += f"; that predicts {percent(share)} of what differs, or should"
     return Cause(hypothesis.cause, share, text, details)
@@ -291,7 +288,7 @@ def _verified(hypothesis: Hypothesis, problem: Problem) -> Cause | None:
     share = verified_share(problem.pair, hypothesis.predict)
     predicted = hypothesis.predict(problem.sample.indices, problem.sample.a)
     is_telling = share >= _least_share(hypothesis, problem.sample, predicted)
-    return _named(hypothesis, problem.pair, problem.is_reversed, share) if is_telling else None
+    return _named(hypothesis, problem.is_reversed, share) if is_telling else None
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:

@@ -11,7 +11,7 @@ import numpy as np
 
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, LEAST_BITS_OF_INTEGERS, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
-from eltwise.comparison.pairs import converted
+from eltwise.comparison.pairs import Pair, converted
 from eltwise.ir.tensors import Tensor
 
 Shape = Sequence[int]
@@ -45,16 +45,20 @@ def _moved(
     source: Tensor | None = None,
 ) -> Hypothesis:
     pair, tensor = problem.pair, source or problem.pair.a
-    is_rounded = pair.b.element_type is not pair.element_type and is_float(pair.b.element_type)
 
     def predict(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
         sources = index_map(indices)
-        values = converted(tensor.at(np.maximum(sources, 0)), pair.element_type)
-        if is_rounded:  # B's own type keeps less of a value than the type that both are read as.
-            values = converted(values.astype(pair.b.storage), pair.element_type)
+        values = _as_in_b(pair, converted(tensor.at(np.maximum(sources, 0)), pair.element_type))
         return values if fill is None else np.where(sources < 0, fill, values)
 
     return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
+
+
+def _as_in_b(pair: Pair, values: np.ndarray) -> np.ndarray:
+    """Elements of A that B holds, of which its own type may keep less than the type that both are read as."""
+    if pair.b.element_type is pair.element_type or not is_float(pair.b.element_type):
+        return values
+    return converted(values.astype(pair.b.storage), pair.element_type)
 
 
 def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, IndexMap] | None = None) -> IndexMap:
@@ -138,7 +142,8 @@ def shifted(problem: Problem) -> Iterator[Hypothesis]:
         coordinate = start // step % size
         low = max(0, min(coordinate - _LONGEST_LINE // 2, size - _LONGEST_LINE))
         line = start + (np.arange(low, min(low + _LONGEST_LINE, size)) - coordinate) * step
-        for count in _shifts(*map(bits_of, problem.pair.at(line))):
+        a, b = problem.pair.at(line)
+        for count in _shifts(bits_of(_as_in_b(problem.pair, a)), bits_of(b)):
             yield from _shifts_of(problem, line_shape, axis, count, shown_axis)
 
 
@@ -204,7 +209,8 @@ def _order_of(problem: Problem, axis: int, size: int, rest: int) -> np.ndarray |
     chosen = np.unique(np.linspace(0, rest - 1, _ROW_SAMPLE).astype(np.int64))
     base = chosen // step * (step * size) + chosen % step
     indices = (np.arange(size)[:, None] * step + base[None, :]).reshape(-1)
-    a, b = (bits_of(one).reshape(size, -1) for one in problem.pair.at(indices))
+    a, b = problem.pair.at(indices)
+    a, b = (bits_of(one).reshape(size, -1) for one in (_as_in_b(problem.pair, a), b))
     rows: dict[bytes, list[int]] = {}
     for number in reversed(range(size)):
         rows.setdefault(a[number].tobytes(), []).append(number)

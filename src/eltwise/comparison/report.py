@@ -161,7 +161,8 @@ class ComparisonReport(Written[TensorReport]):
         lines = []
         for each in tensors[:most]:
             cause = f" ({each.cause})" if each.cause else ""
-            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{cause}")
+            types = f", {each.other_dtype} instead of {each.dtype}" if each.dtype != each.other_dtype else ""
+            lines.append(f"{each.label}: {STATUS_WORDS[each.status]}{cause}{types}")
             lines += [f"  {sentence}" for sentence in each.sentences()]
         return lines + _more(len(tensors) - most)
 
