@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,12 @@ KEYS: dict[str, set[str]] = {
 }
 """What the details of each cause have in the JSON; those of other causes are empty."""
 
-MORE_KEYS = {"saturation": {"type"}, "unrelated_tail": {"pattern"}, "transposed": {"layout"}}
+MORE_KEYS = {
+    "saturation": {"type"},
+    "scaled": {"arithmetic", "divisor"},
+    "unrelated_tail": {"pattern"},
+    "transposed": {"layout"},
+}
 """What they may have."""
 
 
@@ -281,6 +287,20 @@ def test_every_limit_that_is_reached_is_named(seed: int) -> None:
     assert found.explanation.startswith("B is 0, 255 wherever it differs")
 
 
+@pytest.mark.parametrize("kind", [np.float16, BF16, np.float32, np.float64])
+@pytest.mark.parametrize(("cause", "change"), [("offset", np.add), ("scaled", np.multiply), ("scaled", np.divide)])
+def test_a_number_that_predicts_every_element_is_named_before_one_that_predicts_most(
+    cause: str, change: Callable[[Any, Any], Any], kind: type, seed: int
+) -> None:
+    """A sum that is a tie allows the numbers on one side of that one alone, which is the end of an interval then."""
+    rng = rng_of(seed, cause, change.__name__, np.dtype(kind).name)
+    for _number in range(60):
+        a = rng.standard_normal(int(rng.integers(50, 500))).astype(kind)
+        b = change(a, np.dtype(kind).type(10 ** rng.uniform(-3, 0)))
+        result = compare_arrays(a, b)
+        assert (result.cause, result.cause_share) == (cause, 1.0) or not result.cause_share, result.explanation
+
+
 @pytest.mark.parametrize("factor", [2, 3, -2, -8, 1024, 0.25, 0.1, -0.5, 3.7, 2.0**-20, 1 / 255])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int16, np.int64])
 def test_the_sentence_says_the_factor_of_the_details(kind: type, factor: float, seed: int) -> None:
@@ -289,12 +309,15 @@ def test_the_sentence_says_the_factor_of_the_details(kind: type, factor: float, 
     rng = rng_of(seed, kind, factor)
     a = (rng.standard_normal((40, 50)) * 9).astype(kind)
     found = compare_arrays(a, a * np.dtype(kind).type(factor))
-    said = re.search(r"is A times (2\^)?([^\s;]+)", found.explanation)
+    said = re.search(r"is A (times|divided by) (2\^)?([^\s;]+)", found.explanation)
     assert said, found.explanation
-    number = 2.0 ** int(said[2]) if said[1] else float(said[2])
+    number = 2.0 ** int(said[3]) if said[2] else float(said[3])
+    if said[1] != "times":
+        assert number == pytest.approx(found.explanation_details["divisor"], rel=1e-6)
+        number = 1 / number
     assert number == pytest.approx(found.explanation_details["factor"], rel=1e-6)
     assert number == pytest.approx(factor, rel=1e-3)
-    assert bool(said[1]) == (np.dtype(kind).kind == "f" and factor > 0 and np.log2(factor) % 1 == 0)
+    assert bool(said[2]) == (np.dtype(kind).kind == "f" and factor > 0 and np.log2(factor) % 1 == 0)
 
 
 MOVED: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -1,4 +1,4 @@
-"""Hypotheses with a number taken from the data: B is A times a constant, plus one, or plus and then minus one.
+"""Hypotheses with a number taken from the data: B is A times or divided by one, plus one, or plus and then minus one.
 
 Each pair of elements bounds the number, since B was rounded; all bounds together leave a short interval. The simplest
 number in it, and its neighbours among float32 and float64 numbers, are then tried bit for bit.
@@ -6,19 +6,26 @@ number in it, and its neighbours among float32 and float64 numbers, are then tri
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, Hypothesis, Problem, agrees, computed
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
 from eltwise.comparison.numbers import is_float, shown, values_of
 from eltwise.core.dtypes import ElementType
 
+T = TypeVar("T")
+
 _LARGEST_FACTOR = 1 << 20
 _MOST_PAIRS = 4096
-_SLACK = 2.0**-47
+_SLACK = 2.0**-50
+_NEIGHBOURS = 4
+"""So many numbers on either side of the middle of an interval are tried: its ends are rounded."""
+
 _LEAST_DIGITS, _MOST_CANCELLED, _STEP_BITS = 24, 0.9, 2.0
 """Of types of fewer digits the last one is a scale that is chosen, too; what fits less is no cancellation."""
 
@@ -29,30 +36,63 @@ _NOISE_BITS = 4
 def scaled(problem: Problem) -> Iterator[Hypothesis]:
     """B is A times a constant."""
     element_type = problem.element_type
-    for factor in _factors(element_type, *_pairs(problem)):
-        for function in (np.multiply, np.divide) if is_float(element_type) else (np.multiply,):
-            is_division = function is np.divide
-            number = float(f"{1 / factor:.15g}") if is_division else factor
-            predict = partial(_calculated, number=number, function=function, element_type=element_type)
-            if problem.sample.fits(predict):
-                is_power = abs(math.frexp(factor)[0]) == 0.5
-                is_exact_power = is_power and factor > 0 and is_float(element_type)
-                factor_text = f"2^{math.frexp(factor)[1] - 1}" if is_exact_power else shown(factor)
-                details: dict[str, object] = {"factor": factor, "power_of_two": is_power}
-                details |= {"arithmetic": "division"} if is_division else {}
-                yield computed("scaled", f"{{b}} is {{a}} times {factor_text}", predict, details, BITS_OF_A_NUMBER)
-                return
+
+    def predict(values: np.ndarray, one: tuple[float, np.ufunc]) -> np.ndarray:
+        return _calculated(values, *one, element_type)
+
+    best = best_fit(_factors(element_type, *_pairs(problem)), predict, problem.sample)
+    if best is not None:
+        number, function = best
+        factor = 1 / number if function is np.divide else number
+        is_power = abs(math.frexp(factor)[0]) == 0.5
+        is_exact_power = is_power and factor > 0 and is_float(element_type)
+        factor_text = f"2^{math.frexp(factor)[1] - 1}" if is_exact_power else shown(factor)
+        details: dict[str, object] = {"factor": factor, "power_of_two": is_power}
+        text = f"{{b}} is {{a}} times {factor_text}"
+        if function is np.divide and not is_power:
+            details |= {"arithmetic": "division", "divisor": number}
+            text = f"{{b}} is {{a}} divided by {shown(number)}"
+        yield computed("scaled", text, partial(predict, one=best), details, BITS_OF_A_NUMBER)
 
 
 def offset(problem: Problem) -> Iterator[Hypothesis]:
     """B is A plus a constant."""
     element_type = problem.element_type
-    for constant in _offsets(element_type, *_pairs(problem)):
-        predict = partial(_calculated, number=constant, function=np.add, element_type=element_type)
-        if problem.sample.fits(predict):
-            text, details = f"{{b}} is {{a}} plus {shown(constant)}", {"offset": constant}
-            yield computed("offset", text, predict, details, BITS_OF_A_NUMBER)
-            return
+
+    def predict(values: np.ndarray, constant: float) -> np.ndarray:
+        return _calculated(values, constant, np.add, element_type)
+
+    best = best_fit(_offsets(element_type, *_pairs(problem)), predict, problem.sample)
+    if best is not None:
+        text, details = f"{{b}} is {{a}} plus {shown(best)}", {"offset": best}
+        yield computed("offset", text, partial(predict, constant=best), details, BITS_OF_A_NUMBER)
+
+
+def best_fit(numbers: Iterable[T], predict: Callable[[np.ndarray, T], np.ndarray], sample: Sample) -> T | None:
+    """The first of the numbers with which a function of A gives most of B; None where all give less than half of it.
+
+    Those that rounding hardly tells apart are not alike: they lie on either side of a tie.
+    """
+    best = best_of(numbers, predict, sample.a, sample.b, sample.element_type)
+    return best[1] if best is not None and best[0] > MOST_OF else None
+
+
+def best_of(
+    numbers: Iterable[T],
+    predict: Callable[[np.ndarray, T], np.ndarray],
+    a: np.ndarray,
+    b: np.ndarray,
+    element_type: ElementType,
+) -> tuple[float, T] | None:
+    """The largest share of B that a function of A predicts with one of some numbers, and the first such number."""
+    best: tuple[float, T] | None = None
+    for number in numbers:
+        share = float(agrees(predict(a, number), b, element_type).mean())
+        if best is None or share > best[0]:
+            best = share, number
+        if share == 1:
+            break
+    return best
 
 
 def cancelled(problem: Problem) -> Iterator[Hypothesis]:
@@ -90,24 +130,33 @@ def _pairs(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return a[used][:_MOST_PAIRS], b[used][:_MOST_PAIRS]
 
 
-def _factors(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
-    """The factors that all pairs allow; 0, 1, -1 and what is not told from noise are none."""
+def _factors(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[float, np.ufunc]]:
+    """The factors that all pairs allow, and the divisors; 0, 1, -1 and what is not told from noise are none."""
     if a.size and is_float(element_type):
+        low, high = factor_bounds(a, b, element_type)
+        if low <= 0 <= high:
+            return
         nearly_one = 2.0 ** (_NOISE_BITS - element_type.digits)
-        yield from (one for one in candidates(*factor_bounds(a, b, element_type)) if abs(abs(one) - 1) >= nearly_one)
+        for pair in itertools.zip_longest(candidates(low, high), candidates(1 / high, 1 / low)):
+            for one, function in zip(pair, (np.multiply, np.divide), strict=True):
+                if one is not None and abs(abs(one) - 1) >= nearly_one:
+                    yield one, function
     elif a.size:
         index = int(np.argmax(np.abs(a)))
         factor = b[index] / a[index]
         if factor == int(factor) and 1 < abs(factor) <= _LARGEST_FACTOR:
-            yield int(factor)
+            yield int(factor), np.multiply
 
 
 def _offsets(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
     """The offsets that all pairs allow; what is not told from noise is none."""
     if a.size and is_float(element_type):
         half = half_ulps(b, element_type)
-        low, high = float((b - half - a).max()), float((b + half - a).min())
-        slack, noise = float(np.abs(a).max()) * 2.0**-52, float(half.max()) * 2**_NOISE_BITS
+        step = b - a
+        lost = step - b
+        rest = (b - (step - lost)) - (a + lost)  # What float64 rounds off the difference, exactly.
+        low, high = float((step + (rest - half)).max()), float((step + (rest + half)).min())
+        slack, noise = float(np.spacing(max(abs(low), abs(high)))), float(half.max()) * 2**_NOISE_BITS
         yield from (one for one in candidates(low - slack, high + slack) if abs(one) > noise)
     elif a.size:
         yield int(b[0]) - int(a[0])
@@ -146,7 +195,7 @@ def factor_bounds(a: np.ndarray, b: np.ndarray, element_type: ElementType) -> tu
 
 
 def candidates(low: float, high: float) -> Iterator[float]:
-    """Numbers of an interval but 0: of few decimals and their reciprocals, of float32, the middle and the ends."""
+    """Numbers of an interval but 0: of few decimals and their reciprocals, of float32, in the middle, and the ends."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high) or low <= 0 <= high:
         return
     middle = low + (high - low) / 2  # Half of the smallest number is 0.
@@ -154,7 +203,8 @@ def candidates(low: float, high: float) -> Iterator[float]:
     reciprocals = [1 / float(f"{1 / middle:.{digits}g}") for digits in range(1, 17)]
     with np.errstate(all="ignore"):
         nearest = np.float32(middle)
-        singles = [float(nearest), float(np.nextafter(nearest, np.float32(np.inf)))]
-        doubles = [middle, *(float(np.nextafter(middle, end)) for end in (-np.inf, np.inf)), low, high]
+        singles = [float(nearest), *(float(np.nextafter(nearest, np.float32(end))) for end in (np.inf, -np.inf))]
+        steps = np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1) * np.spacing(middle)
+        doubles = [*(middle + step for step in sorted(steps.tolist(), key=abs)), low, high]
     ordered = (*decimals[:6], *reciprocals[:4], *singles, *decimals[6:], *reciprocals[4:], *doubles)
     yield from dict.fromkeys(one for one in ordered if low <= one <= high)

@@ -150,10 +150,6 @@ class Sample:
         """Whether a mask over the elements that differ, or over all, holds for most of those that differ."""
         return int(np.count_nonzero(mask[: self.count])) >= MOST_OF * self.count
 
-    def fits(self, function: Callable[[np.ndarray], np.ndarray]) -> bool:
-        """Whether a function of A gives most of B, which then is looked at closely."""
-        return bool(agrees(function(self.a), self.b, self.element_type).mean() > MOST_OF)
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:

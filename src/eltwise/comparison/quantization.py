@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.bounds import PIECE
-from eltwise.comparison.fitted_hypotheses import candidates, factor_bounds
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
+from eltwise.comparison.fitted_hypotheses import best_fit, best_of, candidates, factor_bounds
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, computed
 from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
@@ -251,7 +251,8 @@ def _fitted(
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
         for grid, (a, b) in zip(grids, parts, strict=True):
-            share, scale = (1.0, 0.0) if grid is None else _best_scale(a, b, grid, quantizing)
+            numbers = (0.0,) if grid is None else candidates(*grid[:2])
+            share, scale = best_of(numbers, quantizing, a, b, plain.element_type) or (0.0, 0.0)
             shares.append(share)
             scales.append(scale)
             if share < least:
@@ -261,20 +262,6 @@ def _fitted(
             if min(shares) == 1:
                 break
     return best[1:] if best[0] else None
-
-
-def _best_scale(a: np.ndarray, b: np.ndarray, grid: _Grid, quantizing: _Quantizing) -> tuple[float, float]:
-    """How much of a part the best scale between the bounds predicts, and that scale."""
-    best = (0.0, 0.0)
-    for scale in candidates(*grid[:2]):
-        best = max(
-            best,
-            (float(agrees(quantizing(a, scale), b, quantizing.element_type).mean()), scale),
-            key=lambda one: one[0],
-        )
-        if best[0] == 1:
-            break
-    return best
 
 
 def integer_type_of(least: float, most: float) -> tuple[str, int]:
@@ -317,10 +304,13 @@ def dequantized(problem: Problem) -> Iterator[Hypothesis]:
     middle = _at_zero(b, a)
     zero_point = 0 if middle is None else round(middle)
     used = (a != zero_point) & (b != 0) & np.isfinite(b)
-    for scale in candidates(*factor_bounds(a[used] - zero_point, b[used], element_type)) if used.any() else ():
-        function = lambda values, scale=scale: (values - values.dtype.type(zero_point)) * values.dtype.type(scale)  # noqa: E731
-        if problem.sample.fits(function):
-            details = {"scale": scale, "zero_point": zero_point, "type": of_a.name}
-            text = f"{{b}} is {{a}} dequantized with scale {shown(scale)} and zero point {zero_point}"
-            yield computed("quantized", text, function, details, 2 * BITS_OF_A_NUMBER, _LEVEL_BITS)
-            return
+    scales = candidates(*factor_bounds(a[used] - zero_point, b[used], element_type)) if used.any() else ()
+
+    def predict(values: np.ndarray, scale: float) -> np.ndarray:
+        return np.asarray((values - values.dtype.type(zero_point)) * values.dtype.type(scale))
+
+    scale = best_fit(scales, predict, problem.sample)
+    if scale is not None:
+        details = {"scale": scale, "zero_point": zero_point, "type": of_a.name}
+        text = f"{{b}} is {{a}} dequantized with scale {shown(scale)} and zero point {zero_point}"
+        yield computed("quantized", text, partial(predict, scale=scale), details, 2 * BITS_OF_A_NUMBER, _LEVEL_BITS)
