@@ -168,6 +168,24 @@ def test_attributes_of_xarray_count_in_memory_as_in_files(tmp_path: Path) -> Non
     assert "array@title" in eltwise.compare(one["a"], same["a"]).notes[0]
 
 
+def test_a_dataset_of_xarray_is_equal_to_the_file_that_it_was_written_to(tmp_path: Path) -> None:
+    """Coordinates are tensors there, also those of no dimension, and those that no variable has."""
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    variables = {"v": (("x", "y"), np.float32([[1, 2, 3], [4, 5, 6]]), {"units": "K"}), "w": ("x", np.int16([1, 2]))}
+    coordinates = {"x": [1.0, 2.0], "latitude": ("x", [5.0, 6.0], {"units": "degrees"}), "z": [7, 8], "n": 9}
+    dataset = xarray.Dataset(variables, coordinates)
+    dataset.to_zarr(tmp_path / "d.zarr", zarr_format=2)
+    changed = dataset.assign_coords(latitude=("x", [5.0, 6.5], {"units": "degrees"}))
+    for one, other in ((dataset, tmp_path / "d.zarr"), (tmp_path / "d.zarr", dataset)):
+        report = eltwise.compare(one, other)
+        assert (report.is_good, len(report)) == (True, 6)
+        assert is_same(one, other)
+    for one, other in ((changed, tmp_path / "d.zarr"), (tmp_path / "d.zarr", changed)):
+        assert [each.name for each in eltwise.compare(one, other) if each.status != "equal"] == ["latitude"]
+        assert not is_same(one, other)
+
+
 @pytest.mark.parametrize("coordinates", [{"t": 1}, {"z": ("x", ["a", "b"])}, {"x": [1, 2]}, {"k": ("k", [1.0] * 99)}])
 def test_coordinates_of_xarray_count(coordinates: dict[str, Any]) -> None:
     """They were not compared unless both sides had labels along an axis."""

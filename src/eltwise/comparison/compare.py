@@ -12,7 +12,7 @@ from functools import cache
 from eltwise.comparison.alike import explain_alike
 from eltwise.comparison.arrays import compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
-from eltwise.comparison.intake import attributes_of, in_memory, parts_of
+from eltwise.comparison.intake import as_in_file, attributes_of, in_memory, parts_of
 from eltwise.comparison.matching import Copies, Pairs, match
 from eltwise.comparison.naming import Renaming, exchanged, renamings
 from eltwise.comparison.others import compare_parameters, compare_values, missing_values, notes
@@ -81,6 +81,7 @@ def compare(
     with default_mode():
         tolerances = parse_tolerances(tolerance, rtol=rtol, atol=atol, ulp=ulp)
         graph = None if order is None else graph_of(order)
+        a, b = as_in_file(a, b), as_in_file(b, a)
         sets = tensors_of(a, "A"), tensors_of(b, "B")
         check_labels(a, b)
         report = compare_sets(*sets, tolerances, causes, progress, graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -43,6 +44,16 @@ def attributes_of(value: object, side: str, single: str = "array") -> TensorSet:
     if form := form_of(value):
         attributes.parameters[CONTAINERS] = form
     return attributes
+
+
+def as_in_file(value: object, other: object) -> object:
+    """A Dataset of xarray beside a path: with its coordinates as variables, as files hold them; else the value."""
+    if kind_of(value) != "xarray" or items_of(value) is None or not isinstance(other, str | os.PathLike):
+        return value
+    from xarray import DataArray
+
+    dataset: Any = value
+    return {name: DataArray(variable) for name, variable in dataset.variables.items()}
 
 
 def _of_array(name: str, array: Any) -> Iterator[tuple[str, str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eltwise.comparison.intake import attributes_of
+from eltwise.comparison.intake import as_in_file, attributes_of
 from eltwise.comparison.numbers import is_float
 from eltwise.comparison.others import compare_parameters
 from eltwise.comparison.tolerance import Tolerance, Tolerances, check_patterns, tolerance_of
@@ -48,6 +48,7 @@ def check_sides(
     """
     with default_mode():
         rule = rule or Rule()
+        actual, expected = as_in_file(actual, expected), as_in_file(expected, actual)
         sets = opened(actual, "actual"), opened(expected, "expected")
         states = states_of(each for each in sets if isinstance(each, TensorSet))
         sides = leaves_of(sets[0], "actual"), leaves_of(sets[1], "expected")
