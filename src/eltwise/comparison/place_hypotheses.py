@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from eltwise.ir.tensors import Tensor
 Shape = Sequence[int]
 IndexMap = Callable[[np.ndarray], np.ndarray]
 """Gives for flat indices in B those in A, or for coordinates those there; a negative one stands for a fill value."""
+Fill = np.generic | Callable[[np.ndarray], np.ndarray] | None
+"""What B has where nothing of A is: one value, or some by their flat indices."""
 
 _MOST_ORDERS = 120
 _LONGEST_LINE = 1 << 16
@@ -40,7 +43,7 @@ def _moved(
     text: str,
     index_map: IndexMap,
     details: dict[str, object],
-    fill: np.generic | None = None,
+    fill: Fill = None,
     free_bits: float = 0.0,
     source: Tensor | None = None,
 ) -> Hypothesis:
@@ -49,7 +52,9 @@ def _moved(
     def predict(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
         sources = index_map(indices)
         values = _as_in_b(pair, converted(tensor.at(np.maximum(sources, 0)), pair.element_type))
-        return values if fill is None else np.where(sources < 0, fill, values)
+        if fill is None:
+            return values
+        return np.where(sources < 0, fill(indices) if callable(fill) else fill, values)
 
     return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
 
@@ -232,22 +237,42 @@ def stale(problem: Problem) -> Iterator[Hypothesis]:
 
 
 def padded(problem: Problem) -> Iterator[Hypothesis]:
-    """A is a part of B, which has a constant around it."""
+    """A is a part of B, which has a constant around it; or any other elements, if they are no more than half of it."""
     a, b = problem.pair.a.shape, problem.pair.b.shape
     if len(a) != len(b) or not a or 0 in a or any(x > y for x, y in zip(a, b, strict=True)):
         return
     offsets = [sorted({0, y - x, (y - x) // 2, y - x - (y - x) // 2}) for x, y in zip(a, b, strict=True)]
+    others = list[Hypothesis]()
     for before in itertools.islice(itertools.product(*offsets), _MOST_PADS):
         pads = [[low, y - x - low] for x, y, low in zip(a, b, before, strict=True)]
         corner = 0 if any(before) else math.prod(b) - 1
-        fill = converted(problem.pair.b.at(np.array([corner])), problem.element_type)
+        fill = _of_b(problem, np.array([corner]))
         changes: dict[int, IndexMap] = {
             axis: lambda c, low=low, size=size: np.where(c - low < size, c - low, -1)  # type: ignore[misc]
             for axis, (low, size) in enumerate(zip(before, a, strict=True))
         }
-        text = f"{{b}} is {{a}} padded with {shown(exact_values(fill, problem.element_type)[0])} by {pads}"
-        details: dict[str, object] = {"pads": pads, "mode": "constant"}
-        yield _moved(problem, "padded", text, _mapped(b, _steps(a), changes), details, fill[0])
+        way = partial(_padded, problem, pads, _mapped(b, _steps(a), changes))
+        yield way("constant", shown(exact_values(fill, problem.element_type)[0]), fill[0])
+        # Elements that are any are no evidence, so that more of it is asked for.
+        others.append(way("other elements", "other elements", partial(_of_b, problem), LEAST_BITS_OF_INTEGERS))
+    yield from others if math.prod(b) <= 2 * math.prod(a) else ()
+
+
+def _padded(
+    problem: Problem,
+    pads: Sequence[Sequence[int]],
+    index_map: IndexMap,
+    mode: str,
+    by: str,
+    fill: Fill,
+    free: float = 0.0,
+) -> Hypothesis:
+    details: dict[str, object] = {"pads": pads, "mode": mode}
+    return _moved(problem, "padded", f"{{b}} is {{a}} padded with {by} by {pads}", index_map, details, fill, free)
+
+
+def _of_b(problem: Problem, indices: np.ndarray) -> np.ndarray:
+    return converted(problem.pair.b.at(indices), problem.element_type)
 
 
 def expanded(problem: Problem) -> Iterator[Hypothesis]:
