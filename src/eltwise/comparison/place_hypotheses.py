@@ -52,9 +52,11 @@ def _moved(
     def predict(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
         sources = index_map(indices)
         values = _as_in_b(pair, converted(tensor.at(np.maximum(sources, 0)), pair.element_type))
-        if fill is None:
-            return values
-        return np.where(sources < 0, fill(indices) if callable(fill) else fill, values)
+        outside = sources < 0
+        if fill is not None and outside.any():
+            values = values.copy()
+            values[outside] = fill(indices[outside]) if callable(fill) else fill
+        return values
 
     return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
 
