@@ -50,10 +50,9 @@ def as_in_file(value: object, other: object) -> object:
     """A Dataset of xarray beside a path: with its coordinates as variables, as files hold them; else the value."""
     if kind_of(value) != "xarray" or items_of(value) is None or not isinstance(other, str | os.PathLike):
         return value
-    from xarray import DataArray
-
     dataset: Any = value
-    return {name: DataArray(variable) for name, variable in dataset.variables.items()}
+    variables = {name: dataset[name] for name in dataset.variables}
+    return {name: array.drop_vars(list(array.coords)) for name, array in variables.items()}
 
 
 def _of_array(name: str, array: Any) -> Iterator[tuple[str, str, Any]]:
