@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from eltwise.comparison.tensor_report import number
+from eltwise.core.errors import counted
 from eltwise.core.escaping import in_columns
 from eltwise.tracing.difference import largest
 from eltwise.tracing.records import COLUMNS, TracedNode
@@ -28,7 +29,7 @@ def table(nodes: Sequence[TracedNode], *, is_whole: bool) -> list[str]:
     shown = lines[:_MOST_LINES] if left > 0 else lines
     written = iter(in_columns([COLUMNS, *(line for line in shown if not isinstance(line, str))]))
     result = [next(written), *(line if isinstance(line, str) else next(written) for line in shown)]
-    return [*result, f"... and {left} lines more (--all shows every node)"] if left > 0 else result
+    return [*result, f"... and {counted(left, 'line')} more (--all shows every node)"] if left > 0 else result
 
 
 def _folded(nodes: Sequence[TracedNode]) -> Iterator[_Line]:
@@ -56,10 +57,15 @@ def noisiest(nodes: Sequence[TracedNode]) -> list[str]:
     noisy = [node for node in nodes if node.snr is not None and node.status == "differs"]
     if len(noisy) < 2:
         return []
-    worst = sorted(noisy, key=lambda node: (node.own_snr is None, node.own_snr or node.snr))[:_MOST_NOISY]
+    worst = sorted(noisy, key=_by_noise)[:_MOST_NOISY]
     rows = [(node.name, node.op_type, _decibels(node.own_snr), _decibels(node.snr)) for node in worst]
     header = ("least signal to noise", "operator", "dB alone", "dB in the model")
     return in_columns([header, *rows])
+
+
+def _by_noise(node: TracedNode) -> tuple[bool, float | None]:
+    """Orders nodes by their own signal for their noise, and those that were not run alone by that in the model."""
+    return node.own_snr is None, node.snr if node.own_snr is None else node.own_snr
 
 
 def _decibels(ratio: float | None) -> str:
