@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,22 @@ def test_words_out_of_a_results_file_become_no_code(tmp_path: Path) -> None:
     stated = json.loads(other["case.json"])
     assert (stated["adapter"], stated["model"]) == ("PythonFunction", "")
     assert all(line.isprintable() for line in stated["about"])
+
+
+def test_the_script_states_first_what_the_test_holds() -> None:
+    example = {"a": "1.5", "b": "2.5", "expected": "-1.0", "got": ""}
+    values = {"reasons": (("wraps", "swaps"), ("clamps",)), "example": example, "message": "No more"}
+    lines = {
+        "reasons": "wraps + swaps; clamps.",
+        "example": "A = 1.5, B = 2.5: expected -1.0, got nothing.",
+        "message": "Message: No more",
+    }
+    test = replace(cell_of("numpy", "Sub-14", "float32", "call"), reasons=(), example=None, message="")
+    for present in chain.from_iterable(combinations(values, count) for count in range(4)):
+        one = replace(test, **{name: values[name] for name in present})
+        first, *others = json.loads(files_of(one)["case.json"])["about"]
+        assert first.startswith("numpy 1.0 on Sub-14") and first.endswith(", path call: differs.")
+        assert others == [lines[name] for name in present]
 
 
 def test_a_cell_that_is_right_or_not_there_is_refused(tmp_path: Path) -> None:
