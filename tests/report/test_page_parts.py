@@ -48,6 +48,7 @@ def test_a_table_with_names_has_one_over_each_column_and_in_each_cell(rows: list
     shown = Elements(table(others, names, ["kind"] * len(others)))
     assert [text for _none, text in shown.of("th")] == [*names]
     assert len(shown.of("thead")) == 1
+    assert [attributes for attributes, _text in shown.of("table")] == [{"class": "wide"}]
     cells = [(attributes["data-name"], text) for attributes, text in shown.of("td")]
     assert cells == [pair for row in others for pair in zip(names, row, strict=True)]
     records = [attributes for attributes, _text in shown.of("tr") if attributes]
@@ -58,6 +59,7 @@ def test_a_table_with_names_has_one_over_each_column_and_in_each_cell(rows: list
 def test_a_table_without_names_has_the_name_of_each_row_in_its_first_cell(rows: list[tuple[str, ...]]) -> None:
     shown = Elements(table(rows))
     assert shown.of("thead") == []
+    assert [attributes for attributes, _text in shown.of("table")] == [{}]
     assert [text for _none, text in shown.of("th")] == [row[0] for row in rows]
     assert shown.of("td") == [({}, cell) for row in rows for cell in row[1:]]
 
@@ -88,15 +90,22 @@ def test_a_part_has_only_the_attributes_that_it_was_made_with(name: str, is_open
 
 @pytest.mark.parametrize("count", [1, 2, 8, 64, 300])
 @pytest.mark.parametrize("width", [250, 1000])
-def test_bars_stand_on_one_line_and_none_covers_another(count: int, width: int) -> None:
+def test_bars_stand_on_one_line_with_their_labels_and_none_covers_another(count: int, width: int) -> None:
     heights = [(number % 11) / 10 for number in range(count)]
-    shown = Elements(bars([Bar(height, "") for height in heights], "caption", width=width))
+    labelled = [Bar(height, "", str(number)) for number, height in enumerate(heights)]
+    shown = Elements(bars(labelled, "caption", width=width))
     drawn = [{name: float(number or 0) for name, number in each.items()} for each, _title in shown.of("rect")]
     assert [each["height"] for each in drawn] == [round(90 * height, 1) for height in heights if height]
     assert all(abs(each["y"] + each["height"] - 90) < 0.11 for each in drawn)
     begins = [each["x"] for each in drawn]
     assert all(each["x"] + each["width"] < end + 0.11 for each, end in zip(drawn, [*begins[1:], width], strict=False))
     assert all(each["width"] > 0 for each in drawn)
+    step = width / max(count, 8)
+    for number, (attributes, label) in enumerate(shown.of("text")):
+        is_at_the_right = number * step > 0.8 * width
+        begin = f"{(number + is_at_the_right) * step:.1f}"
+        assert (label, attributes["x"]) == (str(number), begin)
+        assert attributes.get("text-anchor") == ("end" if is_at_the_right else None)
 
 
 def test_what_was_found_and_the_matrix_are_open_and_each_test_is_closed() -> None:
