@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eltwise.core.errors import counted
 from eltwise.faults.families import FAMILIES
 from eltwise.report.annotations import Annotation, markdown, sarif
 from support.sarif import SARIF
@@ -29,6 +31,10 @@ class Report:
     found: Sequence[Annotation]
     is_good: bool = False
     summary: str = "2 findings"
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
 
     def annotations(self) -> Sequence[Annotation]:
         return self.found
@@ -93,6 +99,8 @@ def test_markdown_has_a_line_for_each_finding_whatever_its_names_are(found: list
     nodes = [row.split("|")[2].strip() for row in rows]
     assert all(shown == "the model" for shown, each in zip(nodes, found, strict=False) if not each.node)
     assert all(shown != "the model" for shown, each in zip(nodes, found, strict=False) if each.node)
+    left = len(found) - len(rows)
+    assert re.findall("^and (.*) more$", text, re.MULTILINE) == ([counted(left, "finding")] if left else [])
     assert "<b>" not in text
     assert text.endswith("</details>\n\n")
 
@@ -110,6 +118,16 @@ def test_paths_are_relative_to_the_working_folder(tmp_path: Path, monkeypatch: p
 def test_a_long_name_does_not_fill_the_page_of_a_job() -> None:
     found = [Annotation("saturation", "error", "<" * 100_000, "|" * 100_000)] * 60
     assert len(markdown(Report(found), Path("net.onnx"), "check")) < 1 << 20  # What GitHub takes.
+
+
+@pytest.mark.parametrize(("pattern", "most"), [("<pre>(.*)</pre>", 100_000), (r"\| fused \| (.*) \|$", 500)])
+def test_a_text_is_whole_up_to_a_length_and_shows_both_ends_beyond(pattern: str, most: int) -> None:
+    for length in (most - 1, most, most + 1, 9 * most):
+        long = f"a{'b' * (length - 2)}z"
+        report = Report([Annotation("fused", "error", long, "node")], text=long)
+        (shown,) = re.findall(pattern, markdown(report, Path("net.onnx"), "check"), re.MULTILINE)
+        assert (shown[0], shown[-1], len(shown)) == ("a", "z", min(length, most))
+        assert (shown == long) == (length <= most)
 
 
 def test_a_summary_is_added_to_a_file_whatever_is_in_it(cli: Cli, tmp_path: Path) -> None:

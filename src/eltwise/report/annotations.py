@@ -152,7 +152,7 @@ def markdown(report: Annotated, model: Path, command: str) -> str:
         lines += ["", *markdown_table(("", "node", "finding", ""), (tuple(map(_cell, row)) for row in cells))]
         if len(annotations) > _MOST_ROWS:
             lines += ["", f"and {counted(len(annotations) - _MOST_ROWS, 'finding')} more"]
-    text = html.escape(escape_lines(str(report))[:_MOST_CHARACTERS], quote=False)
+    text = html.escape(shortened(escape_lines(str(report)), _MOST_CHARACTERS), quote=False)
     lines += ["", "<details><summary>Report</summary>", "", f"<pre>{text}</pre>", "", "</details>", "", ""]
     return "\n".join(lines)
 
