@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+import eltwise
 from eltwise.core.escaping import LONGEST_LINE, as_lines, escape_lines, escaped, on_one_line, shortened, to_json
 
 EVERY = "".join(map(chr, range(sys.maxunicode + 1)))
@@ -42,3 +45,14 @@ def test_json_has_the_same_value() -> None:
     value = {"every": "".join(scalars), "half\udc9b": ["\ud800", 1.5, None, True], "é": "ü"}
     assert json.loads(to_json(value)) == json.loads(to_json(value, indent=2)) == value
     assert to_json({"é": "日本"}) == '{"é": "日本"}'
+
+
+def test_no_text_is_cut_without_a_sign() -> None:
+    """Where a hundred and more are left of something, it is a text, and ``shortened`` leaves dots."""
+    cuts = [
+        f"{path}:{node.lineno}"
+        for path in Path(eltwise.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Slice) and isinstance(node.upper, ast.Constant) and int(node.upper.value) >= 100
+    ]
+    assert cuts == []

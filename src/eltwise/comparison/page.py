@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from eltwise.comparison.heat_map import HeatMap
 from eltwise.comparison.roll_up import COLUMNS, PatternReport
 from eltwise.comparison.tensor_report import STATUS_WORDS, Element, TensorReport, number
+from eltwise.core.escaping import shortened
 from eltwise.core.shares import percent
 from eltwise.report.base import MOST_LISTED, filters, fold, head, items, more, section, table, text
 from eltwise.report.pictures import Bar, bars
@@ -92,7 +93,7 @@ def _figures(each: TensorReport) -> str:
     rows += [(f"{name} not matched", f"{count:,}") for name, count in odd if count]
     rows += [("where", each.where)] if each.where else []
     details = {name: value for name, value in each.explanation_details.items() if name != "where"}
-    rows += [(name.replace("_", " "), str(value)[:200]) for name, value in details.items()]
+    rows += [(name.replace("_", " "), shortened(str(value), 200)) for name, value in details.items()]
     return f"<div><h3>Figures</h3>{table(rows)}</div>"
 
 

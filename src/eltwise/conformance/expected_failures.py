@@ -24,6 +24,7 @@ from typing import Annotated
 
 from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.results import OUTCOMES, Outcome, TestResult
+from eltwise.core.escaping import shortened
 from eltwise.core.fields import Check, from_toml, one_of, toml_text
 from eltwise.formats import files
 
@@ -115,7 +116,7 @@ def _entry_text(tests: Sequence[TestResult], results: ConformanceReport) -> str:
     run = [_parts(test) for test in results.tests if test.runtime == first.runtime]
     runtime = "".join(_SPECIAL.get(sign, sign) for sign in first.runtime)
     patterns = ["/".join((runtime, *pattern)) for pattern in _patterns([_parts(test) for test in tests], run)]
-    reason = " ".join((first.message or first.explanation or first.outcome).split())[:_LONGEST_REASON]
+    reason = shortened(" ".join((first.message or first.explanation or first.outcome).split()), _LONGEST_REASON)
     lines = ["", "[[expected]]", "tests = [", *(f"    {toml_text(pattern)}," for pattern in patterns), "]"]
     lines += [f'outcome = "{first.outcome}"']
     lines += [f"explanation = {toml_text(first.explanation)}"] if first.explanation else []

@@ -19,7 +19,7 @@ from eltwise.conformance.results import TestResult
 from eltwise.conformance.runner import steps_of
 from eltwise.core.dtypes import of_numpy
 from eltwise.core.errors import NameUnknownError, UnsupportedError
-from eltwise.core.escaping import on_one_line
+from eltwise.core.escaping import on_one_line, shortened
 from eltwise.formats.files import new_folder, write_into
 from eltwise.formats.npy import npy_bytes
 from eltwise.formats.registry import of_bytes
@@ -166,5 +166,5 @@ def _about(test: TestResult, case: Case) -> list[str]:
         expected, got = (test.example[name] or "nothing" for name in ("expected", "got"))
         lines.append(f"{operands}: expected {expected}, got {got}.")
     if test.message:
-        lines.append(f"Message: {test.message[:300]}")
+        lines.append(f"Message: {shortened(test.message, 300)}")
     return [" ".join(line.split()) for line in lines]

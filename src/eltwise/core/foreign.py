@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from eltwise.core.errors import UnsupportedError
+from eltwise.core.escaping import shortened
 
 SCALE = "'eltwise[scale]'"
 """What pip installs the libraries of files larger than memory by."""
@@ -34,4 +35,4 @@ def library(name: str, thing: str, where: str = "", package: str = "") -> Any:
 def reason_of(error: BaseException) -> str:
     """What an error of a library or of the operating system says, on one line of at most 200 characters."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())[:200] or type(error).__name__
+    return shortened(" ".join(text.split()), 200) or type(error).__name__

@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto, helper, version_converter
 from onnx.checker import ValidationError, check_node
 from onnx.onnx_cpp2py_export.checker import CheckerContext
 
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import UnsupportedError, shown
 from eltwise.formats.onnx.inference import HELD, bare_node, holds_more, small_tensor
 from eltwise.formats.onnx.nodes import same_value, write_node
 from eltwise.formats.onnx.schemas import attribute_value, in_opset
@@ -85,7 +85,7 @@ def _by_converter(builder: GraphBuilder, original: Node, source: int, opset: int
         converted = ModelProto.FromString(_converted(model.SerializeToString(), opset)).graph
     except (ValidationError, version_converter.ConvertError, RuntimeError, ValueError, TypeError) as error:
         message = " ".join(str(error).split()).rpartition("failed: ")[2]
-        raise UnsupportedError("onnx's converter cannot convert it", got=repr(message[:300])) from None
+        raise UnsupportedError("onnx's converter cannot convert it", got=shown(message, 300)) from None
     tensors = [(tensor.name, tensor.name, tensor) for tensor in converted.initializer]
     tensors += [(one.output[0], "constant", one.attribute[0].t) for one in converted.node if one.op_type == "Constant"]
     for name, role, tensor in tensors:

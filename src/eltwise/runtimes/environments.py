@@ -20,6 +20,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from eltwise.core.errors import AttributeValueError, UnsupportedError
+from eltwise.core.escaping import shortened
 from eltwise.core.progress import Progress, no_progress
 from eltwise.core.staging import ENDING, Staging
 from eltwise.kernels.disk_cache import folder as cache_folder
@@ -188,4 +189,4 @@ def _run(command: Sequence[str], package: str, version: str) -> None:
         raise UnsupportedError(message, allowed=allowed, hint=f"choose one of these, or {other}")
     refusals = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     reason = (refusals or lines[-1:] or [f"exit code {code}"])[0]
-    raise UnsupportedError(f"the environment of {what} cannot be made: {reason[:300]}", hint=other)
+    raise UnsupportedError(f"the environment of {what} cannot be made: {shortened(reason, 300)}", hint=other)

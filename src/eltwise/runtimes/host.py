@@ -22,6 +22,7 @@ import numpy as np
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import FileFormatError, UnsupportedError
+from eltwise.core.escaping import shortened
 from eltwise.runtimes import wire
 from eltwise.runtimes.environments import interpreter
 from eltwise.runtimes.memory import SharedMemory
@@ -307,7 +308,7 @@ class Host:
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(size - 4096, 0))
         lines = [line.strip() for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
-        return f"the process ended with {ended}" + (f": {lines[-1][:200]}" if lines else "")
+        return f"the process ended with {ended}" + (f": {shortened(lines[-1], 200)}" if lines else "")
 
 
 def _answer(reply: Message) -> Answer:

@@ -18,6 +18,7 @@ from eltwise.conformance.suite import hard_values_of, layout_cases, value_cases
 from eltwise.conformance.variants import Variant, variants
 from eltwise.core.broadcasting import Rule as BroadcastRule
 from eltwise.core.dtypes import FLOAT32
+from eltwise.core.escaping import shortened
 from eltwise.core.machine import machine_name, today
 from eltwise.core.progress import Progress
 from eltwise.core.shapes import of_sizes
@@ -238,7 +239,7 @@ def _general(message: str) -> str:
         r"(?:,? (?:node )?with name| In Node,)? ?[('\"]*(?:case|result|before|between|after|made)\d.*", "", message
     )
     message = re.sub(r"\b[A-Z]\w+\(\d+\)|opset1::\w+", "{op}", message)
-    return " ".join(message.split())[:200]
+    return shortened(" ".join(message.split()), 200)
 
 
 def _told(rules: RuleSet, scopes: Collection[Key]) -> Iterator[tuple[Key, Seen]]:
