@@ -18,7 +18,9 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+import eltwise
 from eltwise.cli import COMMANDS, app
+from eltwise.cli.run import read_inputs
 from eltwise.ops import registry
 from eltwise.targets.rules import SEVERITIES
 
@@ -48,6 +50,21 @@ def test_run_writes_what_the_ending_says(cli: Cli, tmp_path: Path) -> None:
     x, y = (np.load(MODELS / f"sub6_axis1.{key}.npy") for key in "xy")
     for got in (by_npy, by_npz, by_pb):
         assert got.tobytes() == (x - y[None, :, :, None]).tobytes()
+
+
+@pytest.mark.parametrize("texts", ["x=x.npy y=y.pb", "both.npz", "x=x.npz y=both.npz:y", "y.npz 0=x.pb"])
+def test_inputs_are_the_same_in_whatever_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    arrays = {key: np.load(MODELS / f"sub6_axis1.{key}.npy") for key in "xy"}
+    np.savez("both.npz", **arrays)
+    for key, array in arrays.items():
+        np.save(f"{key}.npy", array)
+        np.savez(f"{key}.npz", **{key: array})
+        Path(f"{key}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    result = read_inputs(eltwise.load(MODELS / "sub6_axis1.onnx").graph, texts.split())
+    assert {name: np.asarray(array).tobytes() for name, array in result.items()} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("0", "1")])
