@@ -61,3 +61,11 @@ def test_an_empty_text_is_no_path(name: str, function: Callable[..., object], ar
     }
     with pytest.raises(FileFormatError, match="an empty text names no file"):
         function(**{**arguments, argument: ""})
+
+
+def test_every_public_function_that_has_arguments_checks_them() -> None:
+    """``public`` wraps it; the builtin ones check theirs in C."""
+    public = [getattr(module, name) for module in (eltwise, eltwise.testing) for name in module.__all__]
+    functions = [each for each in public if inspect.isfunction(each) and inspect.signature(each).parameters]
+    assert len(functions) > 15
+    assert [each.__name__ for each in functions if not hasattr(each, "__wrapped__")] == []
