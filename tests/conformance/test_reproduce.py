@@ -138,7 +138,8 @@ def test_the_script_states_first_what_the_test_holds() -> None:
     for present in chain.from_iterable(combinations(values, count) for count in range(4)):
         one = replace(test, **{name: values[name] for name in present})
         first, *others = json.loads(files_of(one)["case.json"])["about"]
-        assert first.startswith("numpy 1.0 on Sub-14") and first.endswith(", path call: differs.")
+        assert first.startswith("numpy 1.0 on Sub-14")
+        assert first.endswith(", path call: differs.")
         assert others == [lines[name] for name in present]
 
 

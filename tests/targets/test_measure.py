@@ -210,7 +210,7 @@ def test_ctrl_c_says_what_became_of_the_rules(
     assert not path.exists()
     measured = frozenset({("Sub-14", "int8", "numpy")})
     said = interrupted(RuleSet("onnxruntime", "1", measured=measured), 5)
-    assert said == f"interrupted: what was measured of onnxruntime is in {path}; 5 tests were not run\n"
+    assert said == f"interrupted: what was measured of onnxruntime is in {path}; not run: 5 tests\n"
     assert read_rules(path, "onnxruntime").measured == measured
 
 

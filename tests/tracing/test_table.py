@@ -1,4 +1,4 @@
-"""The nodes of a trace as lines: each node is in one of them, or counted in one."""
+"""The nodes and outputs of a trace as lines: each is in one of them, or counted in one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eltwise.tracing.difference import Difference
-from eltwise.tracing.records import TracedNode
+from eltwise.tracing.records import STATUSES, TracedNode, TracedOutput
+from eltwise.tracing.report import TraceReport
 from eltwise.tracing.table import noisiest, table
 
 MOST = 30
@@ -64,3 +65,20 @@ def test_of_two_noisy_nodes_and_more_the_worst_are_named(signals: list[tuple[boo
     others = sorted((node for node in noisy if node.own_snr is None), key=lambda node: node.snr or 0.0)
     expected = [(node.name, node.op_type, decibels(node.own_snr), decibels(node.snr)) for node in (*alone, *others)]
     assert [tuple(row.split()) for row in rows] == (expected[:12] if len(noisy) > 1 else [])
+
+
+@given(st.lists(st.sampled_from(STATUSES), max_size=20))
+def test_every_output_has_a_line_or_is_counted_in_one(statuses: list[str]) -> None:
+    outputs = tuple(TracedOutput(f"y{number}", status, message=status) for number, status in enumerate(statuses))
+    lines = TraceReport((), outputs, "runtime 1", "other 1", "given", "ulp<=1").of_outputs()
+    others = [line for line in lines if line.startswith("not established: ")]
+    reasons = dict.fromkeys(status for status in statuses if status in ("failed", "not_compared"))
+    assert [line.rpartition(": ")[2] for line in others] == [*reasons]
+    compared = sorted((each for each in statuses if each not in reasons), key=STATUSES.index, reverse=True)
+    left = len(compared) - 12
+    shown = lines[: len(lines) - len(others)]
+    last = shown.pop() if left > 0 else "and 0 outputs more"
+    ((count, noun, more),) = re.findall(r"^and (\d+) (outputs?) more(.*)$", last)
+    assert (int(count), noun) == (max(left, 0), "output" if left == 1 else "outputs")
+    assert sum(map(int, re.findall(r", (\d+) ", more))) == int(count)
+    assert [line.partition(": ")[2].partition(":")[0].replace(" ", "_") for line in shown] == compared[:12]

@@ -11,7 +11,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.core.errors import AttributeValueError
+from eltwise.core.errors import AttributeValueError, counted
 from eltwise.core.exit_codes import ExitCode, exit_code
 
 if TYPE_CHECKING:
@@ -136,4 +136,4 @@ def _export(folder: Path, selection: Selection, extent: Extent, seed: int) -> No
     sources = [source for source in SOURCES if source in (selection.sources or SOURCES)]
     with progress_of_many() as progress:
         count = test_vectors.export(folder, list(variants), sources, extent, seed, progress)
-    printing.line(f"{folder}: {count} cases")
+    printing.line(f"{folder}: {counted(count, 'case')}")

@@ -12,7 +12,7 @@ import click
 
 from eltwise.cli import options, printing
 from eltwise.cli.progress import progress_of_many
-from eltwise.core.errors import AttributeValueError, unknown_name
+from eltwise.core.errors import AttributeValueError, counted, unknown_name
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.fields import plain
 
@@ -81,7 +81,7 @@ def _refresh(path: Path, runtime: Runtime, ops: Sequence[str], types: Sequence[s
     if rules.measured:
         write_rules(path, rules)
     if left:
-        became = f"what was measured of {runtime.name} is in {path}; {left} tests were not run"
+        became = f"what was measured of {runtime.name} is in {path}; not run: {counted(left, 'test')}"
         nothing = f"nothing was measured of {runtime.name}, and {path} is as it was"
         printing.note(f"interrupted: {became if rules.measured else nothing}")
     return not left

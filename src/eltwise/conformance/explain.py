@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from eltwise.conformance.compare import CaseResult
+from eltwise.core.errors import named
 from eltwise.faults.catalog import fault_of, faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
 from eltwise.faults.joint import joint_faults, together
@@ -291,6 +292,4 @@ def _shapes(some: Sequence[_Compared]) -> str:
     """The operands' shapes of some cases as text."""
     operands = (compared.item.case.operands for compared in some)
     shapes = dict.fromkeys("-".join(str(list(operand.shape)) for operand in each) for each in operands)
-    more = len(shapes) - _MOST_SHAPES_NAMED
-    named = ", ".join(list(shapes)[:_MOST_SHAPES_NAMED]) + (f" and {more} others" if more > 0 else "")
-    return f"the shapes are {named}"
+    return f"the shapes are {named(list(shapes), _MOST_SHAPES_NAMED)}"

@@ -276,7 +276,7 @@ class TraceReport(Written[TracedNode]):
         lines = list(map(str, compared[:_MOST_OUTPUTS]))
         if len(compared) > _MOST_OUTPUTS:
             rest = compared[_MOST_OUTPUTS:]
-            lines.append(f"and {len(rest)} outputs more{_listed(_counts(rest))}")
+            lines.append(f"and {counted(len(rest), 'output')} more{_listed(_counts(rest))}")
         return [*lines, *self._not_established()]
 
     def _not_established(self) -> list[str]:
