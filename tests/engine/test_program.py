@@ -16,7 +16,9 @@ from eltwise.core.errors import (
     GraphError,
     NameUnknownError,
     ShapeError,
+    UnsupportedError,
     ValueRangeError,
+    raise_all,
 )
 from eltwise.engine import program
 from eltwise.engine.runner import Runner
@@ -50,7 +52,7 @@ def run(
         optional_inputs=optional,
     )
     inference = infer_graph(graph)
-    assert inference.problems == []
+    raise_all(inference.problems)
     return Runner(graph, inference.outputs).run(feeds)
 
 
@@ -227,3 +229,26 @@ def test_a_value_is_let_go_after_its_last_reader() -> None:
     result = Runner(graph, (outputs,)).run({"x": np.ones((1000, 1000), np.float32)})["z"]
     assert (result == -30).all()
     assert POOL.idle_bytes <= 3 * (4 << 20)
+
+
+@pytest.mark.parametrize("opset", [1, 6, 7, 10, 12, 13, 22])
+def test_dropout_runs_where_it_drops_nothing(opset: int) -> None:
+    """Training is asked for by an attribute and its default, from opset 12 on by an operand, of any origin."""
+    x = np.float32([[1, 2, 3]])
+    ways: list[tuple[dict[str, int], str, bool]] = [({}, "x", opset < 7)]
+    if opset < 7:
+        ways += [({"is_test": value}, "x", not value) for value in (0, 1)]
+    if opset >= 12:
+        ways += [({}, f"x half {operand}", "on" in operand) for operand in ("off", "on", "input_off", "input_on")]
+    scalars = {"half": np.float32(0.5), "off": np.bool_(False), "on": np.bool_(True)}
+    held = {name: Tensor(np.array(value), of_numpy(value.dtype)) for name, value in scalars.items()}
+    constants = {name: (operation("Constant", 13, value=tensor), "") for name, tensor in held.items()}
+    inputs = (X, port("input_off", "bool"), port("input_on", "bool"))
+    feeds = {"x": x, "input_off": scalars["off"], "input_on": scalars["on"]}
+    for attributes, names, is_in_training in ways:
+        made = {**constants, "y": (operation("Dropout", opset, **attributes), names)}
+        if is_in_training:
+            with pytest.raises(UnsupportedError, match="training is unsupported"):
+                run(made, inputs, "y", feeds)
+        else:
+            assert same_bits(run(made, inputs, "y", feeds)["y"], x)
