@@ -261,6 +261,8 @@ def test_every_fault_of_quantization_shows(types: tuple[ElementType, ...], seed:
     assert len(hidden) <= len(single) // 2, hidden
     assert not hidden or types != QUANTIZATIONS[0], hidden
     assert len({*predictions.values()}) >= len(single) - len(hidden) - 3, "some faults cannot be told apart"
+    is_narrower = operation.function == "dequantize" and operation.result_type is not FLOAT32
+    assert ("float32_arithmetic" in {fault.family for fault in single.values()}) == is_narrower
 
 
 ROUNDINGS = {

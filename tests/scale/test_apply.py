@@ -449,6 +449,7 @@ def test_other_operands_do_not_resume_a_job(cli: Cli, operands: tuple[np.ndarray
         (("a.zarr", "a.zarr", "-o", "other.zarr"), "the target exists"),
         (("a.zarr", "a.zarr", "-o", "no/c.zarr"), "folder does not exist"),
         (("a.zarr", "a.zarr", "-o", "no/c.npy"), "folder does not exist"),
+        (("a.zarr", "a.zarr", "-o", "a.zarr/c.zarr"), "the output lies in an input"),
         (("a.zarr", "a.zarr", "-o", "c.npz"), "with this ending, got .npz; allowed: .npy, .zarr"),
         (("a.zarr", "a.zarr", "-o", "c.zarr", "--memory", "1MiB"), "--memory 257MiB"),
         (("a.zarr", "a.zarr", "-o", "c.zarr", "--memory", "much"), "not a size of memory, got 'much'"),

@@ -242,6 +242,8 @@ HUGE = {"size": 1 << 60, "shape": [1 << 60], "dtype": "U8", "width": 1}
         (first(frames=[1 << 40]), "beyond the end"),
         (first(frames=[]), "frames, expected"),
         (first(base_checksum=None), "base_checksum"),
+        (first(base_checksum=0), "not the base that the delta was made with"),
+        (first(checksum=0), "the restored bytes have another checksum"),
     ],
 )
 def test_a_header_that_lies_is_refused(
