@@ -20,6 +20,7 @@ from onnx import helper, numpy_helper
 
 import eltwise
 from eltwise.cli import COMMANDS, app
+from eltwise.cli.options import OutputPath
 from eltwise.cli.run import read_inputs
 from eltwise.ops import registry
 from eltwise.targets.rules import SEVERITIES
@@ -215,6 +216,10 @@ BAD: list[tuple[list[object], list[str]]] = [
     (["run", "--input"], ["eltwise: Option '--input' requires an argument; see `eltwise run --help`"]),
     (["show", "Sub-6", "Sub-7"], ["more arguments than this command has, got Sub-7; see `eltwise show --help`"]),
     (["run", "Sub-14", "a.npy", "b.npy"], ["more arguments", "a.npy b.npy", "`eltwise apply`", "--input NAME=FILE"]),
+    (
+        ["repair", "in.onnx", "out.onnx", "--target", "openvino", "--precision", "float16", "--severity", "wrong"],
+        ["--severity", "repairs no faults"],
+    ),
     *BAD_SIZES,
     (["delta", "a", "b", "-o", "c", "--level", "99"], ["--level", "99", "1<=x<=19"]),
 ]
@@ -239,14 +244,24 @@ def test_what_a_command_cannot_do_without_is_required(command: str) -> None:
         assert has_value or annotations.get(parameter.name or "", "None").endswith("None"), parameter.name
 
 
-def seeds() -> Iterator[click.Parameter]:
+def parameters() -> Iterator[click.Parameter]:
     commands = (app.get_command(click.Context(app), name) for name in COMMANDS)
-    return (each for command in commands if command for each in command.params if each.name == "seed")
+    return (each for command in commands if command for each in command.params)
+
+
+def test_only_text_is_written_to_stdout() -> None:
+    paths = [each for each in parameters() if isinstance(each.type, OutputPath)]
+    assert len(paths) >= 8
+    for path in paths:
+        assert path.type.convert("out", path, None) == Path("out")
+        with pytest.raises(eltwise.EltwiseError, match="this is stdout, which takes text only"):
+            path.type.convert("-", path, None)
 
 
 def test_no_seed_of_a_command_is_negative() -> None:
-    assert len(list(seeds())) >= 6
-    for seed in seeds():
+    seeds = [each for each in parameters() if each.name == "seed"]
+    assert len(seeds) >= 6
+    for seed in seeds:
         assert seed.type.convert("0", seed, None) == seed.default == 0
         with pytest.raises(click.BadParameter, match="x>=0"):
             seed.type.convert("-1", seed, None)

@@ -90,6 +90,15 @@ def test_what_is_no_tolerance_is_refused(text: str) -> None:
         parse_tolerances(text)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("w", "x: ulp<=1"), ("w", ": ulp<=1"), ("", "ulp<=1"), (" ", "ulp<=1"), (1, "ulp<=1"), ("w", 1), ("w", "")],
+)
+def test_an_entry_of_a_mapping_has_its_names_once_and_before_the_tolerance(pattern: object, text: object) -> None:
+    with pytest.raises(AttributeValueError, match="tolerance"):
+        parse_tolerances({pattern: text})
+
+
 @pytest.mark.parametrize("limits", [{"rtol": 1e-3}, {"atol": np.float32(0.5), "rtol": 0}, {"ulp": np.int64(2)}])
 def test_numbers_are_what_a_text_of_them_is(limits: dict[str, float]) -> None:
     text = ", ".join(f"{name}={value}" for name, value in limits.items())
