@@ -46,12 +46,8 @@ def write_openvino(graph: Graph) -> tuple[bytes, bytes]:
 
 def write_openvino_file(graph: Graph, path: Path) -> None:
     """Write a graph to an .xml file and the .bin of the same name beside it."""
-    weights_path = path.with_suffix(".bin")
-    if weights_path == path:
-        problem = "the .xml file would be its own .bin"
-        raise FileFormatError(problem, where=str(path), allowed="a name that ends in .xml")
     text, weights = _composed(graph)
-    files.write_together([(weights_path, weights), (path, [text])])
+    files.write_together([(path.with_suffix(".bin"), weights), (path, [text])])
 
 
 def _composed(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]]:
