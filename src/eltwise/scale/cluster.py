@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from eltwise.core import foreign
 from eltwise.core.errors import EltwiseError, FileFormatError, UnsupportedError
 from eltwise.core.foreign import SCALE, library
 from eltwise.scale.jobs import Resources
@@ -227,7 +228,7 @@ def _result(future: Any, resources: Resources) -> Any:
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - tasks raise what they like
             if not isinstance(error, TimeoutError) or future.status in ("error", "cancelled"):
-                failed = f"a task of the cluster failed ({reason_of(error)})"
+                failed = f"a task of the cluster failed ({foreign.reason_of(error)})"
                 problem = failed if future.status == "error" else "the connection to the scheduler was lost"
                 is_missing = isinstance(error, ImportError | AttributeError | TypeError)  # As of another version.
                 hint = f"{_SAME_VERSION}; " if is_missing else ""
