@@ -96,7 +96,7 @@ def test_what_is_no_tolerance_is_refused(text: str) -> None:
 )
 def test_an_entry_of_a_mapping_has_its_names_once_and_before_the_tolerance(pattern: object, text: object) -> None:
     with pytest.raises(AttributeValueError, match="tolerance"):
-        parse_tolerances({pattern: text})
+        parse_tolerances({pattern: text})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("limits", [{"rtol": 1e-3}, {"atol": np.float32(0.5), "rtol": 0}, {"ulp": np.int64(2)}])
