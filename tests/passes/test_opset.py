@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -335,6 +338,32 @@ def test_what_the_converter_gets_wrong_is_mended(
 def test_what_the_converter_gets_wrong_is_refused(made: onnx.ModelProto, opset: int, reason: str) -> None:
     with pytest.raises(EltwiseError, match=reason):
         convert_onnx_bytes(made.SerializeToString(), opset)
+
+
+@settings(max_examples=60)
+@given(
+    windows=st.lists(st.tuples(*[st.integers(1, 4)] * 3, *[st.integers(0, 2)] * 2), min_size=1, max_size=2),
+    op_type=st.sampled_from(["MaxPool", "AveragePool"]),
+    are_ones_left_out=st.booleans(),
+)
+def test_a_pool_goes_below_opset_22_where_no_window_starts_behind_any_input(
+    windows: list[tuple[int, ...]], op_type: str, are_ones_left_out: bool
+) -> None:
+    kernel, strides, dilations, before, after = (list(each) for each in zip(*windows, strict=True))
+    attributes = {"strides": strides, "dilations": dilations, "pads": before + after}
+    if are_ones_left_out:
+        attributes = {name: each for name, each in attributes.items() if set(each) - {int(name != "pads")}}
+    shapes = {"x": (1, 1, *[40] * len(windows))}
+    made = alone(op_type, 22, shapes, FLOAT, kernel_shape=kernel, ceil_mode=1, **attributes)
+
+    def starts_inside(size: int, window: tuple[int, ...]) -> bool:
+        length, stride, step, first, last = window
+        last_start = -(-(size + first + last - (length - 1) * step - 1) // stride) * stride
+        return last_start < 0 or last_start < size + first
+
+    are_inside = all(starts_inside(size, window) for size in range(1, 40) for window in windows)
+    with nullcontext() if are_inside else pytest.raises(EltwiseError, match="leaves out"):
+        convert_onnx_bytes(made.SerializeToString(), 21)
 
 
 @pytest.mark.parametrize(
