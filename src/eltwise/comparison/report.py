@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -144,7 +144,7 @@ class ComparisonReport(Written[TensorReport]):
             lines += [*self._table_of_patterns(), *self._cards(cards, _WORST)]
         else:
             lines += self._cards(cards, len(cards))
-        return lines + self.others_shown() + self._not_compared()
+        return lines + self.others_shown() + self._not_compared(self.unreadable_shown())
 
     def __str__(self) -> str:
         return self.to_text()
@@ -166,15 +166,16 @@ class ComparisonReport(Written[TensorReport]):
             lines += [f"  {sentence}" for sentence in each.sentences()]
         return lines + _more(len(tensors) - most)
 
-    def _not_compared(self) -> list[str]:
+    def _not_compared(self, unreadable: Iterable[str]) -> list[str]:
         lines = _listed("missing in B", _rolled_up(self.missing)) + _listed("extra in B", _rolled_up(self.extra))
-        lines += [f"not read: {sentence}" for sentence in self.unreadable_shown()]
-        return lines + self._notes()
+        return [*lines, *(f"not read: {sentence}" for sentence in unreadable), *self._notes()]
+
+    def _differences_beside(self) -> list[str]:
+        return [str(each) for each in self.others if each.status == "differs"]
 
     def others_shown(self) -> list[str]:
         """The first differences beside the tensors, and how many more there are."""
-        lines = [str(each) for each in self.others if each.status == "differs"]
-        return lines[:_MOST_SHOWN] + _more(len(lines) - _MOST_SHOWN)
+        return _first(self._differences_beside(), _MOST_SHOWN)
 
     def _notes(self) -> list[str]:
         return [f"note: {sentence}" for sentence in self.notes_shown()]
@@ -206,7 +207,7 @@ class ComparisonReport(Written[TensorReport]):
 
     def unreadable_shown(self) -> list[str]:
         """The first sentences on tensors that could not be read, and how many more there are."""
-        return [*self.unreadable[:_MOST_UNREADABLE], *_more(len(self.unreadable) - _MOST_UNREADABLE)]
+        return _first(self.unreadable, _MOST_UNREADABLE)
 
     def page_content(self) -> tuple[str, str]:
         """The title of its page and the content."""
@@ -231,9 +232,13 @@ class ComparisonReport(Written[TensorReport]):
         if self.is_good:
             return
         bad = [each for each in self.by_badness if each.status == "differs"]
-        rest = [*self.others_shown(), *self._not_compared()]
-        rest = rest[:_MOST_UNREAD_IN_MESSAGE] + _more(len(rest) - _MOST_UNREAD_IN_MESSAGE)
+        rest = _first([*self._differences_beside(), *self._not_compared(self.unreadable)], _MOST_UNREAD_IN_MESSAGE)
         raise AssertionError(as_lines([*self.headline, *self._cards(bad, _WORST), *rest]))
+
+
+def _first(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    return [*lines[:most], *_more(len(lines) - most)]
 
 
 def _more(count: int) -> list[str]:
