@@ -9,18 +9,22 @@ import re
 from collections import OrderedDict
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import StringStringEntryProto, TensorProto
 
 import eltwise
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
 from eltwise.errors import AttributeValueError, EltwiseError, FileFormatError, GraphError, NameUnknownError
 from eltwise.ops import registry
+from eltwise.targets.problems import problems_of
 from support.onnx_models import model, node, value
 from support.operands import required
 
+LOCATION = StringStringEntryProto(key="location", value="absent.bin")
 MODELS = Path(__file__).parents[1] / "examples" / "models"
 
 
@@ -50,6 +54,31 @@ def test_every_model_is_called_with_its_random_inputs_and_copied(path: Path) -> 
     names = ", ".join(inputs)
     with pytest.raises(GraphError, match=f"got list; allowed: a dict of {re.escape(names) or 'no inputs'}$"):
         loaded.run(list(inputs.values()))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("number", "content", "message"),
+    [
+        (TensorProto.FLOAT, {"raw_data": b"123"}, "raw_data is 3 bytes, expected 12"),
+        (TensorProto.BOOL, {"raw_data": b"\2\1\0"}, "bytes that are not bool values, got 2"),
+        (TensorProto.INT8, {"int32_data": [300, 1, 2]}, "int32_data is no int8, got 300"),
+        (TensorProto.FLOAT, {"data_location": 1, "external_data": [LOCATION]}, "there is no external data file"),
+    ],
+)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_the_elements_of_tensors_are_checked_when_a_model_is_loaded(
+    tmp_path: Path, number: int, content: dict[str, Any], message: str, is_read: bool
+) -> None:
+    """Also those that no node reads."""
+    nodes = [node("Identity", ["w" if is_read else "x"], ["z"])]
+    proto = model(nodes, [value("x", [3], number)], [value("z", [3], number)], 14)
+    proto.graph.initializer.append(TensorProto(name="w", data_type=number, dims=[3], **content))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(EltwiseError, match=message):
+        eltwise.load(path)
+    (problem,) = problems_of(path).problems
+    assert message in str(problem)
 
 
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")), ids=lambda path: path.name)

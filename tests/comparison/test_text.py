@@ -15,7 +15,7 @@ NAMES = ["".join(letters) for letters in product("abcdefgh", repeat=2)]
 
 
 def arrays(count: int, step: float = 0.0) -> dict[str, np.ndarray]:
-    return {name: np.float32([number, 1]) + np.float32(step) for number, name in enumerate(NAMES[:count])}
+    return {name: np.array([number + step, 1], np.float32) for number, name in enumerate(NAMES[:count])}
 
 
 def split(lines: list[str]) -> tuple[list[str], list[str], list[int]]:
