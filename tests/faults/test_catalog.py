@@ -364,6 +364,25 @@ def test_every_fault_of_fake_quantization_shows(element_type: ElementType, level
     assert len(shown) >= (5 if element_type is FLOAT32 else 1), [fault.slug for fault in shown]
 
 
+def test_stages_of_fake_quantization_in_float32_are_those_of_numpy(seed: int) -> None:
+    """Of the multiplications and sums in float32, each of which NumPy rounds, too."""
+    generator, size, last = np.random.default_rng(seed), 1000, 254
+    x, low, high = (generator.uniform(*limits, size).astype(np.float32) for limits in ((-9, 9), (-3, 0), (1, 4)))
+    level = generator.integers(0, last, size).astype(np.float32)
+    to_level, to_number = last / (high - low), (high - low) / np.float32(last)
+    expected = {
+        "level_in_float32": (x - low) / (high - low) * np.float32(last),
+        "level_by_factor": x * to_level + -low * to_level,
+        "number_in_float32": level / np.float32(last) * (high - low) + low,
+        "number_by_factor": level * to_number + low,
+    }
+    for alternatives, first in ((fake_quantization._LEVELS, x), (fake_quantization._NUMBERS, level)):
+        for each in (each for each in alternatives if each.slug in expected):
+            result = each.stage(last, *(array.astype(np.float64) for array in (first, low, high)))
+            assert (result == expected.pop(each.slug)).all(), each.slug
+    assert not expected
+
+
 OPERATIONS = [
     *CASTS,
     *(
