@@ -100,8 +100,6 @@ def _limits(
     builder: GraphBuilder, operator: str, attributes: dict[str, object], element_type: ElementType | None, result: str
 ) -> list[str]:
     """The attributes of a node as constants of its type, where the target's version has operands for them."""
-    if not attributes or builder.schema(operator, attributes) is not None:
-        return []
     schema = builder.schema(operator)
     if schema is None or not set(attributes) & set(schema.operands):
         return []
