@@ -8,11 +8,13 @@ from itertools import product
 import onnx
 import pytest
 
+from eltwise.core.broadcasting import Rule
 from eltwise.core.dtypes import TYPES
 from eltwise.core.errors import AttributeValueError, NameUnknownError
 from eltwise.ops import registry
 from eltwise.ops.schema import ElementwiseSchema, OpSchema
 from support.onnx_models import NEWEST
+from support.operands import required
 
 EVERY = (*registry.ELEMENTWISE, *registry.DATA_MOVEMENT)
 OPERATORS = tuple(dict.fromkeys(schema.name for schema in EVERY if schema.domain == "ai.onnx"))
@@ -186,3 +188,13 @@ def test_numbers_that_give_no_function_are_refused(name: str, attributes: dict[s
     """Without a warning of NumPy's before."""
     with pytest.raises(AttributeValueError, match=f"this value is not allowed, .*allowed: {allowed}$"):
         registry.find(name).bind(attributes)
+
+
+@pytest.mark.parametrize(("name", "bases"), [("none", {0}), ("numpy", {0}), ("pdpd", {0, 1})])
+def test_only_by_the_rule_pdpd_do_operands_lie_in_one_that_an_operator_chooses(name: str, bases: set[int]) -> None:
+    """By the others no operand is the first to be joined but the first one, as errors say it."""
+    schemas = [each for each in registry.ELEMENTWISE if each.broadcasting == "auto_broadcast"]
+    choices = {each: next(one.choices for one in each.attributes if one.name == "auto_broadcast") for each in schemas}
+    chosen = [each for each in schemas if name in (choices[each] or ())]
+    rules = {each.bind({**required(each), "auto_broadcast": name}).rule for each in chosen}
+    assert rules == {Rule(name, base=base) for base in bases}
