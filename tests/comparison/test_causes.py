@@ -585,3 +585,15 @@ def test_integers_that_were_rounded_to_floats_are_found_at_their_limits_too(
 @pytest.mark.parametrize("number", [5e-324, 1e-323, -5e-324, 1.7e308, 1.0])
 def test_an_interval_of_one_number_has_that_candidate(number: float) -> None:
     assert list(candidates(number, number)) == [number]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("factor", "is_named"), [(2, True), (1 << 20, True), ((1 << 20) + 16, False), (1 << 21, False)]
+)
+def test_integers_are_scaled_by_factors_up_to_a_limit(factor: int, is_named: bool, sign: int, seed: int) -> None:
+    """By larger ones pairs of integers are too easily explained."""
+    a = np.random.default_rng(seed).integers(-1000, 1000, 200)
+    (tensor,) = eltwise.compare({"x": a}, {"x": a * factor * sign}).tensors
+    assert (tensor.cause == "scaled") == is_named
+    assert not is_named or tensor.explanation.startswith(f"B is A times {factor * sign}")
