@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from eltwise.conformance.models import build
 from eltwise.conformance.operators import TESTED
 from eltwise.conformance.report import ConformanceReport, read_results, results_of
 from eltwise.conformance.reproduce import reproduce
-from eltwise.conformance.results import Failing, Shown, TestResult, shown
+from eltwise.conformance.results import OUTCOMES, Failing, Shown, TestResult, shown
 from eltwise.conformance.suite import cases_of, layout_cases
 from eltwise.conformance.summary import smaller_cases
 from eltwise.conformance.variants import variants
@@ -178,3 +180,15 @@ def test_the_smaller_cases_of_a_wrong_result_can_be_built(schema: ElementwiseSch
     for case in smaller_cases(results):
         assert build([case]).data
         assert len(case.operands) == len(results[0].case.operands)
+
+
+@pytest.mark.parametrize("lacking", [{}, {"internal_errors": {"a": "it failed"}}, {"not_started": {"a": "it is gone"}}])
+def test_a_report_is_good_only_of_what_was_right_and_of_nothing_wrong(lacking: dict[str, Any]) -> None:
+    """Whatever outcomes its tests have, whose exit code may be 0, 1 or 3."""
+    test = conformance_results.results().tests[0]
+    for count in range(len(OUTCOMES) + 1):
+        for outcomes in combinations(OUTCOMES, count):
+            report = ConformanceReport(tuple(replace(test, outcome=each) for each in outcomes), **lacking)
+            is_wrong = bool({*outcomes} - {"ok", "refused"})
+            expected = 1 if is_wrong else 0 if "ok" in outcomes and not lacking else 3
+            assert report.exit_code == expected, (outcomes, lacking)
