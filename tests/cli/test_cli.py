@@ -54,7 +54,10 @@ def test_run_writes_what_the_ending_says(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", ["x=x.npy y=y.pb", "both.npz", "x=x.npz y=both.npz:y", "y.npz 0=x.pb"])
-def test_inputs_are_the_same_in_whatever_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: str) -> None:
+def test_inputs_are_the_same_in_whatever_files(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: str
+) -> None:
+    """For what reads them, and for what runs a model in blocks if they are large."""
     monkeypatch.chdir(tmp_path)
     arrays = {key: np.load(MODELS / f"sub6_axis1.{key}.npy") for key in "xy"}
     np.savez("both.npz", **arrays)
@@ -66,6 +69,9 @@ def test_inputs_are_the_same_in_whatever_files(tmp_path: Path, monkeypatch: pyte
     assert {name: np.asarray(array).tobytes() for name, array in result.items()} == {
         name: array.tobytes() for name, array in arrays.items()
     }
+    options = [part for text in texts.split() for part in ("--input", text)]
+    assert cli("run", MODELS / "sub6_axis1.onnx", *options, "--output", "z.npy") == (0, "", "")
+    assert np.load("z.npy").tobytes() == (arrays["x"] - arrays["y"][None, :, :, None]).tobytes()
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("0", "1")])

@@ -124,7 +124,7 @@ def _inputs(text: str) -> Callable[[Callback], Callback]:
     return click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE", help=text)
 
 
-files_of_inputs = _inputs("An input, by name or position, and its tensor file.")
+files_of_inputs = _inputs("An input, by name or position, and its tensor file, or an .npz file of inputs by name.")
 inputs = _inputs("An input and its tensor file, or an .npz file of inputs by their names. Others are drawn at random.")
 input_sets = _inputs(
     "An input and its tensor file, an .npz file of inputs, or a folder of such sets. Others are drawn at random."

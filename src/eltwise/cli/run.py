@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,6 @@ from eltwise.cli.blocks import is_in_blocks, resources_of, show_outcomes
 from eltwise.core.errors import AttributeValueError, NameUnknownError, named
 
 if TYPE_CHECKING:
-    from eltwise.formats.tensor_files import TensorFile
     from eltwise.ir.graph import Graph, Port
     from eltwise.model import Model
 
@@ -55,7 +54,7 @@ def run(
             hint="leave out --output and --json",
         )
     loaded = load(model)
-    values, targets = _inputs(loaded, inputs), _outputs(loaded, outputs)
+    values, targets = _inputs(loaded.graph, inputs), _outputs(loaded, outputs)
     if dump is None and is_in_blocks([*values.values()], [*targets.values()], limits.scheduler):
         from eltwise.scale.models import run_files
 
@@ -77,23 +76,14 @@ def run(
     printing.results(rest, json=json)
 
 
-FileT = TypeVar("FileT")
-
-
-def _by_name(files: Iterable[tuple[Port, FileT]], kind: str) -> dict[str, FileT]:
+def _by_name(files: Iterable[tuple[Port, str]], kind: str) -> dict[str, str]:
     """The files of inputs or outputs by their names, of which each has one."""
-    by_name: dict[str, FileT] = {}
+    by_name: dict[str, str] = {}
     for port, file in files:
         if port.name in by_name:
             raise NameUnknownError(f"this {kind} is given twice", operand=f"{kind} {port.name!r}")
         by_name[port.name] = file
     return by_name
-
-
-def _inputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
-    ports = (*model.inputs, *model.optional_inputs)
-    pairs = (assignment(text, ports, "--input") for text in texts)
-    return _by_name(((model.graph.find_input(name), file) for name, file in pairs), "input")
 
 
 def _outputs(model: Model, texts: Sequence[str]) -> dict[str, str]:
@@ -128,16 +118,19 @@ def read_inputs(graph: Graph, texts: Sequence[str]) -> dict[str, object]:
 
     Arrays of an .npz file that no input has the name of are left out and named on stderr.
     """
-    from eltwise.formats.tensor_files import read_tensor_file
+    from eltwise.formats.tensor_files import parse_tensor_file, read_tensor_file
 
     types = {port.name: port.type.element_type for port in (*graph.inputs, *graph.optional_inputs)}
-    files = _by_name(_files_of(graph, texts), "input")
+    files = {name: parse_tensor_file(text) for name, text in _inputs(graph, texts).items()}
     return {name: read_tensor_file(file, types[name]) for name, file in files.items()}
 
 
-def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, TensorFile]]:
+def _inputs(graph: Graph, texts: Sequence[str]) -> dict[str, str]:
+    return _by_name(_files_of(graph, texts), "input")
+
+
+def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, str]]:
     """The inputs that options name, each with its file or its array in one."""
-    from eltwise.formats.tensor_files import TensorFile, parse_tensor_file
     from eltwise.formats.tensor_sets import open_tensors
 
     ports = (*graph.inputs, *graph.optional_inputs)
@@ -148,10 +141,10 @@ def _files_of(graph: Graph, texts: Sequence[str]) -> Iterator[tuple[Port, Tensor
             if extra and len(extra) < len(names):
                 printing.note(f"{text}: no inputs of the model, left out: {named(extra)}")
                 names = [name for name in names if name not in extra]
-            yield from ((graph.find_input(name), TensorFile(Path(text), name)) for name in names)
+            yield from ((graph.find_input(name), f"{text}:{name}") for name in names)
         else:
-            name, path_text = assignment(text, ports, "--input")
-            yield graph.find_input(name), parse_tensor_file(path_text)
+            name, file = assignment(text, ports, "--input")
+            yield graph.find_input(name), file
 
 
 def read_input_sets(graph: Graph, texts: Sequence[str]) -> Mapping[str, object] | Mapping[str, Mapping[str, object]]:

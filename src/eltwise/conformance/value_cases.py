@@ -186,7 +186,9 @@ def _on_an_axis(
     """Scales and the like as scalars, and one for each index of an axis."""
     x, *others = pools
     rows = [generator.choice(pool, _MOST_INDICES) for pool in others]
-    rows[0][: _MOST_INDICES // 2] = 2.0 ** -np.arange(_MOST_INDICES // 2)  # With these halves are exact.
+    exponents = np.arange(_MOST_INDICES // 2)
+    # With these halves are exact.
+    rows[0][: exponents.size] = 2.0 ** (exponents if rows[0].dtype.kind in "iu" else -exponents)
     for turn in range(_MOST_SCALARS):
         scalars = [row[-turn] for row in rows]
         operands = (_with_halves(x, scalars[0], generator), *(np.asarray(each) for each in scalars))
