@@ -174,7 +174,7 @@ def test_a_repair_that_is_planted_wrong_is_caught(monkeypatch: pytest.MonkeyPatc
             eltwise.repair(narrow, "openvino", verify=True)
 
 
-# A constant of shape (0) beside (2, 0) is right by chance, and said to be refused.
+# A constant of shape (0) beside (0) or (2, 0) is right by chance, and said to give another shape.
 EMPTY = [
     *[((0,), (0,)), ((0,), (1,)), ((0,), ()), ((0, 3), (0, 3)), ((0, 3), (3,)), ((0, 3), ())],
     *[((3,), (0, 3)), ((0, 1), (1, 3)), ((0, 0), (0, 0)), ((1, 1, 0), (1,))],
@@ -202,6 +202,7 @@ def test_openvino_is_said_to_fail_without_elements_where_it_does(operator: str) 
             answer = host.run(runtimes.Model(made.SerializeToString()), [arrays[name] for name in inputs])
             is_right = bool(answer.arrays) and np.shape(answer.arrays[0]) == np.broadcast_shapes(*shapes)
             report = eltwise.check(made, "openvino", run=False)
-            if is_right == bool(report.severe):
+            is_by_chance = shapes == ((0,), (0,)) and constants[0] != constants[1]
+            if is_right == bool(report.severe) and not is_by_chance:
                 wrong.append((shapes, constants, is_right, str(report)))
     assert not wrong

@@ -263,7 +263,10 @@ def test_bodies_and_functions_count_for_a_bound_as_their_nodes_do(golden: Golden
     ("nodes", "reason"),
     [
         ("e = Exp(x) s = Add(e, y) z = Sub(s, e)", "it differs beyond the tolerance of a trace, by 0"),
-        ("z = com.microsoft.TransposeMatMul <transB = 1> (x, y)", "no runtime computes TransposeMatMul 'z' in it"),
+        (
+            "z = com.microsoft.TransposeMatMul <transB = 1> (x, y)",
+            "it does not compute TransposeMatMul 'z': nothing but ",
+        ),
     ],
     ids=["another result", "another type"],
 )

@@ -118,7 +118,8 @@ def derived(
             continue
         error = errors[name]
         if error is None or not math.isfinite(error):
-            raise not_derived(reasons.get(name) or "the results are not finite", f"output {name!r}")
+            reason = reasons.get(name, "").removeprefix(f"{FLOAT64}: ") or "the results are not finite"
+            raise not_derived(reason, f"output {name!r}")
         largest = largest_number(array)
         bound = FACTOR * (error + math.sqrt(nodes) * unit_roundoff * largest)
         tolerances.append(Tolerance(atol=float(f"{bound:.2e}"), pattern=name))
