@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -274,7 +275,10 @@ def test_what_the_evaluator_computes_otherwise_is_refused_and_blames_no_right_no
     with pytest.raises(NotImplementedError, match="it computes"):
         OnnxReference().load(model.SerializeToString())
     report = eltwise.trace(model, runtime="onnxruntime", against="float64")
-    assert (report.verdict, report.first_name) == ("agree", None), str(report)
+    assert report.first_name is None, str(report)
+    if report.verdict != "agree":  # OpenVINO does not confirm all of them.
+        assert report.verdict == "not_established", str(report)
+        assert re.search("nothing (but onnxruntime computes it|has it in float64)", str(report))
 
 
 @pytest.mark.parametrize(
