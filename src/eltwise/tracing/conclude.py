@@ -35,8 +35,9 @@ def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
     """
     untied = partial(tracer.untied_outputs, most_bytes) if tracer.steps.ties else None
     whole = compare_whole(runs, tracer.nodes, (tracer.values, tracer.outputs), untied)
-    for result in tracer.nodes.values() if whole.has_run else ():
-        result.has_failed = False  # It is refused alone, and runs where it is deployed.
+    is_known = not whole.has_run or any(output.status != "not_compared" for output in whole.outputs)
+    for result in () if is_known else tracer.nodes.values():
+        result.has_failed = False  # What is refused alone runs where it is deployed.
     isolated, notes = dict(tracer.isolated), [*whole.notes]
     if not runs.partners.is_identity:
         notes += _conclude_pair(runs, tracer, whole)
