@@ -86,6 +86,26 @@ def test_a_wrong_alignment_is_asked_about_every_case(name: tuple[str, str, str],
     assert bool(reasons) == any(result.wrong for result in results)
 
 
+@pytest.mark.parametrize("name", [SOME[0], SOME[2], ("SquaredDifference-1", "int32", "pdpd")], ids="/".join)
+def test_no_other_fault_is_named_for_a_wrong_alignment_with_a_fault(name: tuple[str, str, str]) -> None:
+    """Most results of saturation are a limit, which several faults may give jointly."""
+    results, alignment = [], alignments.WRONG_ALIGNMENTS[0]
+    for case in valid_cases(VARIANTS[name]):  # type: ignore[index]
+        expected = REFERENCES.of(case)
+        assert expected is not None
+        assert alignment.align is not None
+        aligned, operation = alignment.align(case.operands, case.shape()), Operation(case.expression, case.element_type)
+        got = expected
+        if aligned is not None:
+            values = [values_of(operand.reshape(-1), case.element_type) for operand in aligned]
+            patterns = operation.predict(faults_of(operation)["saturation"], values)
+            got = patterns.view(operation.result_type.storage).reshape(expected.shape)
+        results.append(compare(case, expected, Answer("result", (got,))))
+    reasons, unexplained = Explainer().explain(results)
+    assert not unexplained
+    assert {slug for reason in reasons for slug in reason.slugs} <= {"saturation", alignment.slug}
+
+
 @pytest.mark.parametrize("name", SOME[:1] + SOME[3:5], ids="/".join)
 def test_results_are_explained_alike_whatever_was_explained_before(name: tuple[str, str, str]) -> None:
     """Of one case with other results, and of others of the same shapes with other operands."""

@@ -32,6 +32,9 @@ _MOST_SEARCHED = 4
 _FEWEST = 4
 """Fewer wrong elements may be predicted by chance: they are no evidence where other cases remain unexplained."""
 
+_LEAST_SHARE = 0.1
+"""The same of all wrong elements for faults that act jointly, of which there are many."""
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -92,7 +95,8 @@ class Explainer:
             left = [case for case in left if case not in group.cases]
         groups, unexplained = _merged(groups), unexplained + left
         if unexplained:
-            by_chance = [group for group in groups if _wrong(group.cases) < _FEWEST]
+            least = {group: _wrong(cases) * _LEAST_SHARE if group.fault.parts else _FEWEST for group in groups}
+            by_chance = [group for group in groups if _wrong(group.cases) < least[group]]
             groups = [group for group in groups if not any(group is each for each in by_chance)]
             unexplained += [case for group in by_chance for case in group.cases]
         parts = [(Reason(each.fault.slugs, each.fault.families, each.fault.text), each.cases) for each in groups]
@@ -106,9 +110,10 @@ class Explainer:
 
     def _group(self, left: Sequence[_Compared], right: Sequence[_Compared], joint: Sequence[Fault]) -> _Group | None:
         """What explains the first case, and as many of the others as can be."""
-        matching = [*self._single(left[0]), *(fault for fault in joint if _is_predicted(left[0], fault))]
+        alone = self._single(left[0]) or self._misaligned(left[0])
+        matching = [*alone, *(fault for fault in joint if _is_predicted(left[0], fault))]
         best: tuple[tuple[int, int], _Group | None] = (0, 0), None
-        for fault in matching or self._misaligned(left[0]):
+        for fault in matching:
             with _named_in_errors(fault):
                 explained = [left[0], *(case for case in left[1:] if case.is_predicted(fault))]
                 score = len(explained), sum(case.is_predicted(fault) for case in right)
@@ -124,7 +129,8 @@ class Explainer:
         for case in left:
             if searched == _MOST_SEARCHED:
                 break
-            if not self._single(case) and not any(_is_predicted(case, one) for one in faults):
+            is_explained = bool(self._single(case) or self._misaligned(case))
+            if not is_explained and not any(_is_predicted(case, one) for one in faults):
                 searched += 1
                 faults += self._known(case, "joint", _joint_of)
         return faults
@@ -144,7 +150,7 @@ class Explainer:
         return self._matching[key]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Group:
     """Cases that a fault explains."""
 

@@ -1,4 +1,4 @@
-"""The tested runtime where nothing else has a node: what it computes counts if another runtime gives the same."""
+"""What a runtime computes of a node that nothing has in float64: it counts if another runtime gives the same."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def trace(
     among = _versions_of(runtime, graph, versions)
     # Onnxruntime has few kernels of float64, and here no other runtime stands in for a node.
     names = [(SLOW if runtime == FLOAT64 else runtime, graph), *([(against, second)] if side is None else [])]
-    names += [(name, graph) for name in stand_ins(runtime)] if against == FLOAT64 else []
+    names += [(name, graph) for name in stand_ins()] if against == FLOAT64 else []
     adapters = _adapters(names, progress)
     with ExitStack() as stack:
         started = [Host(adapter, float(limit), shares_memory=True, most_hung=MOST_HUNG) for adapter in adapters]
