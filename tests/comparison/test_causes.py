@@ -440,6 +440,13 @@ def test_zeros_are_said(seed: int) -> None:
     assert (found.cause, found.explanation) == ("zeroed", "B is 0 wherever it differs")
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_zeros_are_named_by_all_their_signs(sign: int) -> None:
+    a = np.float32(sign) * np.where(np.arange(64) % 2, 1, -1) * np.arange(1, 65, dtype=np.float32)
+    found = compare_arrays(a.astype(np.float32), (a * 0).astype(np.float32))
+    assert (found.cause, found.explanation) == ("zeroed", "B is -0, 0 wherever it differs")
+
+
 def test_dequantized_integers_are_found(seed: int) -> None:
     whole = np.random.default_rng(seed).integers(-128, 128, (20, 30)).astype(np.int8)
     b = (whole.astype(np.float32) - np.float32(7)) * np.float32(0.03)

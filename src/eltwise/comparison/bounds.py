@@ -74,23 +74,26 @@ def _at_limits(problem: Problem) -> Cause | None:
             continue
         values = _values_that_differ(pair, allowed)
         if values:
-            text = f"B is {', '.join(map(shown, sorted(values)))} wherever it differs"
+            text = f"B is {', '.join(sorted(values, key=float))} wherever it differs"
             if cause == "saturation":
                 text += f", where {element_type} ends, as results are that saturate instead of wrapping"
-                text += ", or zeros that were set" if values == {0} else ""
+                text += ", or zeros that were set" if values == {"0"} else ""
             return Cause(cause, 1.0, text)
     return None
 
 
-def _values_that_differ(pair: Pair, allowed: tuple[int, ...]) -> set[float]:
-    """The values of B wherever it differs, over all elements; none where one of them is not allowed."""
-    values = set[float]()
+def _values_that_differ(pair: Pair, allowed: tuple[int, ...]) -> set[str]:
+    """The values of B wherever it differs, zeros by their sign, over all elements; none where one is not allowed."""
+    values = set[str]()
     for start, stop in pair.ranges(PIECE):
         a, b = pair.read(start, stop)
         different = exact_values(b[~same_bits(a, b)], pair.element_type)
         if not np.isin(different, np.array(allowed).astype(different.dtype)).all():
             return set()
-        values.update(np.unique(different).tolist())
+        is_zero = different == 0
+        signs = np.unique(np.signbit(different[is_zero].astype(np.float64))).tolist()
+        values |= {"-0" if is_negative else "0" for is_negative in signs}
+        values.update(map(shown, np.unique(different[~is_zero]).tolist()))
     return values
 
 
