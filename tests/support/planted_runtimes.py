@@ -56,6 +56,20 @@ class WrongSteps(Planted):
                 model.graph.node[place + 1].input[index] = sum_name
 
 
+class WrongZeroPoints(Planted):
+    """What is quantized by scales is 1 more."""
+
+    def change(self, model: Any) -> None:
+        """Add to the zero point of the result."""
+        for node in model.graph.node:
+            if node.op_type.startswith("QLinear"):
+                index = 1 if node.op_type == "QLinearConcat" else 7 if len(node.input) > 5 else 4
+                before = next(one for one in model.graph.initializer if one.name == node.input[index])
+                after = helper.make_tensor(f"{before.name}/more", before.data_type, [], [before.raw_data[0] + 1])
+                model.graph.initializer.append(after)
+                node.input[index] = after.name
+
+
 class RoundingAway(Planted):
     """Round takes halves away from zero instead of to the even number."""
 

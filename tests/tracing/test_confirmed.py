@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import eltwise
+from eltwise.formats.onnx import float_types
 from eltwise.runtimes import registry
 from eltwise.tracing import references
 from eltwise.tracing.report import TraceReport
@@ -23,8 +24,14 @@ def _local(monkeypatch: pytest.MonkeyPatch) -> None:
     use_local_hosts(monkeypatch)
 
 
+@pytest.fixture
+def undefined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an operator that has no definition."""
+    monkeypatch.setattr(float_types, "define", lambda _model: None)
+
+
 def product(accuracy_level: int) -> ModelProto:
-    """A product with weights of 4 bits, which neither onnxruntime nor the reference evaluator has in float64.
+    """A product with weights of 4 bits, of which neither onnxruntime nor the reference evaluator has a float64 kernel.
 
     Args:
         accuracy_level: 4 lets onnxruntime quantize the other operand.
@@ -66,6 +73,7 @@ def traced(runtime: str, accuracy_level: int = 0) -> TraceReport:
         (FAITHFUL, "onnxruntime and openvino"),
     ],
 )
+@pytest.mark.usefixtures("undefined")
 def test_another_runtime_confirms_what_nothing_has_in_float64(runtime: str, computed_by: str) -> None:
     report = traced(runtime)
     note = f"1 node computed in its own type by {computed_by}, which nothing has in float64: MatMulNBits 'y'"
@@ -73,6 +81,7 @@ def test_another_runtime_confirms_what_nothing_has_in_float64(runtime: str, comp
     assert note in report.notes
 
 
+@pytest.mark.usefixtures("undefined")
 @pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", FAITHFUL])
 def test_what_two_runtimes_compute_differently_is_not_established(runtime: str) -> None:
     """Neither is right because it says so: onnxruntime quantizes an operand here, as OpenVINO may."""
@@ -82,6 +91,7 @@ def test_what_two_runtimes_compute_differently_is_not_established(runtime: str) 
     assert report.outputs[0].message == f"float64: it does not compute MatMulNBits 'y': {reason}"
 
 
+@pytest.mark.usefixtures("undefined")
 @pytest.mark.parametrize("other", ["not installed", "not starting"])
 def test_the_tested_runtime_does_not_confirm_itself(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if other == "not installed":
@@ -95,3 +105,16 @@ def test_the_tested_runtime_does_not_confirm_itself(other: str, monkeypatch: pyt
     reason = "nothing but onnxruntime computes it"
     assert report.outputs[0].message.startswith(f"float64: it does not compute MatMulNBits 'y': {reason}")
     assert ("cannot be started" in report.outputs[0].message) == (other == "not starting")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "accuracy_level", "verdict"),
+    [("onnxruntime", 0, "agree"), ("onnxruntime", 4, "disagree"), (FAITHFUL, 4, "agree")],
+)
+def test_a_definition_needs_no_other_runtime(
+    runtime: str, accuracy_level: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(references, "adapter_of", lambda *_names: None)
+    report = traced(runtime, accuracy_level)
+    assert report.verdict == verdict, str(report)
+    assert not report.notes

@@ -154,6 +154,49 @@ def test_what_a_sampler_itself_rounds_to_another_side_is_no_fault(image: str, se
     assert "at a rounding tie: " in str(report)
 
 
+SCALED = {
+    "QLinearMatMul": "QLinearMatMul(x, two, middle, y, three, middle, wide, middle)",
+    "QLinearAdd": "com.microsoft.QLinearAdd(x, two, middle, y, three, middle, four, middle)",
+    "QLinearMul": "com.microsoft.QLinearMul(x, two, middle, y, three, middle, small, middle)",
+    "QLinearConcat": "com.microsoft.QLinearConcat<axis = 0>(four, middle, x, two, middle, y, three, middle)",
+}
+"""Operators of which onnxruntime or OpenVINO rounds some results near a tie to the other side, of these scales."""
+
+
+def scaled(operator: str) -> ModelProto:
+    """Integers by scales of few decimals, which float32 holds about so."""
+    scales = {"two": 0.02, "three": 0.03, "four": 0.04, "small": 0.016, "wide": 0.09}
+    text = f"g (uint8[64, 64] x, uint8[64, 64] y) => (uint8[N, M] z) {{ z = {SCALED[operator]} }}"
+    model = named(parsed(text))
+    model.opset_import.add(domain="com.microsoft", version=1)
+    constants = {**{name: np.float32(value) for name, value in scales.items()}, "middle": np.uint8(128)}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(array), name)
+        for name, array in constants.items()
+        if name in model.graph.node[0].input
+    )
+    return model
+
+
+@pytest.mark.parametrize(
+    ("operator", "runtime"), [*((one, "onnxruntime") for one in SCALED), ("QLinearMatMul", "onnx-reference")]
+)
+def test_a_tie_of_scales_blames_no_node(operator: str, runtime: str, seed: int) -> None:
+    """Also where each is near a tie, as of sums of halves."""
+    generator = np.random.default_rng(seed)
+    inputs = {name: generator.integers(0, 256, (64, 64), dtype=np.uint8) for name in "xy"}
+    report = trace(scaled(operator), runtime, inputs)
+    assert report.verdict == "agree", str(report)
+
+
+@pytest.mark.parametrize("operator", SCALED)
+def test_what_is_one_off_by_scales_is_found(operator: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    inputs = {name: generator.integers(100, 156, (64, 64), dtype=np.uint8) for name in "xy"}
+    report = trace(scaled(operator), "WrongZeroPoints", inputs)
+    assert report.verdict == "disagree", str(report)
+
+
 def test_a_tie_that_is_exact_has_one_side() -> None:
     """Half away from zero instead of to even is a fault, however near the tie is."""
     halves = np.arange(-32, 32, dtype=np.float32) + np.float32(0.5)

@@ -107,6 +107,7 @@ class Runner:
         for runner in self.fallbacks if outcome.message and len(chosen) == 1 else ():
             node = runner.model.nodes[chosen[0]]
             inputs = {name: values[name] for name in runner.model.reads[chosen[0]] if name in values}
+            options["replaced"] = None if replaced is None else runner.typed(replaced)
             outcome = runner.run(chosen, runner.typed(inputs), outputs, **options)
             if not outcome.message:
                 self.fallback_operators.add(node.operator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _OF_FLOATS = frozenset(
         *("ThresholdedRelu", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Trunc", "Unique"),
         "Upsample",
         *("DynamicQuantizeLSTM", "DynamicQuantizeMatMul"),  # Of onnxruntime, which round their inputs.
-        *("QLinearAdd", "QLinearMul", "QuantizeLinear"),  # Of which onnx infers no type where they are onnxruntime's.
+        "QuantizeLinear",  # Of which onnx infers no type where it is onnxruntime's.
     )
 )
 """Operators with steps that give floats, or what onnx knows no type of; others give integers or truth values."""
@@ -30,6 +30,9 @@ _OF_SOME = {
     "Upsample": slice(1, None),
 }
 """Operators of which only some operands are rounded or compared: positions and scales, by which others are picked."""
+
+_SCALED = "QLinear"
+"""How the names of operators begin that round integers by scales, which are constants most of the time."""
 
 _FIRST_INDICES = {"MaxPool": 1, "TopK": 1}
 """Where the indices among the results begin: onnx infers no type of them where it knows none of the operand."""
@@ -44,7 +47,8 @@ def stepped(node: Node, kind_of: Callable[[str], str], read: Iterable[str], resu
         read: the values that it reads.
         results: those of its results that are of interest.
     """
-    if node.schema.name in MAKING_SIZES or "float" not in map(kind_of, compared(node, read)):
+    is_of_floats = is_scaled(node) or "float" in map(kind_of, compared(node, read))
+    if node.schema.name in MAKING_SIZES or not is_of_floats:
         return []
     indices = node.outputs[_FIRST_INDICES.get(node.schema.name, len(node.outputs)) :]
     return [name for name in results if _has_steps_of_floats(node) or name in indices or kind_of(name) != "float"]
@@ -54,6 +58,22 @@ def compared(node: Node, read: Iterable[str]) -> list[str]:
     """Those of the values that a node reads which it may round or compare."""
     some = _OF_SOME.get(node.schema.name)
     return [name for name in read if some is None or name in node.inputs[some]]
+
+
+def is_scaled(node: Node) -> bool:
+    """Whether a node rounds what it makes of integers by scales; on the way it may round to float32."""
+    return node.schema.name.startswith(_SCALED) or node.schema.name == "QGemm"
+
+
+def changed_floats(node: Node, names: Sequence[str]) -> Sequence[str]:
+    """Those floats of a node whose smallest change shows what is near a step: the first, or the scale of the result.
+
+    Of a sum it is each scale, as its terms may be far larger than the result.
+    """
+    if node.schema.name == "QLinearAdd":
+        return names
+    is_last = is_scaled(node) and node.schema.name != "QLinearConcat"
+    return names[-1:] if is_last else names[:1]
 
 
 def nudged(node: Node, operand: np.ndarray, change: float) -> np.ndarray:
@@ -70,4 +90,4 @@ def _has_steps_of_floats(node: Node) -> bool:
         case "GRU" | "LSTM" | "RNN":
             return b"ThresholdedRelu" in (attribute_value(node, "activations") or ())
         case name:
-            return name in _OF_FLOATS
+            return name in _OF_FLOATS or is_scaled(node)

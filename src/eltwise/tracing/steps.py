@@ -16,10 +16,11 @@ import numpy as np
 from eltwise.core.dtypes import FLOAT64, of_numpy
 from eltwise.formats.onnx.nodes import called_functions
 from eltwise.formats.onnx.schemas import is_function, is_onnx
+from eltwise.ir.verify import reads
 from eltwise.tracing.difference import measure
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
-from eltwise.tracing.step_operators import compared, nudged, stepped
+from eltwise.tracing.step_operators import changed_floats, compared, is_scaled, nudged, stepped
 
 _EXACT = 2.0**-50
 """What lies this near a tie, as a part of its size, lies on it: there the side is specified."""
@@ -118,7 +119,7 @@ class Steps:
         return {one for one in sorted(numbers) if self._is_right(one, actual)}
 
     def _is_right(self, number: int, actual: Values) -> bool:
-        results, exact = self._runs.model.made[number], self._computed(number, actual, 0.0)
+        results, exact = self._runs.model.made[number], self._computed(number, actual)
         if exact.keys() < {*results}:
             return False
         if self._are_within(results, actual, exact):
@@ -127,11 +128,14 @@ class Steps:
         if self._are_within(results, actual, second):
             self.doubted[number] = second
             return True
-        if not self._has_steps(number, actual, results):
+        floats = self._floats(number, actual) if self._has_steps(number, actual, results) else {}
+        if not floats:
             return False
-        digits = min(of_numpy(actual[one].dtype).digits for one in self._floats(number, actual))
-        near = [self._computed(number, actual, sign * 2.0 ** (1 - digits)) for sign in (-1, 1)]
-        ties = [self._computed(number, actual, sign * _EXACT) for sign in (-1, 1)]
+        digits = min(of_numpy(array.dtype).digits for array in floats.values())
+        node, values = self._runs.model.nodes[number], {**actual, **floats}
+        names = changed_floats(node, [*floats])
+        near = self._near(number, values, names, 2.0 ** (1 - digits))
+        ties = [] if is_scaled(node) else self._near(number, values, names, _EXACT)
         return all(
             all(name in values and values[name].shape == exact[name].shape for values in (*near, *ties))
             and _is_either(actual[name], exact[name], [one[name] for one in near], [one[name] for one in ties])
@@ -147,20 +151,28 @@ class Steps:
             return values if values.keys() >= {*results} else {}
         return {}
 
-    def _computed(self, number: int, actual: Values, change: float) -> Values:
-        """What the reference makes of the tested inputs, the first compared float changed by a part of its size."""
-        inputs = self._runs.reference.typed({name: actual[name] for name in self._runs.model.reads[number]})
-        if change:
-            first = self._floats(number, actual)[0]
-            inputs[first] = nudged(self._runs.model.nodes[number], inputs[first], change)
-        outcome = self._runs.reference.run([number], inputs, list(self._runs.model.made[number]), isolated=True)
+    def _near(self, number: int, actual: Values, names: Iterable[str], change: float) -> list[Values]:
+        """What the reference makes of each of some floats that is a little less, or more."""
+        return [self._computed(number, actual, sign * change, name) for name in names for sign in (-1, 1)]
+
+    def _computed(self, number: int, actual: Values, change: float = 0.0, changed: str = "") -> Values:
+        """What the reference makes of the tested inputs, one of the node's floats changed by a part of its size."""
+        model, reference = self._runs.model, self._runs.reference
+        inputs = reference.typed({name: actual[name] for name in model.reads[number]})
+        others = reference.typed({changed: actual[changed]} if changed and changed not in inputs else {})
+        for values in (inputs, others):
+            if changed in values:
+                values[changed] = np.asarray(nudged(model.nodes[number], values[changed], change))
+        outcome = reference.run([number], inputs, list(model.made[number]), isolated=True, replaced=others)
         return copied(outcome.values)
 
-    def _floats(self, number: int, actual: Values) -> list[str]:
-        """The floats that a node rounds or compares."""
+    def _floats(self, number: int, actual: Values) -> Values:
+        """The floats that a node rounds or compares, or that it rounds by."""
         model = self._runs.model
-        read = compared(model.nodes[number], model.reads[number])
-        return [name for name in read if is_float(actual[name].dtype)]
+        node = model.nodes[number]
+        names = reads(node) if is_scaled(node) else compared(node, model.reads[number])
+        arrays = {name: model.array_of(name, actual) for name in names}
+        return {name: array for name, array in arrays.items() if array is not None and is_float(array.dtype)}
 
     def _count(self, followed: set[int], actual: Values, values: Values) -> None:
         """Note how many results of each node float64 has on the other side."""
@@ -180,8 +192,8 @@ def _is_either(actual: np.ndarray, exact: np.ndarray, near: Sequence[np.ndarray]
     """Whether each result is the exact one, or one of a little less or more where the exact one lies on no tie."""
     if actual.shape != exact.shape:
         return False
-    low, high = np.minimum(*near), np.maximum(*near)
-    is_tie = (ties[0] != exact) | (ties[1] != exact)
+    low, high = np.minimum.reduce(near), np.maximum.reduce(near)
+    is_tie = np.any([tie != exact for tie in ties], axis=0) if ties else np.False_
     return bool(np.all((actual == exact) | (~is_tie & (low <= actual) & (actual <= high))))
 
 

@@ -14,6 +14,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, 
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.formats.onnx.definitions import define
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.inference import infer_types
 from eltwise.formats.onnx.messages import walk
@@ -35,6 +36,8 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
     """Make the model in which every float has one type; constants are rounded to it, which float64 holds exactly.
 
+    Operators of onnxruntime are defined by those of ONNX in it.
+
     Raises:
         UnsupportedError: for OpenVINO IR, whose runtime computes float64 in float32.
         EltwiseError: for constants that cannot be read.
@@ -45,6 +48,7 @@ def in_float_type(graph: Graph, element_type: ElementType) -> Graph:
             hint += ", or convert it: eltwise convert"
         raise UnsupportedError("OpenVINO computes float64 in float32, so that an IR has no wider run", hint=hint)
     model = write_model_proto(graph)
+    define(model)
     folder = ExternalData(path_of(graph))
     for message in list(walk(model)):
         if isinstance(message, TensorProto) and message.data_type in _FLOATS:

@@ -1,0 +1,97 @@
+"""Operators that onnxruntime adds to ONNX's, as functions of these, which have no limit of a type.
+
+``definitions.txt`` has them in ONNX's own notation. Source: the formulas of docs/ContribOperators.md in onnxruntime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files as package_files
+
+from onnx import FunctionProto, ModelProto, NodeProto, helper, parser
+
+from eltwise.formats.onnx.messages import walk
+from eltwise.formats.onnx.nodes import called_functions
+
+_DOMAIN = "com.microsoft"
+_DEFINED = "eltwise"
+"""The domain of the functions, for which no runtime has kernels of its own."""
+
+_CONCAT, _UNPACK = "QLinearConcat", "UnpackedBits"
+_FIRST_WITH_FUNCTIONS = 8
+"""The first version of the format in which a model may have functions."""
+
+
+def define(model: ModelProto) -> None:
+    """Let the nodes of a model whose operators onnxruntime adds call functions that define these.
+
+    There is one function for each operator and its attributes, which are values in it: of attributes of a function
+    onnx's evaluator knows neither defaults nor all uses. It asks for all operands, so that a node gets empty ones.
+    """
+    called = {name for domain, name in called_functions(model) if domain == _DOMAIN}
+    nodes = [node for node in walk(model) if isinstance(node, NodeProto) and node.domain == _DOMAIN]
+    functions = dict[bytes, FunctionProto]()
+    for node in nodes:
+        definition = None if node.op_type in called else _definition(node)
+        if definition is None or not _says_all(definition, node):
+            continue
+        candidate = _with_attributes(definition, node)
+        function = functions.setdefault(candidate.SerializeToString(deterministic=True), candidate)
+        function.name = function.name or f"{node.op_type}_{len(functions)}"
+        node.domain, node.op_type = _DEFINED, function.name
+        node.input.extend([""] * (len(definition.input) - len(node.input)))
+        del node.attribute[:]
+    if functions:
+        model.functions.extend([_definitions()[_UNPACK], *functions.values()])
+        model.opset_import.add(domain=_DEFINED, version=1)
+        model.ir_version = max(model.ir_version, _FIRST_WITH_FUNCTIONS)
+
+
+def _definition(node: NodeProto) -> FunctionProto | None:
+    return _concat(len(node.input)) if node.op_type == _CONCAT else _definitions().get(node.op_type)
+
+
+def _says_all(definition: FunctionProto, node: NodeProto) -> bool:
+    """Whether a node has no operands, results and attributes that a definition does not have; others may be 0."""
+    names = {*definition.attribute, *(one.name for one in definition.attribute_proto)}
+    others = [helper.get_attribute_value(one) for one in node.attribute if one.name not in names]
+    is_longer = len(node.input) > len(definition.input) or len(node.output) > len(definition.output)
+    return not is_longer and not any(others)
+
+
+def _with_attributes(definition: FunctionProto, node: NodeProto) -> FunctionProto:
+    """The function that has the attributes of a node as values; without a name."""
+    function, values = FunctionProto(), {one.name: one for one in (*definition.attribute_proto, *node.attribute)}
+    function.CopyFrom(definition)
+    function.name = ""
+    del function.attribute_proto[:], function.attribute[:]
+    for inner in function.node:
+        attributes = [*inner.attribute]
+        del inner.attribute[:]
+        for attribute in attributes:
+            value = values.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+            if value is not None:
+                copy = inner.attribute.add()
+                copy.CopyFrom(value)
+                copy.name = attribute.name
+    return function
+
+
+@cache
+def _definitions() -> Mapping[str, FunctionProto]:
+    text = (package_files("eltwise.formats.onnx") / "definitions.txt").read_text(encoding="utf-8")
+    return {function.name: function for function in parser.parse_model(text).functions}
+
+
+def _concat(inputs: int) -> FunctionProto:
+    """QLinearConcat of so many inputs, of which three are one operand."""
+    numbers = range((inputs - 2) // 3)
+    operands = [f"X{number}, scale{number}, zero_point{number}" for number in numbers]
+    lines = [f"x{number} = DequantizeLinear ({operands[number]})" for number in numbers]
+    return parser.parse_function(f"""<domain: "{_DEFINED}", opset_import: ["": 21]>
+    {_CONCAT} <axis: int> (Y_scale, Y_zero_point, {", ".join(operands)}) => (Y) {{
+        {" ".join(lines)}
+        y = Concat <axis: int = @axis> ({", ".join(f"x{number}" for number in numbers)})
+        Y = QuantizeLinear (y, Y_scale, Y_zero_point)
+    }}""")

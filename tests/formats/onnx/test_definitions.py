@@ -1,0 +1,245 @@
+"""Operators that onnxruntime adds, by those of ONNX: each definition gives what onnxruntime's kernel does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from eltwise.formats.onnx import definitions
+
+DOMAIN = "com.microsoft"
+Arrays = dict[str, np.ndarray]
+
+
+def integers(generator: np.random.Generator, *shape: int, signed: bool = False) -> np.ndarray:
+    return generator.integers(-128 if signed else 0, 128 if signed else 256, shape).astype("i1" if signed else "u1")
+
+
+def scale(generator: np.random.Generator, *shape: int, size: float = 0.05) -> np.ndarray:
+    return np.asarray(size * (1 + generator.random(shape)), np.float32)
+
+
+def quantized(generator: np.random.Generator, name: str, *shape: int, size: float = 0.05) -> Arrays:
+    """A quantized operand, with its scale and zero point."""
+    zero = np.asarray(integers(generator, 1)[0])
+    return {name: integers(generator, *shape), f"{name}_scale": scale(generator, size=size), f"{name}_zero": zero}
+
+
+def unary(generator: np.random.Generator) -> Arrays:
+    result = {"y_scale": scale(generator), "y_zero": np.asarray(np.uint8(100))}
+    return quantized(generator, "x", 2, 30, 8, 8) | result
+
+
+def shares(generator: np.random.Generator) -> Arrays:
+    """Of results up to 1; onnxruntime's Softmax rounds what it divides by a scale to an integer."""
+    return unary(generator) | {"y_scale": np.asarray(np.float32(1 / 256)), "y_zero": np.asarray(np.uint8(0))}
+
+
+def binary(generator: np.random.Generator) -> Arrays:
+    operands = quantized(generator, "a", 16, 64) | quantized(generator, "b", 16, 64)
+    return operands | {"y_scale": scale(generator, size=0.1), "y_zero": np.asarray(np.uint8(100))}
+
+
+def joined(generator: np.random.Generator, count: int) -> Arrays:
+    result = {"y_scale": scale(generator), "y_zero": np.asarray(np.uint8(100))}
+    return result | {key: array for one in range(count) for key, array in quantized(generator, f"x{one}", 3, 5).items()}
+
+
+def product(generator: np.random.Generator, *names: str) -> Arrays:
+    """The operands of a product, of which those that are not named are left out."""
+    arrays = {
+        "A": integers(generator, 5, 24),
+        "X": generator.standard_normal((5, 24), np.float32),
+        "a_scale": scale(generator),
+        "a_zero": np.asarray(np.uint8(120)),
+        "B": integers(generator, 24, 7, signed=True),
+        "B_transposed": integers(generator, 7, 24, signed=True),
+        "b_scale": scale(generator),
+        "b_scales": scale(generator, 7),
+        "b_zero": np.asarray(np.int8(5)),
+        "b_zeros": integers(generator, 7, signed=True),
+        "C": generator.integers(-5000, 5000, 7, dtype=np.int32),
+        "bias": generator.standard_normal(7, np.float32),
+        "y_scale": scale(generator, size=1),
+        "y_zero": np.asarray(np.uint8(110)),
+    }
+    return {name: arrays.get(name, np.empty(0)) for name in names}
+
+
+def of_bits(
+    generator: np.random.Generator,
+    bits: int,
+    depth: int = 64,
+    zeros: bool = False,
+    groups: bool = False,
+    bias: bool = False,
+) -> Arrays:
+    rows, block = 6, 32
+    blocks = -(-depth // block)
+    none = np.empty(0)
+    return {
+        "A": generator.standard_normal((3, depth), np.float32),
+        "B": integers(generator, rows, blocks, block * bits // 8),
+        "scales": scale(generator, rows, blocks),
+        "zeros": integers(generator, rows, -(-blocks * bits // 8)) if zeros else none,
+        "groups": generator.permutation(np.arange(depth, dtype=np.int32) // block) if groups else none,
+        "bias": generator.standard_normal(rows, np.float32) if bias else none,
+    }
+
+
+Case = tuple[str, Mapping[str, Any], Callable[[np.random.Generator], Arrays]]
+NBITS = {"N": 6, "block_size": 32}
+CASES: dict[str, Case] = {
+    "DequantizeLinear": ("DequantizeLinear", {}, lambda g: quantized(g, "x", 3, 4)),
+    "DequantizeLinear of an axis": (
+        "DequantizeLinear",
+        {"axis": 0},
+        lambda g: {"x": integers(g, 3, 4), "scales": scale(g, 3), "zeros": integers(g, 3)},
+    ),
+    "QuantizeLinear": (
+        "QuantizeLinear",
+        {},
+        lambda g: {"x": g.standard_normal((9, 9), np.float32), "scale": scale(g), "zero": np.asarray(np.uint8(100))},
+    ),
+    "QLinearAdd": ("QLinearAdd", {}, binary),
+    "QLinearMul": ("QLinearMul", {}, binary),
+    "QLinearSigmoid": ("QLinearSigmoid", {}, shares),
+    "QLinearLeakyRelu": ("QLinearLeakyRelu", {"alpha": 0.3}, unary),
+    "QLinearLeakyRelu of the default": ("QLinearLeakyRelu", {}, unary),
+    "QLinearAveragePool": ("QLinearAveragePool", {"kernel_shape": [2, 2]}, unary),
+    "QLinearAveragePool with pads": (
+        "QLinearAveragePool",
+        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2], "count_include_pad": 1, "channels_last": 0},
+        unary,
+    ),
+    "QLinearGlobalAveragePool": ("QLinearGlobalAveragePool", {}, unary),
+    "QLinearSoftmax": ("QLinearSoftmax", {"axis": -1, "opset": 13}, shares),
+    "QLinearSoftmax of rows": ("QLinearSoftmax", {"axis": 2, "opset": 11}, shares),
+    "QLinearConcat": ("QLinearConcat", {"axis": 1}, lambda g: joined(g, 3)),
+    "QLinearConcat of one": ("QLinearConcat", {"axis": 0}, lambda g: joined(g, 1)),
+    "QGemm": ("QGemm", {}, lambda g: product(g, "A", "a_scale", "a_zero", "B", "b_scale", "b_zero")),
+    "QGemm of rows": (
+        "QGemm",
+        {"alpha": 0.5, "transB": 1},
+        lambda g: product(g, "A", "a_scale", "a_zero", "B_transposed", "b_scales", "b_zeros", "C", "y_scale", "y_zero"),
+    ),
+    "MatMulIntegerToFloat": (
+        "MatMulIntegerToFloat",
+        {},
+        lambda g: product(g, "A", "B", "a_scale", "b_scales", "a_zero", "b_zeros", "bias"),
+    ),
+    "MatMulIntegerToFloat, shortest": (
+        "MatMulIntegerToFloat",
+        {},
+        lambda g: product(g, "A", "B", "a_scale", "b_scale"),
+    ),
+    "DynamicQuantizeMatMul": (
+        "DynamicQuantizeMatMul",
+        {},
+        lambda g: product(g, "X", "B", "b_scales", "b_zeros", "bias"),
+    ),
+    "MatMulNBits": ("MatMulNBits", {"K": 64, "bits": 4, **NBITS}, lambda g: of_bits(g, 4)),
+    "MatMulNBits with zero points": ("MatMulNBits", {"K": 80, **NBITS}, lambda g: of_bits(g, 4, 80, zeros=True)),
+    "MatMulNBits of 8 bits": (
+        "MatMulNBits",
+        {"K": 64, "bits": 8, "accuracy_level": 1, **NBITS},
+        lambda g: of_bits(g, 8, zeros=True, bias=True),
+    ),
+    "MatMulNBits in groups": ("MatMulNBits", {"K": 64, **NBITS}, lambda g: of_bits(g, 4, groups=True)),
+}
+
+
+def model_of(node: NodeProto, arrays: Arrays) -> ModelProto:
+    """A model of a node, of constants."""
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items() if name in node.input]
+    graph = helper.make_graph([node], "case", [], [helper.make_empty_tensor_value_info("y")], constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def model_of_case(name: str, seed: int = 7) -> ModelProto:
+    op_type, attributes, operands = CASES[name]
+    arrays = operands(np.random.default_rng(seed))
+    names = [name if array.size else "" for name, array in arrays.items()]
+    return model_of(helper.make_node(op_type, names, ["y"], domain=DOMAIN, **attributes), arrays)
+
+
+def test_each_definition_has_a_case() -> None:
+    names = {*definitions._definitions(), definitions._CONCAT} - {definitions._UNPACK}
+    assert names == {op_type for op_type, _attributes, _operands in CASES.values()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_definition_gives_what_the_kernel_does(name: str) -> None:
+    """Of integers 1 of 100 may be on the other side of a tie."""
+    model = model_of_case(name)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    kernel = session.run(None, {})[0]
+    definitions.define(model)
+    result = ReferenceEvaluator(model).run(None, {})[0]
+    assert model.graph.node[0].domain != DOMAIN
+    assert (result.dtype, result.shape) == (kernel.dtype, kernel.shape)
+    assert len(np.unique(kernel)) > 2
+    difference = np.abs(kernel.astype(np.float64) - result.astype(np.float64))
+    if kernel.dtype == np.float32:
+        assert difference.max() <= 1e-5 * np.abs(kernel).max()
+    else:
+        assert difference.max() <= 1
+        assert (difference != 0).mean() <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"), [("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1}), ("NhwcMaxPool", {})]
+)
+def test_what_says_more_than_a_definition_is_left_as_it_is(name: str, attributes: Mapping[str, Any]) -> None:
+    arrays = unary(np.random.default_rng(1))
+    model = model_of(helper.make_node(name, list(arrays), ["y"], domain=DOMAIN, **attributes), arrays)
+    before = model.SerializeToString()
+    definitions.define(model)
+    assert model.SerializeToString() == before
+
+
+def test_a_function_of_the_model_is_what_its_file_says() -> None:
+    model = model_of_case("QLinearAdd")
+    opsets = [helper.make_opsetid("", 17)]
+    body = [helper.make_node("Identity", ["a"], ["y"])]
+    names = list(model.graph.node[0].input)
+    model.functions.append(helper.make_function(DOMAIN, "QLinearAdd", names, ["y"], body, opsets))
+    before = model.SerializeToString()
+    definitions.define(model)
+    assert model.SerializeToString() == before
+
+
+def test_each_number_of_operands_has_a_function() -> None:
+    arrays = joined(np.random.default_rng(1), 3)
+    nodes = [helper.make_node("QLinearConcat", list(arrays)[:-3], ["x"], domain=DOMAIN, axis=0)]
+    nodes += [helper.make_node("QLinearConcat", list(arrays), ["y"], domain=DOMAIN, axis=0)]
+    model = model_of(nodes[1], arrays)
+    model.graph.node.insert(0, nodes[0])
+    definitions.define(model)
+    assert ReferenceEvaluator(model).run(None, {})[0].shape == (9, 5)
+
+
+def test_nodes_with_other_attributes_have_other_functions_and_bodies_are_searched() -> None:
+    leaky = [
+        helper.make_node("QLinearLeakyRelu", [*"xszsz"], [f"y{alpha}"], domain=DOMAIN, alpha=alpha)
+        for alpha in (0.5, 0.25, 0.5)
+    ]
+    body = helper.make_graph(leaky[2:], "body", [], [helper.make_empty_tensor_value_info("y0.5")])
+    branch = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=body)
+    graph = helper.make_graph([*leaky[:2], branch], "case", [], [])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)])
+    definitions.define(model)
+    inner = model.graph.node[2].attribute[0].g.node[0]
+    names = [node.op_type for node in (*model.graph.node[:2], inner)]
+    assert names[0] == names[2] != names[1]
+    values = [function.node[1].attribute[0].f for function in model.functions if function.name in names]
+    assert values == [0.5, 0.25]
