@@ -93,6 +93,17 @@ def of_bits(
     }
 
 
+def numbers(generator: np.random.Generator, *shapes: tuple[int, ...]) -> Arrays:
+    return {f"x{one}": generator.standard_normal(shape, np.float32) for one, shape in enumerate(shapes)}
+
+
+def rotated(generator: np.random.Generator, shape: tuple[int, ...], size: int) -> Arrays:
+    """Four positions of two batches, of so many that are rotated, with the angles of ten."""
+    angles = generator.random((10, size // 2), np.float32)
+    positions = generator.integers(0, 10, (2, 4))
+    return numbers(generator, shape) | {"positions": positions, "cos": np.cos(angles), "sin": np.sin(angles)}
+
+
 Case = tuple[str, Mapping[str, Any], Callable[[np.random.Generator], Arrays]]
 NBITS = {"N": 6, "block_size": 32}
 CASES: dict[str, Case] = {
@@ -144,6 +155,40 @@ CASES: dict[str, Case] = {
         {},
         lambda g: product(g, "X", "B", "b_scales", "b_zeros", "bias"),
     ),
+    "FusedMatMul": ("FusedMatMul", {"alpha": 0.5}, lambda g: numbers(g, (3, 4, 5), (3, 5, 6))),
+    "FusedMatMul of columns": ("FusedMatMul", {"transA": 1, "transB": 1}, lambda g: numbers(g, (3, 5, 4), (6, 5))),
+    "Gelu": ("Gelu", {}, lambda g: numbers(g, (9, 9))),
+    "BiasGelu": ("BiasGelu", {}, lambda g: numbers(g, (9, 9), (9,))),
+    "FastGelu": ("FastGelu", {}, lambda g: numbers(g, (9, 9))),
+    "FastGelu with a bias": ("FastGelu", {}, lambda g: numbers(g, (9, 9), (9,))),
+    "QuickGelu": ("QuickGelu", {}, lambda g: numbers(g, (9, 9))),
+    "QuickGelu of another alpha": ("QuickGelu", {"alpha": 0.5}, lambda g: numbers(g, (9, 9))),
+    "SkipLayerNormalization": (
+        "SkipLayerNormalization",
+        {"epsilon": 0.1},
+        lambda g: numbers(g, (2, 3, 8), (2, 3, 8), (8,)),
+    ),
+    "SkipLayerNormalization with all operands": (
+        "SkipLayerNormalization",
+        {},
+        lambda g: numbers(g, (2, 3, 8), (3, 8), (8,), (8,), (8,)),
+    ),
+    "SkipSimplifiedLayerNormalization": (
+        "SkipSimplifiedLayerNormalization",
+        {"epsilon": 0.1},
+        lambda g: numbers(g, (2, 3, 8), (2, 3, 8), (8,)),
+    ),
+    "SkipSimplifiedLayerNormalization with a bias": (
+        "SkipSimplifiedLayerNormalization",
+        {},
+        lambda g: numbers(g, (2, 3, 8), (2, 3, 8), (8,), (8,)),
+    ),
+    "RotaryEmbedding": ("RotaryEmbedding", {}, lambda g: rotated(g, (2, 3, 4, 8), 8)),
+    "RotaryEmbedding of heads": (
+        "RotaryEmbedding",
+        {"interleaved": 1, "num_heads": 3, "rotary_embedding_dim": 4},
+        lambda g: rotated(g, (2, 4, 24), 4),
+    ),
     "MatMulNBits": ("MatMulNBits", {"K": 64, "bits": 4, **NBITS}, lambda g: of_bits(g, 4)),
     "MatMulNBits with zero points": ("MatMulNBits", {"K": 80, **NBITS}, lambda g: of_bits(g, 4, 80, zeros=True)),
     "MatMulNBits of 8 bits": (
@@ -171,7 +216,7 @@ def model_of_case(name: str, seed: int = 7) -> ModelProto:
 
 
 def test_each_definition_has_a_case() -> None:
-    names = {*definitions._definitions(), definitions._CONCAT} - {definitions._UNPACK}
+    names = {*definitions._definitions(), definitions._CONCAT} - {"UnpackedBits"}
     assert names == {op_type for op_type, _attributes, _operands in CASES.values()}
 
 

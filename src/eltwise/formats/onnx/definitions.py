@@ -18,7 +18,7 @@ _DOMAIN = "com.microsoft"
 _DEFINED = "eltwise"
 """The domain of the functions, for which no runtime has kernels of its own."""
 
-_CONCAT, _UNPACK = "QLinearConcat", "UnpackedBits"
+_CONCAT = "QLinearConcat"
 _FIRST_WITH_FUNCTIONS = 8
 """The first version of the format in which a model may have functions."""
 
@@ -43,7 +43,8 @@ def define(model: ModelProto) -> None:
         node.input.extend([""] * (len(definition.input) - len(node.input)))
         del node.attribute[:]
     if functions:
-        model.functions.extend([_definitions()[_UNPACK], *functions.values()])
+        inner = {node.op_type for function in functions.values() for node in function.node if node.domain == _DEFINED}
+        model.functions.extend([*(_definitions()[name] for name in sorted(inner)), *functions.values()])
         model.opset_import.add(domain=_DEFINED, version=1)
         model.ir_version = max(model.ir_version, _FIRST_WITH_FUNCTIONS)
 
