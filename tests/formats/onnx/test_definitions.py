@@ -196,7 +196,9 @@ CASES: dict[str, Case] = {
         {"K": 64, "bits": 8, "accuracy_level": 1, **NBITS},
         lambda g: of_bits(g, 8, zeros=True, bias=True),
     ),
+    "MatMulNBits of 2 bits": ("MatMulNBits", {"K": 80, "bits": 2, **NBITS}, lambda g: of_bits(g, 2, 80, zeros=True)),
     "MatMulNBits in groups": ("MatMulNBits", {"K": 64, **NBITS}, lambda g: of_bits(g, 4, groups=True)),
+    "MatMulNBits in padded groups": ("MatMulNBits", {"K": 80, **NBITS}, lambda g: of_bits(g, 4, 80, groups=True)),
 }
 
 
@@ -250,6 +252,27 @@ def test_what_says_more_than_a_definition_is_left_as_it_is(name: str, attributes
     before = model.SerializeToString()
     definitions.define(model)
     assert model.SerializeToString() == before
+
+
+def test_groups_have_their_zero_points() -> None:
+    """Which onnxruntime does not subtract."""
+    arrays = of_bits(np.random.default_rng(1), 4, zeros=True, groups=True)
+    names = [name if array.size else "" for name, array in arrays.items()]
+    model = model_of(helper.make_node("MatMulNBits", names, ["y"], domain=DOMAIN, K=64, **NBITS), arrays)
+    definitions.define(model)
+    low_first = [np.stack([arrays[name] & 15, arrays[name] >> 4], -1).astype(int) for name in ("B", "zeros")]
+    integers, zeros = low_first[0].reshape(6, 64), low_first[1].reshape(6, 2)
+    weights = (integers - zeros[:, arrays["groups"]]) * arrays["scales"][:, arrays["groups"]]
+    result = ReferenceEvaluator(model).run(None, {})[0]
+    np.testing.assert_allclose(result, arrays["A"] @ weights.T, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_that_would_not_fit_in_memory_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "_LEAST_MEMORY", 0)
+    monkeypatch.setattr(definitions, "memory_bytes", lambda: 64 * 6 * 5 * 8 - 1)
+    model = model_of_case("MatMulNBits")
+    definitions.define(model)
+    assert model.graph.node[0].domain == DOMAIN
 
 
 def test_a_function_of_the_model_is_what_its_file_says() -> None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files as package_files
+from math import prod
 
+import numpy as np
 from onnx import FunctionProto, ModelProto, NodeProto, helper, parser
 
+from eltwise.core.machine import memory_bytes
 from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import called_functions
 
@@ -19,6 +22,10 @@ _DEFINED = "eltwise"
 """The domain of the functions, for which no runtime has kernels of its own."""
 
 _CONCAT = "QLinearConcat"
+_COPIES = 5
+_LEAST_MEMORY = 1 << 31
+"""Of a machine whose memory is not known."""
+
 _FIRST_WITH_FUNCTIONS = 8
 """The first version of the format in which a model may have functions."""
 
@@ -34,7 +41,7 @@ def define(model: ModelProto) -> None:
     functions = dict[bytes, FunctionProto]()
     for node in nodes:
         definition = None if node.op_type in called else _definition(node)
-        if definition is None or not _says_all(definition, node):
+        if definition is None or not _says_all(definition, node) or _needs_much_memory(node):
             continue
         candidate = _with_attributes(definition, node)
         function = functions.setdefault(candidate.SerializeToString(deterministic=True), candidate)
@@ -59,6 +66,12 @@ def _says_all(definition: FunctionProto, node: NodeProto) -> bool:
     others = [helper.get_attribute_value(one) for one in node.attribute if one.name not in names]
     is_longer = len(node.input) > len(definition.input) or len(node.output) > len(definition.output)
     return not is_longer and not any(others)
+
+
+def _needs_much_memory(node: NodeProto) -> bool:
+    """Whether the weights of a MatMulNBits, of which an evaluator has several copies in float64, may not fit."""
+    weights = prod(one.i for one in node.attribute if one.name in ("K", "N"))
+    return bool(weights * _COPIES * np.dtype(np.float64).itemsize > max(_LEAST_MEMORY, memory_bytes() or 0))
 
 
 def _with_attributes(definition: FunctionProto, node: NodeProto) -> FunctionProto:
