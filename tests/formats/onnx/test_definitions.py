@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -252,6 +254,28 @@ def test_what_says_more_than_a_definition_is_left_as_it_is(name: str, attributes
     before = model.SerializeToString()
     definitions.define(model)
     assert model.SerializeToString() == before
+
+
+@given(
+    op_type=st.sampled_from(sorted({op_type for op_type, _attributes, _operands in CASES.values()})),
+    inputs=st.lists(st.sampled_from(["", "a", "b"]), max_size=12),
+    outputs=st.integers(0, 5),
+    values=st.dictionaries(
+        st.sampled_from(["axis", "alpha", "K", "N", "bits", "pads", "opset", "other"]),
+        st.sampled_from([0, -1, 1 << 40, 0.5, "text", [1, 2], ["a"]]),
+    ),
+    is_of_call=st.booleans(),
+)
+def test_nodes_of_any_form_are_defined_or_left(
+    op_type: str, inputs: list[str], outputs: int, values: dict[str, Any], is_of_call: bool
+) -> None:
+    node = helper.make_node(op_type, inputs, [f"y{one}" for one in range(outputs)], domain=DOMAIN, **values)
+    if is_of_call:
+        node.attribute.add(name="alpha", ref_attr_name="alpha")
+    model = helper.make_model(helper.make_graph([node], "case", [], []))
+    definitions.define(model)
+    domain = model.graph.node[0].domain
+    assert domain == DOMAIN or (not is_of_call and not values.get("other") and model.functions)
 
 
 def test_groups_have_their_zero_points() -> None:

@@ -11,7 +11,7 @@ from importlib.resources import files as package_files
 from math import prod
 
 import numpy as np
-from onnx import FunctionProto, ModelProto, NodeProto, helper, parser
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, parser
 
 from eltwise.core.machine import memory_bytes
 from eltwise.formats.onnx.messages import walk
@@ -22,6 +22,9 @@ _DEFINED = "eltwise"
 """The domain of the functions, for which no runtime has kernels of its own."""
 
 _CONCAT = "QLinearConcat"
+_RESULT, _EACH = 2, 3
+"""How many inputs of a QLinearConcat are of the result, and of each operand."""
+
 _COPIES = 5
 _LEAST_MEMORY = 1 << 31
 """Of a machine whose memory is not known."""
@@ -57,15 +60,23 @@ def define(model: ModelProto) -> None:
 
 
 def _definition(node: NodeProto) -> FunctionProto | None:
-    return _concat(len(node.input)) if node.op_type == _CONCAT else _definitions().get(node.op_type)
+    if node.op_type != _CONCAT:
+        return _definitions().get(node.op_type)
+    operands, rest = divmod(len(node.input) - _RESULT, _EACH)
+    return _concat(operands) if operands > 0 and not rest else None
 
 
 def _says_all(definition: FunctionProto, node: NodeProto) -> bool:
     """Whether a node has no operands, results and attributes that a definition does not have; others may be 0."""
     names = {*definition.attribute, *(one.name for one in definition.attribute_proto)}
-    others = [helper.get_attribute_value(one) for one in node.attribute if one.name not in names]
     is_longer = len(node.input) > len(definition.input) or len(node.output) > len(definition.output)
-    return not is_longer and not any(others)
+    others = (one for one in node.attribute if one.name not in names)
+    is_of_call = any(one.ref_attr_name for one in node.attribute)
+    return not is_longer and not is_of_call and not any(map(_has_value, others))
+
+
+def _has_value(attribute: AttributeProto) -> bool:
+    return any(value for field, value in attribute.ListFields() if field.name not in ("name", "type", "doc_string"))
 
 
 def _needs_much_memory(node: NodeProto) -> bool:
@@ -98,9 +109,9 @@ def _definitions() -> Mapping[str, FunctionProto]:
     return {function.name: function for function in parser.parse_model(text).functions}
 
 
-def _concat(inputs: int) -> FunctionProto:
-    """QLinearConcat of so many inputs, of which three are one operand."""
-    numbers = range((inputs - 2) // 3)
+def _concat(count: int) -> FunctionProto:
+    """QLinearConcat of so many operands."""
+    numbers = range(count)
     operands = [f"X{number}, scale{number}, zero_point{number}" for number in numbers]
     lines = [f"x{number} = DequantizeLinear ({operands[number]})" for number in numbers]
     return parser.parse_function(f"""<domain: "{_DEFINED}", opset_import: ["": 21]>
