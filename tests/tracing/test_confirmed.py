@@ -15,6 +15,7 @@ from eltwise.tracing import references
 from eltwise.tracing.report import TraceReport
 from support.conversions import FOLDERS
 from support.local_hosts import use_local_hosts
+from support.traced_models import named, parsed
 
 FAITHFUL = "openvino:config.DYNAMIC_QUANTIZATION_GROUP_SIZE=0,precision=f32"
 
@@ -118,3 +119,28 @@ def test_a_definition_needs_no_other_runtime(
     report = traced(runtime, accuracy_level)
     assert report.verdict == verdict, str(report)
     assert not report.notes
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", "openvino:precision=f32"])
+def test_operands_that_become_integers_are_a_cause(runtime: str) -> None:
+    """Where a processor has no kernel for them, nothing differs."""
+    report = traced(runtime, accuracy_level=4)
+    causes = [(cause.cause, "to int8, 32 with one scale" in cause.explanation) for cause in report.causes]
+    assert report.verdict == "agree" or causes == [("int8_operands", True)], str(report)
+
+
+def test_operands_that_become_integers_are_a_cause_where_nodes_are_fused() -> None:
+    generator = np.random.default_rng(3)
+    text = """g (float[5, 256] x) => (float[5, 64] y) {
+        numbers = DequantizeLinear <axis = 1> (weights, scales, zeros)
+        y = MatMul (x, numbers)
+    }"""
+    model = named(parsed(text))
+    constants = {
+        "weights": generator.integers(-127, 128, (256, 64)).astype(np.int8),
+        "scales": (0.001 + 0.01 * generator.random(64)).astype(np.float32),
+        "zeros": np.zeros(64, np.int8),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", switches=False)
+    assert report.verdict == "agree" or "quantizes operands to int8, 32 with one scale" in str(report), str(report)

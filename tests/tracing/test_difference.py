@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import partial
 from itertools import permutations, product
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ from eltwise.comparison.tolerance import Tolerance, parse_tolerances
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import FLOAT32, TYPES, ElementType
 from eltwise.tracing.difference import OVERFLOW, Difference, measure, signal_to_noise, with_overflow, worst_value
-from eltwise.tracing.precision import of_rounded_operands
+from eltwise.tracing.precision import ROUNDINGS, Rounding, of_rounded_operands
 
 
 @pytest.mark.parametrize(("narrow", "wide"), [(np.float32, np.float64), (np.float16, np.float32)])
@@ -74,14 +73,32 @@ def test_rounded_operands_explain_only_what_the_operands_as_they_are_do_not(
     """A number beside which all others are small predicts nothing; nor does what is the same with exact operands."""
     x = np.append(np.random.default_rng(seed).standard_normal(200), largest).astype(np.float32)
 
-    def predict(narrow: type | None) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return np.append(x[:-1] if narrow is None else x[:-1].astype(narrow).astype(np.float32), x[-1:])
+    def predict(rounding: Rounding | None) -> np.ndarray:
+        return np.append(x[:-1] if rounding is None else rounding.rounded(x[:-1]), x[-1:])
 
-    result = predict(ml_dtypes.bfloat16) if is_rounding else x * np.float32(1.01)
-    found = of_rounded_operands(Difference("differs"), predict, result, "other", ["bfloat16", "float16"])
+    result = predict(ROUNDINGS[0]) if is_rounding else x * np.float32(1.01)
+    found = of_rounded_operands(Difference("differs"), predict, result, "other", ROUNDINGS)
     is_shown = is_rounding and largest != 3.0e38
     assert (found.cause, found.share) == (("bfloat16_operands", 1.0) if is_shown else (None, 0.0))
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS, ids=lambda rounding: f"{rounding.clause}-{rounding.narrow.__name__}")
+def test_each_rounding_of_operands_is_told_from_the_others(rounding: Rounding, seed: int) -> None:
+    """Of a result in bfloat16, too; rows of 256 are one group whichever of both sizes is named."""
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((64, 256)).astype(np.float32)
+    weights = generator.standard_normal((256, 8)).astype(np.float32)
+
+    def predict(rounding: Rounding | None) -> np.ndarray:
+        return (x if rounding is None else rounding.rounded(x)) @ weights
+
+    result = predict(rounding)
+    if rounding.group is not None:
+        result = result.astype(rounding.narrow).astype(np.float32)
+    difference = of_rounded_operands(Difference("differs"), predict, result, "other", ROUNDINGS)
+    clause = rounding.clause.replace("a row with", "256 with")
+    assert (difference.cause, difference.share) == (rounding.cause, 1.0)
+    assert difference.explanation == f"other {clause}, which gives 100 % of the elements"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ _OF_VALUES = {
     "constant": "every element is one value",
     "conversion_rounded": "a float is rounded to another integer than specified",
     "fused_rounding": "several steps are rounded once",
+    "int8_operands": "operands become int8, by a scale for each group of a row",
     "integers_as_float_bits": "the bits of integers are taken for those of floats",
     "inverted": "all bits are inverted",
     "last_bit": "the last bit is rounded otherwise",

@@ -30,10 +30,13 @@ from eltwise.tracing.difference import (
 from eltwise.tracing.isolated import Isolated, exact_results, isolated_of
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Runs
-from eltwise.tracing.precision import LEAST_SHARE, ROUNDINGS, of_operands, of_rounded_operands
+from eltwise.tracing.precision import CAUSES, LEAST_SHARE, ROUNDINGS, Rounding, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, copied
 from eltwise.tracing.steps import Steps
+
+_PRODUCTS = ("MatMul", "Gemm")
+"""In the names of operators of which a runtime may make operands integers."""
 
 _MOST_HELD = 16
 """So many nodes that give another result alone are held with their inputs and results."""
@@ -56,7 +59,7 @@ class Attribution:
         self.isolated: dict[int, Isolated] = {}
         self._runs, self._steps = runs, steps
         self._sought = Counter[str]()
-        self._roundings: dict[str, str] = {}
+        self._roundings: dict[str, Sequence[Rounding]] = {}
 
     def attribute(self, results: Sequence[TracedNode], values: Values, computed: Values) -> None:
         """Say of the nodes of a segment that are beyond the tolerance which are wrong themselves.
@@ -106,7 +109,7 @@ class Attribution:
             return replace(isolated, difference=difference, right=None)
         operator = self._runs.model.nodes[isolated.numbers[-1]].schema.name
         if operator in self._roundings:
-            difference = _of_rounding(self._runs, isolated, difference, [self._roundings[operator]])
+            difference = of_rounding(self._runs, isolated, difference, self._roundings[operator])
         if difference.share == 0 and self._sought[operator] < _MOST_SOUGHT:
             self._sought[operator] += 1
             difference = _of_values(self._runs, isolated)
@@ -115,9 +118,9 @@ class Attribution:
                 expected = isolated.expected if wide is None else isolated.expected.astype(wide.storage)
                 difference = with_overflow(difference, isolated.actual, expected, inputs)
             if difference.share < 1 and difference.cause != OVERFLOW:
-                difference = _of_rounding(self._runs, isolated, difference)
-        if difference.cause in ROUNDINGS:
-            self._roundings[operator] = ROUNDINGS[difference.cause]
+                difference = of_rounding(self._runs, isolated, difference)
+        if difference.cause in CAUSES:
+            self._roundings[operator] = [one for one in ROUNDINGS if one.cause == difference.cause]
         is_of_one_type = self._runs.partners.is_of_one_type(isolated.value)
         return replace(isolated, difference=difference, right=isolated.right if is_of_one_type else None)
 
@@ -129,7 +132,7 @@ def _doubt(runs: Runs, isolated: Isolated | None, result: TracedNode) -> str:
     formats cannot be compared: there a runtime that rounds operands shows that they are the same.
     """
     other = counterpart(runs.partners, result.number)
-    is_rounding = isolated is not None and isolated.difference.cause in ROUNDINGS
+    is_rounding = isolated is not None and isolated.difference.cause in CAUSES
     if not other.change or (other.is_same and is_rounding):
         return ""
     if isolated is not None and isolated.exact is not None and oracle.same_bits(isolated.expected, isolated.exact):
@@ -249,19 +252,28 @@ def _of_stated(unstated: np.ndarray | None, arrays: list[np.ndarray]) -> list[np
     return [array.reshape(-1)[indices].reshape(unstated.shape) for array in arrays]
 
 
-def _of_rounding(
-    runs: Runs, isolated: Isolated, difference: Difference, types: Sequence[str] = tuple(ROUNDINGS.values())
+def of_rounding(
+    runs: Runs, isolated: Isolated, difference: Difference, roundings: Sequence[Rounding] = ROUNDINGS
 ) -> Difference:
-    """The difference explained by operands that one of the runtimes rounds to one of some types."""
-    tested, reference = runs.tested, runs.reference.predictor or runs.reference
+    """The difference explained by operands that one of the runtimes rounds.
+
+    Those of products alone become int8, which a reference may do itself in the types of the tested model.
+    """
+    tested, reference, value = runs.tested, runs.reference, runs.partners.values.get(isolated.value, isolated.value)
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
-    inputs, value = reference.typed(inputs), runs.partners.values.get(isolated.value, isolated.value)
-    predict = partial(of_operands, reference, region, inputs, value)
-    difference = of_rounded_operands(difference, predict, isolated.actual, tested.name, types)
-    if difference.share >= LEAST_SHARE or runs.reference.float_type is not None:  # A wider one rounds none.
+    name, narrow = runs.model.nodes[isolated.numbers[-1]].schema.name, reference.predictor or reference
+    for is_integer, runner in ((False, narrow), (True, reference)):
+        some = [one for one in roundings if (one.group is not None) == is_integer]
+        if is_integer and not any(product in name for product in _PRODUCTS):
+            break
+        predict = partial(of_operands, runner, region, runner.typed(inputs), value)
+        difference = of_rounded_operands(difference, predict, isolated.actual, tested.name, some)
+        if difference.share >= LEAST_SHARE:
+            return difference
+    if reference.float_type is not None:  # A wider one rounds none.
         return difference
     predict = partial(of_operands, tested, isolated.numbers, isolated.submodel.inputs, isolated.value)
-    return of_rounded_operands(difference, predict, isolated.expected, runs.reference.name, types)
+    return of_rounded_operands(difference, predict, isolated.expected, reference.name, roundings)
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from eltwise.comparison.tolerance import tolerance_of
 from eltwise.core.errors import named
+from eltwise.tracing.attribute import of_rounding
 from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import DEFAULT, worst_value
 from eltwise.tracing.fused import Fused, find_fused
@@ -111,7 +112,8 @@ def _blame_fused(runs: Runs, nodes: Mapping[int, TracedNode], fused: Fused, whol
     are_right = all(nodes[number].blame != "own" for number in fused.numbers)
     result.blame, result.message = "fused", _together(runs.tested, fused, are_right=are_right)
     if fused.isolated is not None:
-        result.out, result.value = fused.isolated.difference, fused.isolated.value
+        result.out = of_rounding(runs, fused.isolated, fused.isolated.difference)
+        result.value = fused.isolated.value
         return
     worst = worst_value(values, whole.tested, values, runs.tolerances)
     result.out = None if worst is None else worst[0]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
 
-from eltwise.core.dtypes import BY_NAME, FLOAT32, of_numpy
+from eltwise.core.dtypes import FLOAT32, of_numpy
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.graph import Tensor
 from eltwise.ir.verify import reads
 from eltwise.tracing.difference import Difference, largest_number
-from eltwise.tracing.runner import Runner, is_float
-
-_NARROW = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
-ROUNDINGS = {f"{name}_operands": name for name in _NARROW}
-"""The causes, each with the type that operands are rounded to."""
+from eltwise.tracing.runner import Runner, copied, is_float
 
 LEAST_SHARE = 0.98
 """What predicts at least so many of the elements explains a result."""
@@ -25,13 +21,63 @@ LEAST_SHARE = 0.98
 _CLOSE = 2.0**-16
 """Results of one precision differ by less than this part of the largest, as sums are added in another order."""
 
+_LEVELS = 127
+_GROUPS = (32, 64, 128, 256, 16, 0)
+"""How many elements of a row may share a scale; 0 for all."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How a runtime may round operands before it computes.
+
+    Attributes:
+        cause: its slug.
+        clause: what the runtime does.
+        narrow: the type of the operands, and perhaps of the result.
+        group: how many of them share a scale where they become int8, as operands that are no constants do; None where
+            they do not.
+    """
+
+    cause: str
+    clause: str
+    narrow: type
+    group: int | None = None
+
+    def rounded(self, array: np.ndarray, *, is_constant: bool = False) -> np.ndarray:
+        """An operand as the runtime rounds it."""
+        if self.group is None:
+            return _rounded(array, self.narrow)
+        return array if is_constant else _in_int8(_rounded(array, self.narrow), self.group)
+
+    def may_give(self, result: np.ndarray) -> bool:
+        """Whether its type has fewer digits than a result, or, of int8, is the narrowest one that holds the result."""
+        digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
+        if self.group is None:
+            return of_numpy(np.dtype(self.narrow)).digits < digits <= FLOAT32.digits
+        is_narrow = np.array_equal(_rounded(result, ml_dtypes.bfloat16), result, equal_nan=True)
+        return 0 < digits <= FLOAT32.digits and is_narrow == (self.narrow is ml_dtypes.bfloat16)
+
+
+ROUNDINGS = (
+    *(
+        Rounding(f"{name}_operands", f"rounds operands to {name}", narrow)
+        for name, narrow in {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}.items()
+    ),
+    *(
+        Rounding("int8_operands", f"quantizes operands to int8, {size or 'a row'} with one scale", narrow, size)
+        for size in _GROUPS
+        for narrow in (np.float32, ml_dtypes.bfloat16)
+    ),
+)
+CAUSES = frozenset(rounding.cause for rounding in ROUNDINGS)
+
 
 def of_rounded_operands(
     difference: Difference,
-    predict: Callable[[type | None], np.ndarray | None],
+    predict: Callable[[Rounding | None], np.ndarray | None],
     result: np.ndarray,
     runtime: str,
-    types: Sequence[str],
+    roundings: Sequence[Rounding],
 ) -> Difference:
     """The same difference, explained by rounded operands if these predict nearly all elements, and more than its cause.
 
@@ -39,40 +85,46 @@ def of_rounded_operands(
 
     Args:
         difference: one that is not explained, or only in part.
-        predict: gives the result of operands that are rounded to a type, or as they are; None where it cannot.
+        predict: gives the result of operands that are rounded, or as they are; None where it cannot.
         result: that of the runtime that may round them.
         runtime: the name of that one.
-        types: what operands may be rounded to.
+        roundings: those that are tried, until one explains it.
     """
-    digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
-    narrows = {
-        name: narrow
-        for name, narrow in _NARROW.items()
-        if name in types and BY_NAME[name].digits < digits <= FLOAT32.digits
-    }
-    plain = predict(None) if narrows else None
+    candidates = [rounding for rounding in roundings if rounding.may_give(result)]
+    plain = predict(None) if candidates else None
     if plain is None or plain.shape != result.shape or (shown := ~_is_near(plain, result)).sum() == 0:
         return difference
-    shares = {name: _share(predict(narrow), result, narrow, shown) for name, narrow in narrows.items()}
-    name = max(shares, key=lambda one: shares[one])
-    if shares[name] < max(LEAST_SHARE, difference.share):
+    best, share = None, 0.0
+    for rounding in candidates:
+        predicted = _share(predict(rounding), result, rounding.narrow, shown)
+        best, share = (rounding, predicted) if predicted > share else (best, share)
+        if rounding.group is not None and share >= LEAST_SHARE:
+            break
+    if best is None or share < max(LEAST_SHARE, difference.share):
         return difference
-    message = f"{runtime} rounds operands to {name}, which gives {100 * shares[name]:.3g} % of the elements"
-    return replace(difference, cause=f"{name}_operands", explanation=message, share=shares[name])
+    message = f"{runtime} {best.clause}, which gives {100 * share:.3g} % of the elements"
+    return replace(difference, cause=best.cause, explanation=message, share=share)
 
 
 def of_operands(
-    runner: Runner, numbers: Sequence[int], inputs: Mapping[str, np.ndarray], value: str, narrow: type | None
+    runner: Runner, numbers: Sequence[int], inputs: Mapping[str, np.ndarray], value: str, rounding: Rounding | None
 ) -> np.ndarray | None:
-    """A value that nodes make of operands that are rounded to a type, if one is named; None where they do not run."""
-    names = sorted({name for number in numbers for name in reads(runner.model.nodes[number])})
-    tensors = {name: runner.model.constant(name) for name in names}
-    try:
-        constants = {name: _rounded(one.array, narrow) for name, one in tensors.items() if isinstance(one, Tensor)}
-    except EltwiseError:
-        return None
-    rounded = {name: _rounded(array, narrow) for name, array in inputs.items() if name in names}
-    return runner.run(numbers, rounded, [value], isolated=True, replaced=constants).values.get(value)
+    """A value that nodes, one by one, make of operands that are rounded, if that is named; None where one does not run.
+
+    Operands are what is given to the nodes, and their constants.
+    """
+    values = {name: rounding.rounded(array) if rounding else array for name, array in inputs.items()}
+    for number in sorted(numbers):
+        tensors = {name: runner.model.constant(name) for name in reads(runner.model.nodes[number])}
+        try:
+            constants = {name: one.array for name, one in tensors.items() if isinstance(one, Tensor)}
+        except EltwiseError:
+            return None
+        if rounding is not None:
+            constants = {name: rounding.rounded(array, is_constant=True) for name, array in constants.items()}
+        outcome = runner.run([number], values, isolated=True, replaced=constants)
+        values |= copied(outcome.values)
+    return values.get(value)
 
 
 def _share(predicted: np.ndarray | None, result: np.ndarray, narrow: type, shown: np.ndarray) -> float:
@@ -90,7 +142,21 @@ def _is_near(predicted: np.ndarray, result: np.ndarray) -> np.ndarray:
         return np.asarray((predicted == result) | (np.abs(predicted - result) <= near))
 
 
-def _rounded(array: np.ndarray, narrow: type | None) -> np.ndarray:
+def _rounded(array: np.ndarray, narrow: type) -> np.ndarray:
     with np.errstate(over="ignore"):
-        is_rounded = narrow is not None and is_float(array.dtype)
-        return array.astype(narrow).astype(array.dtype) if is_rounded else array
+        return array.astype(narrow).astype(array.dtype) if is_float(array.dtype) else array
+
+
+def _in_int8(array: np.ndarray, group: int) -> np.ndarray:
+    """An array whose numbers are whole multiples of a scale that each group of a row has; others as they are.
+
+    In the order of onnxruntime's and OpenVINO's kernels, in float32: times the reciprocal of a rounded scale.
+    """
+    size = group or (array.shape[-1] if array.ndim else 0)
+    if not is_float(array.dtype) or not size or array.shape[-1] % size:
+        return array
+    groups = array.reshape(*array.shape[:-1], -1, size).astype(np.float32)
+    with np.errstate(all="ignore"):
+        scale = np.abs(groups).max(-1, keepdims=True, initial=0) / np.float32(_LEVELS)
+        levels = np.rint(groups * (1 / np.where(scale == 0, np.float32(1), scale)))
+        return np.asarray((levels * scale).reshape(array.shape).astype(array.dtype))
