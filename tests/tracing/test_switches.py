@@ -105,6 +105,19 @@ def test_the_step_that_is_right_and_changes_least_is_found(right: set[str]) -> N
     assert str(found) == f"right with {expected.removeprefix('openvino:')}; {above}"
 
 
+def test_an_option_may_do_instead_of_fewer_optimizations() -> None:
+    """And is named first, as it changes less."""
+    instead = "onnxruntime:config.session.qdq_matmulnbits_accuracy_level=1,threads=1"
+
+    def judge(text: str) -> Trial:
+        is_right = "optimization=disabled" in text or "optimization=basic" in text or text == instead
+        return Trial(text, "agree" if is_right else "disagree")
+
+    found = find_switches("onnxruntime:threads=1", judge)
+    assert [trial.name for trial in found.remedies] == [instead, "onnxruntime:optimization=basic,threads=1"]
+    assert "right with config.session.qdq_matmulnbits_accuracy_level=1" in found.sentences
+
+
 @pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("runtime", "sentence"),

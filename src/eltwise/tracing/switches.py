@@ -39,22 +39,28 @@ class Ladder:
         steps: the settings, from those that change a model least; the last ones are the default.
         parts: what the options switch on as a whole, which another option, a list, switches off one by one.
         parts_option: that other option.
+        instead: an option that may do instead of a lower step, where one makes the model right.
     """
 
     steps: tuple[Settings, ...]
     parts: tuple[str, ...] = ()
     parts_option: str = ""
+    instead: tuple[str, str] | None = None
 
 
 _LEVELS = ("disabled", "basic", "extended", "layout", "all")
 _FULL_PRECISION = ("precision", "f32")
 _NOT_QUANTIZED = ("config.DYNAMIC_QUANTIZATION_GROUP_SIZE", "0")
-"""Activations that meet integer weights are quantized at run time otherwise."""
+_NOT_IN_INTEGERS = ("config.session.qdq_matmulnbits_accuracy_level", "1")
+"""Activations that meet integer weights are quantized at run time otherwise, in OpenVINO and in onnxruntime."""
 
 LADDERS: Mapping[str, tuple[Ladder, ...]] = {
     "onnxruntime": (
         Ladder(
-            tuple((("optimization", level),) for level in _LEVELS), tuple(_OPTIMIZERS.split()), "disabled_optimizers"
+            tuple((("optimization", level),) for level in _LEVELS),
+            tuple(_OPTIMIZERS.split()),
+            "disabled_optimizers",
+            _NOT_IN_INTEGERS,
         ),
     ),
     **dict.fromkeys(
@@ -220,6 +226,9 @@ def _climb(search: _Search, specification: Specification, ladder: Ladder) -> Non
     def without(parts: Sequence[str]) -> str:
         return specified((*specification.settings, (ladder.parts_option, "+".join(sorted(parts)))))
 
+    if ladder.instead and search.is_right(instead := specified((*specification.settings, ladder.instead))):
+        search.remedies.insert(len(search.remedies) - 1, instead)
+        search.sentences.append(f"right with {_written((ladder.instead,))}")
     off = smallest(ladder.parts, lambda parts: bool(search.is_right(without(parts))))
     if off and search.is_right(without(off)):
         search.remedies.append(without(off))
