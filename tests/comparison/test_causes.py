@@ -604,3 +604,21 @@ def test_integers_are_scaled_by_factors_up_to_a_limit(factor: int, is_named: boo
     (tensor,) = eltwise.compare({"x": a}, {"x": a * factor * sign}).tensors
     assert (tensor.cause == "scaled") == is_named
     assert not is_named or tensor.explanation.startswith(f"B is A times {factor * sign}")
+
+
+@pytest.mark.parametrize("number", [100, -100, 3, -5])
+@pytest.mark.parametrize("element_type", [each for each in INTEGERS if each.bits >= 8], ids=str)
+def test_a_number_of_integers_that_wrap_around_is_the_smallest_that_gives_the_same(
+    element_type: ElementType, number: int, seed: int
+) -> None:
+    low, high = element_type.limits
+    a = rng_of(seed, element_type).integers(low, high, 900, element_type.storage, endpoint=True)
+    a[:2] = low, high
+    bits = np.array(number).astype(a.dtype)
+    added, multiplied = compare_arrays(a, a + bits), compare_arrays(a, a * bits)
+    assert added.explanation == f"B is A plus {number}, wrapping around in {element_type}"
+    assert added.explanation_details == {"offset": number}
+    assert multiplied.explanation == f"B is A times {number}, wrapping around in {element_type}"
+    few = rng_of(seed).integers(1, 20, 900).astype(a.dtype)
+    assert compare_arrays(few, few + a.dtype.type(7)).explanation == "B is A plus 7"
+    assert compare_arrays(few, few * a.dtype.type(5)).explanation == "B is A times 5"

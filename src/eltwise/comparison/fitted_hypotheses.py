@@ -40,7 +40,7 @@ def scaled(problem: Problem) -> Iterator[Hypothesis]:
     def predict(values: np.ndarray, one: tuple[float, np.ufunc]) -> np.ndarray:
         return _calculated(values, *one, element_type)
 
-    best = best_fit(_factors(element_type, *_pairs(problem)), predict, problem.sample)
+    best = best_fit(_factors(problem, *_pairs(problem)), predict, problem.sample)
     if best is not None:
         number, function = best
         factor = 1 / number if function is np.divide else number
@@ -52,6 +52,7 @@ def scaled(problem: Problem) -> Iterator[Hypothesis]:
         if function is np.divide and not is_power:
             details |= {"arithmetic": "division", "divisor": number}
             text = f"{{b}} is {{a}} divided by {shown(number)}"
+        text += _wrapping(problem, lambda a: a * factor)
         yield computed("scaled", text, partial(predict, one=best), details, BITS_OF_A_NUMBER)
 
 
@@ -62,10 +63,20 @@ def offset(problem: Problem) -> Iterator[Hypothesis]:
     def predict(values: np.ndarray, constant: float) -> np.ndarray:
         return _calculated(values, constant, np.add, element_type)
 
-    best = best_fit(_offsets(element_type, *_pairs(problem)), predict, problem.sample)
+    best = best_fit(_offsets(problem, *_pairs(problem)), predict, problem.sample)
     if best is not None:
         text, details = f"{{b}} is {{a}} plus {shown(best)}", {"offset": best}
+        text += _wrapping(problem, lambda a: a + best)
         yield computed("offset", text, partial(predict, constant=best), details, BITS_OF_A_NUMBER)
+
+
+def _wrapping(problem: Problem, calculate: Callable[[np.ndarray], np.ndarray]) -> str:
+    """Say of results of integers that they wrap around, if some are beyond the type."""
+    element_type = problem.element_type
+    if is_float(element_type):
+        return ""
+    (low, high), results = element_type.limits, calculate(problem.sample.a.astype(np.object_))
+    return f", wrapping around in {element_type}" if ((results < low) | (results > high)).any() else ""
 
 
 def best_fit(numbers: Iterable[T], predict: Callable[[np.ndarray, T], np.ndarray], sample: Sample) -> T | None:
@@ -130,8 +141,9 @@ def _pairs(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return a[used][:_MOST_PAIRS], b[used][:_MOST_PAIRS]
 
 
-def _factors(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[float, np.ufunc]]:
+def _factors(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[float, np.ufunc]]:
     """The factors that all pairs allow, and the divisors; 0, 1, -1 and what is not told from noise are none."""
+    element_type = problem.element_type
     if a.size and is_float(element_type):
         low, high = factor_bounds(a, b, element_type)
         if low <= 0 <= high:
@@ -142,14 +154,38 @@ def _factors(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterato
                 if one is not None and abs(abs(one) - 1) >= nearly_one:
                     yield one, function
     elif a.size:
-        index = int(np.argmax(np.abs(a)))
-        factor = b[index] / a[index]
-        if factor == int(factor) and 1 < abs(factor) <= _LARGEST_FACTOR:
-            yield int(factor), np.multiply
+        for factor in (_quotient(a, b), *_modular_quotient(problem)):
+            if 1 < abs(factor) <= _LARGEST_FACTOR and factor == int(factor):
+                yield int(factor), np.multiply
 
 
-def _offsets(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
+def _quotient(a: np.ndarray, b: np.ndarray) -> float:
+    """The factor of the largest integer."""
+    index = int(np.argmax(np.abs(a)))
+    return float(b[index] / a[index])
+
+
+def _modular_quotient(problem: Problem) -> Iterator[int]:
+    """The factor of the first odd integer, modulo 2^n, which gives the same where results wrap around."""
+    sample, bits = problem.wide, problem.element_type.bits
+    odd = np.flatnonzero(sample.a[: sample.count] & 1)[:1]
+    for x, y in zip(sample.a[odd].tolist(), sample.b[odd].tolist(), strict=True):
+        yield _smallest(y * pow(x, -1, 1 << bits), bits)
+
+
+def _smallest(number: int, bits: int) -> int:
+    """The number of the smallest size that is the same modulo 2^n.
+
+    >>> _smallest(-156, 8), _smallest(200, 8)
+    (100, -56)
+    """
+    half = 1 << (bits - 1)
+    return half - (half - number) % (2 * half)
+
+
+def _offsets(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
     """The offsets that all pairs allow; what is not told from noise is none."""
+    element_type = problem.element_type
     if a.size and is_float(element_type):
         half = half_ulps(b, element_type)
         step = b - a
@@ -159,7 +195,7 @@ def _offsets(element_type: ElementType, a: np.ndarray, b: np.ndarray) -> Iterato
         slack, noise = float(np.spacing(max(abs(low), abs(high)))), float(half.max()) * 2**_NOISE_BITS
         yield from (one for one in candidates(low - slack, high + slack) if abs(one) > noise)
     elif a.size:
-        yield int(b[0]) - int(a[0])
+        yield _smallest(int(problem.wide.b[0]) - int(problem.wide.a[0]), element_type.bits)
 
 
 def _calculated(values: np.ndarray, number: float, function: np.ufunc, element_type: ElementType) -> np.ndarray:
