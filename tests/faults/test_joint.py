@@ -74,6 +74,30 @@ def test_what_faults_give_jointly_is_found(function: str, element_type: ElementT
     assert tried == 0 or len(missed) <= max(1, (1 - FOUND) * tried), missed
 
 
+@pytest.mark.parametrize("element_type", [FLOAT32, BFLOAT16, INT8, UINT32], ids=str)
+@pytest.mark.parametrize("function", ["subtract", "divide", "modulo", "floor_divide", "less"])
+def test_operands_are_swapped_in_every_other_computation(function: str, element_type: ElementType) -> None:
+    """Such as ``b * (1 / a)``, which is found beside what predicts the same."""
+    operation = Operation(expression_of(function, 2), element_type)
+    values, faults = operands_of(operation), faults_of(operation)
+    if element_type.is_integer:
+        values = [np.where(each == 0, 1, each) for each in values]
+    for fault in [each for each in faults.values() if each.compute is not None]:
+        joint = together([fault, faults["swapped_operands"]], operation)
+        assert joint is not None
+        expected = operation.predict(fault, values[::-1])
+        assert (operation.predict(joint, values) == expected).all()
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, BFLOAT16], ids=str)
+def test_a_product_with_the_reciprocal_of_swapped_operands_is_found(element_type: ElementType) -> None:
+    operation = Operation(expression_of("divide"), element_type)
+    values, fault = operands_of(operation), faults_of(operation)["multiplied_by_reciprocal"]
+    wrong = operation.predict(fault, values[::-1])
+    matching = found(operation, wrong, operation.predict(AS_SPECIFIED, values))
+    assert {"swapped_operands", "multiplied_by_reciprocal"} in [set(each.slugs) for each in matching]
+
+
 def test_few_results_and_noise_are_explained_by_nothing(seed: int) -> None:
     operation = Operation(expression_of("subtract"), INT8)
     right = operation.predict(AS_SPECIFIED, operands_of(operation))
@@ -89,7 +113,7 @@ def test_what_cannot_act_jointly_is_no_fault() -> None:
     def jointly(operation: Operation, *slugs: str) -> Fault | None:
         return together([faults_of(operation)[slug] for slug in slugs], operation)
 
-    assert jointly(floats, "operands_added", "swapped_operands") is None
+    assert jointly(floats, "operands_added", "negated_reverse_difference") is None
     assert jointly(integers, "float32_arithmetic_saturated", "float64_arithmetic_wrapped") is None
     assert jointly(integers, "saturation", "float32_arithmetic_saturated") is None
     joint = jointly(integers, "float32_arithmetic_saturated", "int32_arithmetic")

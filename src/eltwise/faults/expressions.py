@@ -25,8 +25,7 @@ def of_expression(operation: Operation) -> Iterator[Fault]:
     for slug, family, text, compute in (*_OTHERS.get(function, ()), *(quotients if expression.divides else ())):
         yield Fault(slug, family, text, compute=compute)
     if expression.operands == 2 and not expression.steps[-1].definition.commutes:
-        swapped: Compute = lambda steps, a, b: steps.evaluate(expression, (b, a))  # noqa: E731
-        yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", compute=swapped)
+        yield Fault("swapped_operands", "swapped_operands", "the operands are swapped", swaps=True)
     yield from copied_operands(operation)
     if function == SQUARED_DIFFERENCE and element_type.is_integer and element_type.bits <= 16:
         text = "the 32-bit patterns of the integers are computed with as if they were float32: a negative operand, a "

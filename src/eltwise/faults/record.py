@@ -1,8 +1,8 @@
 """What a fault is: a named way in which something else is computed than what is specified.
 
 A computation has stages, and a fault is a small function at one or several of them: how elements are paired, what an
-operand is changed to, what is computed, what is retained of each step, and what becomes of the result before it is
-stored.
+operand is changed to, whether operands change places, what is computed, what is retained of each step, and what becomes
+of the result before it is stored.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Fault:
         text: what happens, as a clause for users, for example ``results saturate at the limits of uint8``.
         align: how the elements of operands are paired; None for as specified.
         before: what operands go through, in order.
+        swaps: whether the operands change places then.
         compute: what is computed; None for the specified expression.
         steps: what is retained of each step; None: floats are rounded to their type, integers lose nothing.
         after: what the result goes through before it is stored, where integers wrap and floats are rounded.
@@ -50,6 +51,7 @@ class Fault:
     _: KW_ONLY
     align: Align | None = None
     before: tuple[OperandChange, ...] = ()
+    swaps: bool = False
     compute: Compute | None = None
     steps: StepPolicy | None = None
     after: tuple[Change, ...] = ()
@@ -126,6 +128,7 @@ class Operation:
             for operand, change in fault.before:
                 for index in self.of_element_type if operand is None else (operand,):
                     values[index] = change(values[index])
+            values = values[::-1] if fault.swaps else values
             steps = fault.steps or StepPolicy(self.element_type if self.element_type.kind == "float" else None)
             result = fault.compute(steps, *values) if fault.compute else steps.evaluate(self.expression, values)
             for change in fault.after:
@@ -144,6 +147,7 @@ def combined(faults: Sequence[Fault]) -> Fault:
         "; ".join(fault.text for fault in faults),
         align=next((fault.align for fault in faults if fault.align), None),
         before=sum((fault.before for fault in faults), ()),
+        swaps=any(fault.swaps for fault in faults),
         compute=next((fault.compute for fault in faults if fault.compute), None),
         steps=next((fault.steps for fault in reversed(faults) if fault.steps), None),
         after=sum((fault.after for fault in faults), ()),
