@@ -122,6 +122,21 @@ def test_a_cosine_lies_between_its_limits(sign: int, seed: int) -> None:
         assert result is None or (-1 <= result <= 1 and result == pytest.approx(sign))
 
 
+@pytest.mark.parametrize("size", [1e-3, 1e-5, 1e-9])
+def test_a_cosine_that_is_not_1_is_not_shown_as_1(size: float, seed: int) -> None:
+    """Nor is one shown as less that is 1 but for the rounding of norms."""
+    rng = np.random.default_rng(seed)
+    for count in (2, 100, 100_000):
+        a, step = rng.standard_normal((2, count))
+        step -= a * (a @ step) / (a @ a)  # Orthogonal, so that the tangent is known.
+        step *= size * np.linalg.norm(a) / np.linalg.norm(step)
+        (pattern,) = eltwise.compare({"x": a}, {"x": a + step}).patterns
+        assert pattern.cosine_gap == pytest.approx(size**2 / 2, rel=0.01)
+        assert pattern.cells[4].startswith(f"1 - {size**2 / 2:.0e}"[:5] if size < 1e-4 else "0.9999995")
+        (pattern,) = eltwise.compare({"x": a}, {"x": a * (1 + size)}).patterns
+        assert pattern.cells[4] == "1"
+
+
 def test_tensors_that_moved_and_were_renamed_follow_the_rule_of_the_others(seed: int) -> None:
     """Also constant ones, whose content tells nothing."""
     rng = np.random.default_rng(seed)

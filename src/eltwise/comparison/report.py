@@ -109,7 +109,7 @@ class ComparisonReport(Written[TensorReport]):
             without = f"; without {counted(whole.rearranged, 'rearranged tensor')}" if whole.rearranged else ","
             lines.append(
                 f"moved: {whole.cells[2]} of the {kind}{without} no step larger than {number(whole.largest_step)}, "
-                f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine)}"
+                f"relative norm {number(whole.relative_norm)}, cosine {shown_cosine(whole.cosine_gap)}"
             )
         causes = Counter(each.cause for each in self.tensors if each.cause)
         if sum(causes.values()) > 1:

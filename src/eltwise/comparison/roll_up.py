@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eltwise.comparison.naming import numbers_of, pattern_of
-from eltwise.comparison.tensor_report import TensorReport, cosine, number, relative_norm
+from eltwise.comparison.tensor_report import TensorReport, cosine, cosine_gap, number, relative_norm
 from eltwise.core.shares import percent
 
 _MOST_CAUSES = 3
 _REARRANGED = ("transposed", "flipped", "shifted", "reordered", "byte_order")
 """Causes that move elements, so that the difference of two at one index is no step, where they explain all of them."""
+
+_NEARLY_PARALLEL = 1e-7
+"""Seven decimals of a cosine that is less than 1 by no more than that are nines."""
 
 COLUMNS = ("tensors", "differ", "moved", "relative norm", "cosine", "largest step", "moved most", "cause")
 
@@ -94,6 +97,11 @@ class PatternReport:
         return cosine(self._norms) if self._moved else None
 
     @property
+    def cosine_gap(self) -> float | None:
+        """By how much that cosine is less than 1, which float64 need not tell from it."""
+        return cosine_gap(self._norms) if self._moved else None
+
+    @property
     def cause(self) -> str:
         """Why its tensors differ: ``frozen`` where none does, or the causes, with how many differ by each."""
         if self.is_frozen:
@@ -108,7 +116,7 @@ class PatternReport:
         tensors = len(self.members)
         count = f"{tensors:,}" if not self.equal else f"{tensors - self.equal:,} of {tensors:,}"
         share = percent(self.moved / self.total) if self.total else "-"
-        figures = number(self.relative_norm), shown_cosine(self.cosine), number(self.largest_step)
+        figures = number(self.relative_norm), shown_cosine(self.cosine_gap), number(self.largest_step)
         most = ".".join(numbers_of(self.moved_most)) if tensors > 1 else ""
         return self.pattern, count, share, *figures, most, self.cause
 
@@ -137,12 +145,14 @@ def roll_up(tensors: Iterable[TensorReport]) -> list[PatternReport]:
     return [PatternReport(pattern, members) for pattern, members in patterns.items()]
 
 
-def shown_cosine(value: float | None) -> str:
-    """A cosine that is not said to be 1 by rounding.
+def shown_cosine(gap: float | None) -> str:
+    """A cosine, from what 1 is more than it, that is not said to be 1 by rounding.
 
-    >>> shown_cosine(0.99999999), shown_cosine(1.0), shown_cosine(None)
-    ('0.9999999', '1', '-')
+    >>> shown_cosine(0.25), shown_cosine(3e-9), shown_cosine(5e-19), shown_cosine(0.0), shown_cosine(None)
+    ('0.7500000', '1 - 3e-09', '1 - 5e-19', '1', '-')
     """
-    if value is None:
+    if gap is None:
         return "-"
-    return f"{value:g}" if abs(value) == 1 else f"{math.trunc(value * 1e7) / 1e7:.7f}"
+    if gap < _NEARLY_PARALLEL:
+        return f"1 - {gap:.0e}" if gap else "1"
+    return "-1" if gap == 2 else f"{math.trunc((1 - gap) * 1e7) / 1e7:.7f}"

@@ -15,6 +15,8 @@ Status = Literal["equal", "within_tolerance", "differs"]
 STATUS_WORDS: dict[Status, str] = {"differs": "different", "within_tolerance": "within tolerance", "equal": "equal"}
 
 _DIGITS = 4
+_ROUNDING = 2.0**-46
+"""So much of the larger of two norms may be rounding."""
 
 
 @dataclass(frozen=True)
@@ -207,8 +209,15 @@ def relative_norm(norms: Sequence[float]) -> float | None:
 
 def cosine(norms: Sequence[float]) -> float | None:
     """The cosine of the angle between A and B, from the norms of A, B and B - A; None where one is 0 or infinite."""
+    gap = cosine_gap(norms)
+    return None if gap is None else 1 - gap
+
+
+def cosine_gap(norms: Sequence[float]) -> float | None:
+    """By how much that cosine is less than 1; 0 where the rounding of the norms may be all that says so."""
     a, b, step = norms
     if not (0 < a < math.inf and 0 < b < math.inf and step < math.inf):
         return None
     gap = abs(a - b)
-    return max(1 - max(step - gap, 0.0) / a * (step / b + gap / b) / 2, -1.0)
+    rest = step - gap
+    return min(rest / a * (step / b + gap / b) / 2, 2.0) if rest > _ROUNDING * max(a, b) else 0.0
