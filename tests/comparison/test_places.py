@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -77,3 +78,20 @@ def test_what_is_said_of_differences_is_where_they_are(axes: tuple[list[int], ..
         assert found.where.endswith(f": {text}")
     else:
         assert found.where == ""
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("size", [2, 3, 4, 9])
+def test_signs_of_the_indices_of_a_short_axis_change_on_these_alone(axis: int, size: int, seed: int) -> None:
+    """A range that has others in it would name where nothing differs."""
+    rng = np.random.default_rng([seed, axis, size])
+    shape = [30, 20, 10]
+    shape[axis] = size
+    a = rng.standard_normal(shape).astype(np.float32)
+    for pattern in rng.permutation(range(1, (1 << size) - 1))[:14]:
+        expected = [index for index in range(size) if pattern >> index & 1]
+        signs = np.where(np.isin(np.arange(size), expected), np.float32(-1), np.float32(1))
+        found = compare_arrays(a, a * np.expand_dims(signs, [each for each in range(3) if each != axis]))
+        assert (found.cause, found.cause_share) == ("negated", 1.0), (expected, found.explanation)
+        (claim,) = found.where_details
+        assert (claim["axis"], indices(claim)) == (axis, expected)

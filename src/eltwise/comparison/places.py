@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.scan import Figures
 from eltwise.core.fields import plain
@@ -116,13 +117,22 @@ def _claims(axis: int, size: int, pair: Pair, sample: np.ndarray) -> list[Claim]
     if len(numbers) == 1:
         return [Claim(axis, "indices", numbers, size)]
     step = int(np.gcd.reduce(np.diff(indices)))
+    listed, every = Claim(axis, "indices", numbers, size), Claim(axis, "every", (step, low % step), size)
+    is_telling = _evidence(sample.size, len(numbers), size) >= LEAST_BITS_OF_FLOATS
+    is_listed = is_telling and len(numbers) <= min(_MOST_LISTED, high - low)  # A range would have others in it.
     if step > 1 and len(numbers) > _FEW and len(numbers) * 2 > (high - low) // step:
-        return [Claim(axis, "every", (step, low % step), size)]
+        return [listed if is_listed and every.count > len(numbers) else every]
+    if is_listed:
+        return [listed]
     if high - low + 1 <= size - max(size // _LEAST_SHARE, 1) and len(numbers) * 2 > high - low:
         return [Claim(axis, "range", (low, high), size)]
-    if len(numbers) <= _MOST_LISTED and len(numbers) * _LEAST_SHARE <= size:
-        return [Claim(axis, "indices", numbers, size)]
-    return []
+    return [listed] if len(numbers) <= _MOST_LISTED and len(numbers) * _LEAST_SHARE <= size else []
+
+
+def _evidence(elements: int, count: int, size: int) -> float:
+    """How many bits say that elements lie on so many indices of an axis only, beyond those that choose the indices."""
+    choices = math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
+    return elements * math.log2(size / count) - choices / math.log(2)
 
 
 def _verified(pair: Pair, claims: list[Claim]) -> list[Claim]:
