@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 import eltwise
 from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.fitted_hypotheses import candidates
-from eltwise.core.dtypes import INTEGERS, ElementType
+from eltwise.comparison.value_hypotheses import narrower, neighbours
+from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INTEGERS, ElementType
 from eltwise.core.shares import percent
 from eltwise.faults.families import FAMILIES
 from support.difference_cases import BF16, CASES, spoiled, unrelated, upper
@@ -95,7 +97,8 @@ KEYS: dict[str, set[str]] = {
 
 MORE_KEYS = {
     "saturation": {"type"},
-    "scaled": {"arithmetic", "divisor"},
+    "offset": {"computed_in"},
+    "scaled": {"arithmetic", "computed_in", "divisor"},
     "unrelated_tail": {"pattern"},
     "transposed": {"layout"},
 }
@@ -622,3 +625,62 @@ def test_a_number_of_integers_that_wrap_around_is_the_smallest_that_gives_the_sa
     few = rng_of(seed).integers(1, 20, 900).astype(a.dtype)
     assert compare_arrays(few, few + a.dtype.type(7)).explanation == "B is A plus 7"
     assert compare_arrays(few, few * a.dtype.type(5)).explanation == "B is A times 5"
+
+
+FLOATS = (np.float64, np.float32, np.float16, BF16, np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
+
+
+@pytest.mark.parametrize("arithmetic", [np.float64, np.float32])
+@pytest.mark.parametrize("target", FLOATS, ids=str)
+@pytest.mark.parametrize("source", FLOATS[:-2], ids=str)
+def test_a_number_is_found_whatever_type_it_is_computed_and_stored_in(
+    source: type, target: type, arithmetic: type, seed: int
+) -> None:
+    """Such as the scale of a checkpoint in float8, and a factor of Python that made an array float64."""
+    is_small = target in FLOATS[-2:]  # Of so few digits ties are common, on either side of which the number lies.
+    if target is np.float64 is not source and arithmetic is np.float32:
+        pytest.skip("less was kept than the type holds")
+    for number in range(6):
+        rng = rng_of(seed, np.dtype(source), np.dtype(target), number)
+        a = rng.standard_normal(800).astype(source)
+        factor, one = map(arithmetic, (rng.choice([30, -0.01]) * rng.uniform(1, 2), rng.uniform(0.5, 1)))
+        wide = a.astype(np.promote_types(source, arithmetic) if source is np.float64 else arithmetic)
+        results = {"scaled": wide * factor, "negated": -wide} | ({} if is_small else {"offset": wide + one})
+        for cause, exact in results.items():
+            found = compare_arrays(a, exact.astype(target))
+            assert (found.cause, (found.cause_share or 0) >= (0.99 if is_small else 1)) == (cause, True), found
+
+
+ROUNDINGS = [
+    (wide, narrow) for wide in (FLOAT64, FLOAT32, FLOAT16, BFLOAT16) for narrow in narrower(wide) if wide.holds(narrow)
+]
+
+
+@pytest.mark.parametrize(("wide", "narrow"), ROUNDINGS, ids=str)
+def test_roundings_that_agree_by_chance_are_not_told_from_each_other(
+    wide: ElementType, narrow: ElementType, seed: int
+) -> None:
+    """Stochastic rounding agrees with truncation on half of the elements, and with rounding to nearest on more."""
+    rng = rng_of(seed, wide, narrow)
+    a = rng.standard_normal((30, 40)).astype(wide.storage)
+    lower, upper = neighbours(a, wide, narrow)
+    x, low, high = (each.astype(np.float64) for each in (a, lower, upper))
+    assert ((np.abs(low) <= np.abs(x)) & (np.abs(x) <= np.abs(high))).all()
+    steps = np.where(high == low, 1, high - low)
+    coins = {
+        "evenly": rng.random(a.shape) < 0.5,
+        "stochastically": rng.random(a.shape) < (x - low) / steps,
+        "down": x < 0,
+        "away": np.ones(a.shape, bool),
+    }
+    for how, is_upper in coins.items():
+        b = np.where(is_upper, upper, lower)
+        for sides in ((a, b), (b, a)):
+            found = compare_arrays(*sides)
+            assert (found.cause, found.cause_share) == (f"{narrow}_rounding", 1.0), (how, found.explanation)
+            assert "neither always to nearest nor always toward zero" in found.explanation
+        other = b.copy()
+        other[3, 4] = other[3, 4] * 4 + 1
+        assert (compare_arrays(a, other).cause_share or 0) < 1
+    near = compare_arrays(a, np.where(rng.random(a.shape) < 0.01, b, np.where(2 * (x - low) / steps > 1, upper, lower)))
+    assert (near.cause, (near.cause_share or 0) > 0.97) == (f"{narrow}_rounding", True)

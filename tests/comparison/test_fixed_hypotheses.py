@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from eltwise.comparison.arrays import compare_arrays
+from eltwise.comparison.value_hypotheses import neighbours
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, UINT16, ElementType
 from eltwise.faults.catalog import fault_of, faults_of
 from eltwise.faults.record import AS_SPECIFIED, Operation
@@ -108,3 +109,19 @@ def test_a_fault_has_the_cause_s_name(function: str, element_type: ElementType, 
         operation.predict(model, values).view(storage) for model in (AS_SPECIFIED, faults_of(operation)[fault])
     )
     assert compare_arrays(right, wrong, operation=operation, operands=arrays).cause == cause
+
+
+@pytest.mark.parametrize("share", [0, 0.02])
+@pytest.mark.parametrize("narrow", [FLOAT16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("function", ["add", "subtract", "multiply", "divide"])
+def test_a_rounding_that_half_agrees_by_chance_is_no_fault(function: str, narrow: ElementType, share: float) -> None:
+    """Of results that are rounded either way each rounding is right of about half; some others are unrelated."""
+    rng = np.random.default_rng([narrow.bits, len(function)])
+    operation = Operation(expression_of(function), FLOAT32)
+    arrays = [rng.standard_normal(3000).astype(np.float32) for _operand in "ab"]
+    right = operation.predict(AS_SPECIFIED, operation.values(arrays)).view(np.float32)
+    either = np.where(rng.random(3000) < 0.6, *neighbours(right, FLOAT32, narrow))
+    wrong = np.where(rng.random(3000) < share, right[::-1], either)
+    found = compare_arrays(right, wrong, operation=operation, operands=arrays)
+    assert found.cause == ("unexplained" if share else f"{narrow}_rounding"), found.explanation
+    assert "fault" not in found.explanation_details

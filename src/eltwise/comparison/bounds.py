@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS, Cause, Problem
+from eltwise.comparison.hypotheses import LEAST_BITS_OF_FLOATS, LEAST_BITS_OF_INTEGERS, Cause, Problem, agrees
 from eltwise.comparison.low_rank import low_rank
 from eltwise.comparison.numbers import exact_values, is_float, shown, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
+from eltwise.comparison.value_hypotheses import narrower, neighbours
+from eltwise.core.dtypes import ElementType
 from eltwise.core.shares import percent
 
 PIECE = 1 << 20
@@ -141,8 +143,32 @@ def _noise(problem: Problem) -> Cause | None:
     return Cause("noise", 1.0, text, {"factor": factor, "largest": figures.largest})
 
 
+def _narrowed(problem: Problem) -> Cause | None:
+    """Whether each element of B, or of A, is one of the two numbers of a narrower type next to the other."""
+    if not is_float(problem.element_type) or problem.element_type.numpy is None:
+        return None
+    for side, (a, b) in ((problem, "AB"), (problem.swapped, "BA")):
+        for narrow in narrower(side.element_type):
+            if problem.figures.differing * narrow.digits >= LEAST_BITS_OF_INTEGERS and _are_next(side, narrow):
+                text = f"every element of {b} is one of the two {narrow} numbers next to {a}'s: "
+                text += f"{a} is rounded to {narrow}, neither always to nearest nor always toward zero"
+                return Cause(f"{narrow}_rounding", 1.0, text, {"reversed": True} if side.is_reversed else {})
+    return None
+
+
+def _are_next(problem: Problem, narrow: ElementType) -> bool:
+    """Whether all of B are numbers of a narrower type next to those of A; a sample tells mostly that they are not."""
+    element_type, pair, sample = problem.element_type, problem.pair, problem.sample
+
+    def are_next(a: np.ndarray, b: np.ndarray) -> bool:
+        lower, upper = neighbours(a, element_type, narrow)
+        return bool((agrees(lower, b, element_type) | agrees(upper, b, element_type)).all())
+
+    return are_next(sample.a, sample.b) and all(are_next(*pair.read(*ends)) for ends in pair.ranges(PIECE))
+
+
 BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_last_bit, _at_limits, _random_tail)
 """The most telling first."""
 
-LOOSE_BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_noise, low_rank)
+LOOSE_BOUNDS: tuple[Callable[[Problem], Cause | None], ...] = (_narrowed, _noise, low_rank)
 """Those that leave each value open."""

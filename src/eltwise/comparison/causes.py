@@ -46,6 +46,9 @@ from eltwise.kernels.threads import num_threads, run_together
 UNEXPLAINED, COPIED = "unexplained", "operand_copied"
 _SAMPLED, _EQUAL_SAMPLED, _ENDS_SAMPLED = 1536, 512, 64
 _PIECES_AT_ONCE = 8
+_BETWEEN_STEPS = 0.5
+"""The share of elements that another rounding brings to the same step by chance."""
+
 _NEARLY_ALL = 0.9
 """What predicts so much of what differs, bit for bit, says more than how small the differences are."""
 
@@ -68,6 +71,7 @@ OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place
 REVERSIBLE: tuple[Generate, ...] = (
     *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
     *(quantization.packed, quantization.dequantized, place.unrelated_tail, place.padded, place.transposed),
+    *(scaled, offset),
 )
 """Those that lose something, such as a shape, so that A may be what B became; tried the other way round, too."""
 
@@ -184,13 +188,17 @@ def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
 
 
 def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) -> float:
-    """What must be predicted of what differs: of moved elements and steps more, as few values in any order agree."""
+    """What must be predicted of what differs: of moved elements and steps more, as few values in any order agree.
+
+    Of steps at least three quarters, halfway from what chance gives: half of what lies between two steps.
+    """
     if not (hypothesis.is_moved or hypothesis.is_stepped):
         return MOST_OF
     values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
     expected = bits_of(sample.b[: sample.count])
     indices = np.minimum(np.searchsorted(values, expected), values.size - 1)
     by_chance = float(np.where(values[indices] == expected, counts[indices], 0).mean()) / int(counts.sum())
+    by_chance = max(by_chance, _BETWEEN_STEPS if hypothesis.is_stepped else 0.0)
     return by_chance + MOST_OF * (1 - by_chance)
 
 

@@ -10,13 +10,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
 from eltwise.comparison.numbers import is_float, shown, values_of
-from eltwise.core.dtypes import ElementType
+from eltwise.comparison.pairs import Pair
+from eltwise.core.dtypes import FLOAT64, ElementType
 
 T = TypeVar("T")
 
@@ -33,41 +34,57 @@ _NOISE_BITS = 4
 """A factor or an offset that changes no more than so many of the last bits is not told from noise."""
 
 
+class _Number(NamedTuple):
+    """A number that is calculated with, and how."""
+
+    value: float
+    function: np.ufunc
+    is_wide: bool = False
+    """Whether floats are calculated with in float64, whatever their type."""
+
+    def predict(self, values: np.ndarray, pair: Pair) -> np.ndarray:
+        """Calculate with each element of A, as B holds the results."""
+        wide = values.astype(np.float64) if self.is_wide else values_of(values, pair.element_type)
+        return pair.as_in_b(_calculated(values, self.value, self.function, pair.element_type, wide))
+
+    @property
+    def text(self) -> str:
+        """Where it is calculated, if it is not in the type of the elements."""
+        return ", computed in float64" if self.is_wide else ""
+
+    @property
+    def details(self) -> dict[str, object]:
+        """The same."""
+        return {"computed_in": "float64"} if self.is_wide else {}
+
+
 def scaled(problem: Problem) -> Iterator[Hypothesis]:
     """B is A times a constant."""
-    element_type = problem.element_type
-
-    def predict(values: np.ndarray, one: tuple[float, np.ufunc]) -> np.ndarray:
-        return _calculated(values, *one, element_type)
-
-    best = best_fit(_factors(problem, *_pairs(problem)), predict, problem.sample)
+    predict = partial(_Number.predict, pair=problem.pair)
+    best = best_fit(_factors(problem, *_pairs(problem)), lambda values, one: predict(one, values), problem.sample)
     if best is not None:
-        number, function = best
-        factor = 1 / number if function is np.divide else number
+        number, is_division = best.value, best.function is np.divide
+        factor = 1 / number if is_division else number
         is_power = abs(math.frexp(factor)[0]) == 0.5
-        is_exact_power = is_power and factor > 0 and is_float(element_type)
+        is_exact_power = is_power and factor > 0 and is_float(problem.element_type)
         factor_text = f"2^{math.frexp(factor)[1] - 1}" if is_exact_power else shown(factor)
-        details: dict[str, object] = {"factor": factor, "power_of_two": is_power}
+        details: dict[str, object] = {"factor": factor, "power_of_two": is_power} | best.details
         text = f"{{b}} is {{a}} times {factor_text}"
-        if function is np.divide and not is_power:
+        if is_division and not is_power:
             details |= {"arithmetic": "division", "divisor": number}
             text = f"{{b}} is {{a}} divided by {shown(number)}"
-        text += _wrapping(problem, lambda a: a * factor)
-        yield computed("scaled", text, partial(predict, one=best), details, BITS_OF_A_NUMBER)
+        text += best.text + _wrapping(problem, lambda a: a * factor)
+        yield computed("scaled", text, partial(predict, best), details, BITS_OF_A_NUMBER)
 
 
 def offset(problem: Problem) -> Iterator[Hypothesis]:
     """B is A plus a constant."""
-    element_type = problem.element_type
-
-    def predict(values: np.ndarray, constant: float) -> np.ndarray:
-        return _calculated(values, constant, np.add, element_type)
-
-    best = best_fit(_offsets(problem, *_pairs(problem)), predict, problem.sample)
+    predict = partial(_Number.predict, pair=problem.pair)
+    best = best_fit(_offsets(problem, *_pairs(problem)), lambda values, one: predict(one, values), problem.sample)
     if best is not None:
-        text, details = f"{{b}} is {{a}} plus {shown(best)}", {"offset": best}
-        text += _wrapping(problem, lambda a: a + best)
-        yield computed("offset", text, partial(predict, constant=best), details, BITS_OF_A_NUMBER)
+        text, details = f"{{b}} is {{a}} plus {shown(best.value)}{best.text}", {"offset": best.value} | best.details
+        text += _wrapping(problem, lambda a: a + best.value)
+        yield computed("offset", text, partial(predict, best), details, BITS_OF_A_NUMBER)
 
 
 def _wrapping(problem: Problem, calculate: Callable[[np.ndarray], np.ndarray]) -> str:
@@ -141,22 +158,28 @@ def _pairs(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return a[used][:_MOST_PAIRS], b[used][:_MOST_PAIRS]
 
 
-def _factors(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[float, np.ufunc]]:
+def _factors(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[_Number]:
     """The factors that all pairs allow, and the divisors; 0, 1, -1 and what is not told from noise are none."""
-    element_type = problem.element_type
-    if a.size and is_float(element_type):
+    if a.size and is_float(problem.element_type):
+        element_type = problem.pair.digits_of_b
         low, high = factor_bounds(a, b, element_type)
         if low <= 0 <= high:
             return
-        nearly_one = 2.0 ** (_NOISE_BITS - element_type.digits)
-        for pair in itertools.zip_longest(candidates(low, high), candidates(1 / high, 1 / low)):
-            for one, function in zip(pair, (np.multiply, np.divide), strict=True):
-                if one is not None and abs(abs(one) - 1) >= nearly_one:
-                    yield one, function
+        nearly_one = 1 + 2.0 ** (_NOISE_BITS - element_type.digits)
+        for is_wide in _precisions(problem):
+            for pair in itertools.zip_longest(candidates(low, high), candidates(1 / high, 1 / low)):
+                for one, function in zip(pair, (np.multiply, np.divide), strict=True):
+                    if one is not None and max(abs(one), 1 / abs(one)) >= nearly_one:
+                        yield _Number(one, function, is_wide)
     elif a.size:
         for factor in (_quotient(a, b), *_modular_quotient(problem)):
             if 1 < abs(factor) <= _LARGEST_FACTOR and factor == int(factor):
-                yield int(factor), np.multiply
+                yield _Number(int(factor), np.multiply)
+
+
+def _precisions(problem: Problem) -> tuple[bool, ...]:
+    """Whether floats may be calculated with in float64: they are, and, of narrower types, or they are not."""
+    return (False,) if problem.element_type is FLOAT64 else (False, True)
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> float:
@@ -183,27 +206,30 @@ def _smallest(number: int, bits: int) -> int:
     return half - (half - number) % (2 * half)
 
 
-def _offsets(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[float]:
+def _offsets(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[_Number]:
     """The offsets that all pairs allow; what is not told from noise is none."""
-    element_type = problem.element_type
-    if a.size and is_float(element_type):
-        half = half_ulps(b, element_type)
+    if a.size and is_float(problem.element_type):
+        half = half_ulps(b, problem.pair.digits_of_b)
         step = b - a
         lost = step - b
         rest = (b - (step - lost)) - (a + lost)  # What float64 rounds off the difference, exactly.
         low, high = float((step + (rest - half)).max()), float((step + (rest + half)).min())
         slack, noise = float(np.spacing(max(abs(low), abs(high)))), float(half.max()) * 2**_NOISE_BITS
-        yield from (one for one in candidates(low - slack, high + slack) if abs(one) > noise)
+        for is_wide in _precisions(problem):
+            numbers = (one for one in candidates(low - slack, high + slack) if abs(one) > noise)
+            yield from (_Number(one, np.add, is_wide) for one in numbers)
     elif a.size:
-        yield _smallest(int(problem.wide.b[0]) - int(problem.wide.a[0]), element_type.bits)
+        bits, wide = problem.element_type.bits, problem.wide
+        yield _Number(_smallest(int(wide.b[0]) - int(wide.a[0]), bits), np.add)
 
 
-def _calculated(values: np.ndarray, number: float, function: np.ufunc, element_type: ElementType) -> np.ndarray:
-    """Calculate with a number: in float64, in float32 for smaller floats, or in an integer type that wraps around."""
+def _calculated(
+    values: np.ndarray, number: float, function: np.ufunc, element_type: ElementType, wide: np.ndarray
+) -> np.ndarray:
+    """Calculate with a number and values: of floats as ``wide`` has them, of integers in their type, which wraps."""
     if not is_float(element_type):
         bits = np.dtype(f"u{values.itemsize}").type(int(number) % (1 << (8 * values.itemsize)))
         return np.asarray(function(values.view(bits.dtype), bits)).view(values.dtype)
-    wide = values_of(values, element_type)
     return np.asarray(function(wide, wide.dtype.type(number))).astype(element_type.storage)
 
 
@@ -212,7 +238,7 @@ def _calculated_twice(
 ) -> np.ndarray:
     """Calculate with a number by one function, and by another with the result."""
     for function in functions:
-        values = _calculated(values, number, function, element_type)
+        values = _calculated(values, number, function, element_type, values_of(values, element_type))
     return values
 
 

@@ -83,7 +83,7 @@ class Hypothesis:
         free_bits: how many bits of it were taken from the data, ``BITS_OF_A_NUMBER`` for each number.
         least_bits: how much evidence each element is worth at least, for results such as 0 that have no digits.
         is_moved: whether elements are moved, not computed; each is evidence then, also one of few values.
-        is_stepped: whether each element is computed as one of some values, which others agree with by chance.
+        is_stepped: whether each element is computed as one of some values, or rounded, so that others agree by chance.
         fault: the fault of an operation that it is of, if it is of one.
     """
 

@@ -69,6 +69,18 @@ class Pair:
         """The other way round."""
         return Pair(self.b, self.a, self.element_type)
 
+    @property
+    def digits_of_b(self) -> ElementType:
+        """The type whose digits B has: of floats its own, which may keep less than the type that both are read as."""
+        is_narrower = is_float(self.element_type) and is_float(self.b.element_type)
+        return self.b.element_type if is_narrower else self.element_type
+
+    def as_in_b(self, values: np.ndarray) -> np.ndarray:
+        """Elements as B holds them."""
+        if self.digits_of_b is self.element_type:
+            return values
+        return converted(values.astype(self.b.storage), self.element_type)
+
     def read_a(self, start: int, stop: int) -> np.ndarray:
         """Read a flat range of A."""
         return converted(self.a.read(start, stop), self.element_type)

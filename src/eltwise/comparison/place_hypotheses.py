@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, LEAST_BITS_OF_INTEGERS, Hypothesis, Problem
-from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
-from eltwise.comparison.pairs import Pair, converted
+from eltwise.comparison.numbers import bits_of, exact_values, shown
+from eltwise.comparison.pairs import converted
 from eltwise.ir.tensors import Tensor
 
 Shape = Sequence[int]
@@ -51,7 +51,7 @@ def _moved(
 
     def predict(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
         sources = index_map(indices)
-        values = _as_in_b(pair, converted(tensor.at(np.maximum(sources, 0)), pair.element_type))
+        values = pair.as_in_b(converted(tensor.at(np.maximum(sources, 0)), pair.element_type))
         outside = sources < 0
         if fill is not None and outside.any():
             values = values.copy()
@@ -59,13 +59,6 @@ def _moved(
         return values
 
     return Hypothesis(cause, text, predict, details, free_bits, is_moved=True)
-
-
-def _as_in_b(pair: Pair, values: np.ndarray) -> np.ndarray:
-    """Elements of A that B holds, of which its own type may keep less than the type that both are read as."""
-    if pair.b.element_type is pair.element_type or not is_float(pair.b.element_type):
-        return values
-    return converted(values.astype(pair.b.storage), pair.element_type)
 
 
 def _mapped(sizes: Shape, steps: Shape, changes: Mapping[int, IndexMap] | None = None) -> IndexMap:
@@ -150,7 +143,7 @@ def shifted(problem: Problem) -> Iterator[Hypothesis]:
         low = max(0, min(coordinate - _LONGEST_LINE // 2, size - _LONGEST_LINE))
         line = start + (np.arange(low, min(low + _LONGEST_LINE, size)) - coordinate) * step
         a, b = problem.pair.at(line)
-        for count in _shifts(bits_of(_as_in_b(problem.pair, a)), bits_of(b)):
+        for count in _shifts(bits_of(problem.pair.as_in_b(a)), bits_of(b)):
             yield from _shifts_of(problem, line_shape, axis, count, shown_axis)
 
 
@@ -217,7 +210,7 @@ def _order_of(problem: Problem, axis: int, size: int, rest: int) -> np.ndarray |
     base = chosen // step * (step * size) + chosen % step
     indices = (np.arange(size)[:, None] * step + base[None, :]).reshape(-1)
     a, b = problem.pair.at(indices)
-    a, b = (bits_of(one).reshape(size, -1) for one in (_as_in_b(problem.pair, a), b))
+    a, b = (bits_of(one).reshape(size, -1) for one in (problem.pair.as_in_b(a), b))
     rows: dict[bytes, list[int]] = {}
     for number in reversed(range(size)):
         rows.setdefault(a[number].tobytes(), []).append(number)

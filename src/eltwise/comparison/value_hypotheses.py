@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
@@ -92,7 +92,8 @@ def _hypothesis(fault: Fault, operation: Operation, settings: ComparisonSettings
         values = operation.values(np.ascontiguousarray(operand).reshape(-1)[indices] for operand in settings.operands)
         return operation.predict(fault, values).view(operation.result_type.storage)
 
-    return Hypothesis(fault.family, fault.text, predicted, {"fault": fault.slug}, fault=fault)
+    is_rounded = operation.result_type.kind == "float"
+    return Hypothesis(fault.family, fault.text, predicted, {"fault": fault.slug}, is_stepped=is_rounded, fault=fault)
 
 
 def is_rival(one: Hypothesis, other: Hypothesis, operation: Operation) -> bool:
@@ -123,7 +124,7 @@ def signs(problem: Problem) -> Iterator[Hypothesis]:
         text = "{b} is {a} with true and false exchanged" if is_boolean else "{b} has the bits of {a} inverted"
         yield Hypothesis("inverted", text, lambda _indices, a: np.invert(a), is_moved=True)
     if element_type.kind != "boolean":
-        yield computed("negated", "{b} is -{a}", np.negative)
+        yield computed("negated", "{b} is -{a}", lambda a: problem.pair.as_in_b(np.negative(a)))
         text = "{b} is -{a}, but zeros keep their sign: the operands of a subtraction are swapped"
         yield computed("swapped_operands", text, lambda a: np.where(a == 0, a, -a))
         yield computed("sign_lost", "{b} is the absolute value of {a}", np.abs)
@@ -140,15 +141,21 @@ def narrowings(element_type: ElementType) -> Iterator[tuple[int, Hypothesis]]:
         if element_type.digits > narrow.digits:
             text = f"{{b}} is {{a}} rounded to {narrow.name}"
             rounded = partial(_rounded, wide=element_type, narrow=narrow)
-            yield narrow.digits, computed(f"{narrow.name}_rounding", text, rounded, least_bits=_ZERO_BITS)
+            yield narrow.digits, _stepped(f"{narrow.name}_rounding", text, rounded, _ZERO_BITS)
             text = f"{{b}} is {{a}} truncated to {narrow.name} instead of rounded"
             truncated = partial(_truncated, wide=element_type, narrow=narrow)
-            yield narrow.digits, computed(f"{narrow.name}_truncation", text, truncated, least_bits=_ZERO_BITS)
+            yield narrow.digits, _stepped(f"{narrow.name}_truncation", text, truncated, _ZERO_BITS)
     if element_type in (FLOAT32, FLOAT64):
         drop = element_type.digits - _TF32_DIGITS
         for slug, verb, cut in (("rounding", "rounded", _rounded_digits), ("truncation", "truncated", _cut_digits)):
             text = f"{{b}} is {{a}} {verb} to the 10 binary digits of TF32"
-            yield _TF32_DIGITS, computed(f"tf32_{slug}", text, partial(cut, drop=drop))
+            yield _TF32_DIGITS, _stepped(f"tf32_{slug}", text, partial(cut, drop=drop))
+
+
+def _stepped(
+    cause: str, text: str, function: Callable[[np.ndarray], np.ndarray], least_bits: float = 0.0
+) -> Hypothesis:
+    return replace(computed(cause, text, function, least_bits=least_bits), is_stepped=True)
 
 
 def digits(problem: Problem) -> Iterator[Hypothesis]:
@@ -160,7 +167,7 @@ def digits(problem: Problem) -> Iterator[Hypothesis]:
     for narrow in _FLOATS:
         if element_type.bits > narrow.digits > 8:
             text = f"{{b}} is {{a}} rounded to {narrow.name} and back"
-            yield computed(f"{narrow.name}_rounding", text, partial(_rounded, wide=element_type, narrow=narrow))
+            yield _stepped(f"{narrow.name}_rounding", text, partial(_rounded, wide=element_type, narrow=narrow))
 
 
 def _has_digits(problem: Problem, count: int) -> bool:
@@ -174,11 +181,23 @@ def _rounded(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarra
 
 
 def _truncated(a: np.ndarray, wide: ElementType, narrow: ElementType) -> np.ndarray:
-    """Toward zero: where rounding went away from zero, the neighbour of the rounded number."""
+    return neighbours(a, wide, narrow)[0]
+
+
+def neighbours(a: np.ndarray, wide: ElementType, narrow: ElementType) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a narrower type next to some numbers, toward zero and away from it; numbers of it themselves."""
     narrowed = np.ascontiguousarray(cast(a, wide, narrow))
     is_larger = np.abs(converted(narrowed, wide)) > np.abs(a)
-    bits = bits_of(narrowed)
-    return converted((bits - is_larger.astype(bits.dtype)).view(narrowed.dtype), wide)
+    bits = bits_of(narrowed) - is_larger.astype(f"u{narrowed.itemsize}")
+    lower = converted(bits.view(narrowed.dtype), wide)
+    is_between = (np.abs(lower) < np.abs(a)).astype(bits.dtype)
+    return lower, converted((bits + is_between).view(narrowed.dtype), wide)
+
+
+def narrower(element_type: ElementType) -> list[ElementType]:
+    """The float types of fewer digits that elements may be rounded to, that of the most digits first."""
+    narrow = (each for each in _FLOATS if element_type.digits > each.digits)
+    return sorted(narrow, key=lambda each: -each.digits)
 
 
 def _rounded_digits(a: np.ndarray, drop: int) -> np.ndarray:
