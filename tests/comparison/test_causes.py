@@ -684,3 +684,17 @@ def test_roundings_that_agree_by_chance_are_not_told_from_each_other(
         assert (compare_arrays(a, other).cause_share or 0) < 1
     near = compare_arrays(a, np.where(rng.random(a.shape) < 0.01, b, np.where(2 * (x - low) / steps > 1, upper, lower)))
     assert (near.cause, (near.cause_share or 0) > 0.97) == (f"{narrow}_rounding", True)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, BF16], ids=str)
+@pytest.mark.parametrize("size", [600, 30_000])
+def test_a_limit_up_to_which_numbers_are_zero_is_that_of_all_elements(size: int, kind: type, seed: int) -> None:
+    """As of pruned weights: of many that are retained few are in a sample, and hardly the smallest."""
+    for number in range(4):
+        a = rng_of(seed, size, np.dtype(kind), number).standard_normal(size).astype(kind)
+        sizes = np.abs(a.astype(np.float64))
+        sizes[7] = np.inf
+        limit, a[7] = np.quantile(sizes, 0.4), np.nan
+        found = compare_arrays(a, np.where(sizes <= limit, np.zeros(1, kind), a))
+        assert (found.cause, found.cause_share) == ("small_values_zeroed", 1.0), found.explanation
+        assert found.explanation_details == {"limit": sizes[sizes <= limit].max()}

@@ -19,7 +19,7 @@ from eltwise.comparison.hypotheses import (
     computed,
     digits_of,
 )
-from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown
+from eltwise.comparison.numbers import bits_of, exact_values, is_float, shown, values_of
 from eltwise.comparison.pairs import converted
 from eltwise.core.casting import cast
 from eltwise.core.dtypes import (
@@ -222,14 +222,24 @@ def subnormals(problem: Problem) -> Iterator[Hypothesis]:
         flush = partial(flushed, least=element_type.least_normal, keeps_sign=keeps_sign)
         yield computed("subnormals_flushed", text, flush, {"keeps_sign": keeps_sign}, least_bits=element_type.digits)
     wide, count = problem.wide, problem.wide.count
-    values = np.abs(wide.x)
-    if (wide.y[:count] != 0).any():
+    if (wide.y[:count] != 0).any() or not _smallest_retained(wide.x, wide.y) > _largest_zeroed(wide.x, wide.y):
         return
-    limit, retained = float(values[:count].max()), values[count:][values[count:] > 0]
-    if retained.size and retained.min() > limit:
+    limit, least = 0.0, np.inf  # Equal elements are few in the sample: all tell where the limit is.
+    for start, stop in problem.pair.ranges():
+        x, y = (values_of(each, element_type).astype(np.float64) for each in problem.pair.read(start, stop))
+        limit, least = max(limit, _largest_zeroed(x, y)), min(least, _smallest_retained(x, y))
+    if np.isfinite(least):
         text = f"numbers of {{a}} up to {limit:.6g} are zero in {{b}}"
-        flush = partial(flushed, least=float(retained.min()), keeps_sign=False)
+        flush = partial(flushed, least=least, keeps_sign=False)
         yield computed("small_values_zeroed", text, flush, {"limit": limit}, BITS_OF_A_NUMBER, _LIMIT_BITS)
+
+
+def _largest_zeroed(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.abs(x[y == 0]).max(initial=0.0))
+
+
+def _smallest_retained(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.fmin.reduce(np.abs(x[y != 0]), initial=np.inf))  # A NaN is retained, too.
 
 
 def ranges(problem: Problem) -> Iterator[Hypothesis]:
