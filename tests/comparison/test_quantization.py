@@ -132,3 +132,41 @@ def test_what_a_file_quantizes_in_blocks_is_named(element_type: ElementType, tmp
             assert (report[kind].cause, report[kind].cause_share) == ("quantized", 1.0), report[kind].explanation
             assert f"quantized to {kind} in blocks" in report[kind].explanation
         assert report["changed"].cause_share < 1
+
+
+@pytest.mark.parametrize("element_type", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+@pytest.mark.parametrize("shift", [0, 3, -5])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_levels_that_are_stored_in_few_digits_are_found_with_both_zero_points(
+    element_type: ElementType, shift: int, bits: int, seed: int
+) -> None:
+    """The steps between levels of 8 and 11 digits differ by more than a tenth."""
+    rng = np.random.default_rng([seed, bits, shift + 5])
+    last = (1 << bits) - 1
+    for _number in range(3):
+        a = rng.standard_normal((60, 40)).astype(element_type.storage)
+        x = a.astype(np.float32)
+        scale = np.float32((x.max() - x.min()) / last)
+        zero_point = int(np.rint(-x.min() / scale))
+        levels = np.clip(np.rint(x / scale) + zero_point, 0, last)
+        b = ((levels - (zero_point + shift)) * scale).astype(element_type.storage)
+        result = compare_arrays(a, b)
+        details = result.explanation_details
+        assert (result.cause, (result.cause_share or 0) > 0.999) == ("quantized", True), result.explanation
+        assert details["scale"] == pytest.approx(scale, rel=1e-2)
+        if shift:
+            assert int(details["zero_point_back"]) - int(details["zero_point"]) == shift  # type: ignore[call-overload]
+            assert f"zero point {details['zero_point']}, and back with zero point" in result.explanation
+        else:
+            assert "zero_point_back" not in details
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_unrelated_values_of_few_digits_are_on_no_grid(element_type: ElementType, seed: int) -> None:
+    rng, kind = np.random.default_rng(seed), element_type.storage
+    for size in (20, 100, 1000):
+        for _number in range(20):
+            a, b = rng.standard_normal((2, size)).astype(kind)
+            assert compare_arrays(a, b).cause == "unexplained"
+            few = rng.choice(rng.standard_normal(6).astype(kind), size)
+            assert compare_arrays(a, few).cause != "quantized"

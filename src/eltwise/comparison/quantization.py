@@ -15,6 +15,7 @@ import numpy as np
 
 from eltwise.comparison.bounds import PIECE
 from eltwise.comparison.fitted_hypotheses import best_fit, best_of, candidates, factor_bounds
+from eltwise.comparison.grids import Grid, grid_of, scales_of
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, computed
 from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
@@ -22,8 +23,6 @@ from eltwise.comparison.places import coordinates_of
 from eltwise.core.dtypes import ElementType
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
-_MOST_LEVELS = 1 << 16
-_UNSURE = 0.25
 _MOST_CHANNELS, _LEAST_ELEMENTS, _SAMPLED, _PROBED = 4096, 16, 2048, 3
 _LEAST_OF_CHANNELS = 0.9
 _LEVEL_BITS = 2.0
@@ -40,10 +39,6 @@ ROUNDINGS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     ),
 }
 """How quotients by a scale become integers, in words."""
-
-
-_Grid = tuple[float, float, int, int]
-"""Between which numbers a scale lies of which all values are multiples, and the least and greatest multiple."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +64,9 @@ class _Quantizing:
         return converted(steps, self.element_type)
 
 
+_Fitted = tuple[float, _Quantizing, list[float]]
+"""The share that is predicted, by what, with which scales."""
+
 Parts = Sequence[tuple[np.ndarray, np.ndarray]]
 """Elements of A and of B with one scale each."""
 
@@ -83,19 +81,21 @@ def quantized(problem: Problem) -> Iterator[Hypothesis]:
         fitted = _fitted(parts, [(1.0, 1.0, 0, 0)], replace(plain, is_whole=True), MOST_OF)
         if fitted is not None:
             kind = "integers" if plain.limits[1] == math.inf else problem.pair.b.element_type.name
-            details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[0].rounding}
-            predict = partial(fitted[0], scales=1.0)
-            text = f"{{b}} is {{a}} {fitted[0].rounding} to {kind}"
+            details = {"scale": 1.0, "zero_point": 0, "rounding": fitted[1].rounding}
+            predict = partial(fitted[1], scales=1.0)
+            text = f"{{b}} is {{a}} {fitted[1].rounding} to {kind}"
             yield replace(computed("quantized", text, predict, details, 0, _LEVEL_BITS), is_stepped=True)
-    for zero_point in _zero_points(wide.x, wide.y, plain.limits) if plain.is_whole else (0,):
+    best: _Fitted | None = None
+    for zero_point in _zero_points(wide.x, wide.y / _unit(wide.y, plain), plain):
         chosen = replace(plain, zero_point=zero_point)
         grid = _grid(wide.x, wide.y, chosen)
         if grid is not None and not plain.is_whole:
             grid = (*grid[:2], *_extremes(problem.pair, grid))
         fitted = _fitted(parts, [grid], chosen, MOST_OF)
-        if fitted is not None:
-            yield _named(problem, *fitted)
-            return
+        if fitted is not None and (best is None or fitted[0] > best[0]):
+            best = fitted
+    if best is not None:
+        yield _named(problem, *best[1:])
 
 
 def packed(problem: Problem) -> Iterator[Hypothesis]:
@@ -143,15 +143,16 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
         parts = [_channel(pair, axis, number) for number in range(size)]
         fitted = _fitted(parts, [_grid(*part, plain) for part in parts], plain, _LEAST_OF_CHANNELS)
         if fitted is not None:
-            yield _named(problem, *fitted, axis)
+            yield _named(problem, *fitted[1:], axis)
 
 
-def _named(problem: Problem, grid_of: _Quantizing, scales: Sequence[float], axis: int | None = None) -> Hypothesis:
+def _named(problem: Problem, quantizing: _Quantizing, scales: Sequence[float], axis: int | None = None) -> Hypothesis:
     """The hypothesis of one scale, or of one for each index of an axis."""
-    kind, zero_point = integer_type_of(*grid_of.limits)
-    if grid_of.is_whole:
-        kind, zero_point = problem.pair.b.element_type.name, grid_of.zero_point
-    details: dict[str, object] = {"zero_point": zero_point, "type": kind, "rounding": grid_of.rounding}
+    kind, back = integer_type_of(*quantizing.limits)
+    if quantizing.is_whole:
+        kind, back = problem.pair.b.element_type.name, 0
+    zero_point = back + quantizing.zero_point
+    details: dict[str, object] = {"zero_point": zero_point, "type": kind, "rounding": quantizing.rounding}
     if axis is None:
         details |= {"scale": scales[0]}
         text, free = f"with scale {shown(scales[0])} and zero point {zero_point}", 2 * BITS_OF_A_NUMBER
@@ -162,10 +163,13 @@ def _named(problem: Problem, grid_of: _Quantizing, scales: Sequence[float], axis
 
     def predict(indices: np.ndarray, a: np.ndarray) -> np.ndarray:
         channels = 0 if axis is None else coordinates_of(indices, axis, problem.pair.shape)
-        return grid_of(a, np.array(scales)[channels])
+        return quantizing(a, np.array(scales)[channels])
 
-    text += "" if grid_of.rounding == "rounded" else f", {grid_of.rounding}"
-    text = f"{{b}} is {{a}} quantized to {kind} {text}" + ("" if grid_of.is_whole else ", and back")
+    text += "" if quantizing.rounding == "rounded" else f", {quantizing.rounding}"
+    text = f"{{b}} is {{a}} quantized to {kind} {text}" + ("" if quantizing.is_whole else ", and back")
+    if not quantizing.is_whole and zero_point != back:
+        details["zero_point_back"] = back
+        text += f" with zero point {back}"
     return Hypothesis("quantized", text, predict, details, free, _LEVEL_BITS, is_stepped=True)
 
 
@@ -193,23 +197,31 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
     return pair.at(chosen // step * (step * count) + number * step + chosen % step)
 
 
-def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> _Grid | None:
-    """The grid that B shows: of integers the multiples that quotients are nearest to, else of multiples of a scale."""
+def _unit(b: np.ndarray, plain: _Quantizing) -> float:
+    """What multiples of a scale are divided by to be integers, about; 1 where there is no scale."""
+    grid = None if plain.is_whole else grid_of(b, plain.element_type)
+    return 1.0 if grid is None else (grid[0] + grid[1]) / 2
+
+
+def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> Grid | None:
+    """The grid that B shows: what multiples of a scale allow, and the quotients that are nearest to them."""
+    (least, most), multiples, levels = plain.limits, (0, 0), None
+    x, y = (values_of(each, plain.element_type).astype(np.float64) for each in (a, b))
     if not plain.is_whole:
-        return _grid_of(values_of(b, plain.element_type).astype(np.float64), plain.element_type)
-    inside = (b > plain.limits[0]) & (b < plain.limits[1]) & np.isfinite(a)
-    x, y = a[inside].astype(np.float64), b[inside].astype(np.float64)
-    size, times = np.abs(x), (y - plain.zero_point) * np.where(x < 0, -1.0, 1.0)
-    used = times > 0.5
-    if not used.any():
-        return None
-    slack = 1 + 2.0**-22
-    low = float((size[used] / (times[used] + 0.5)).max()) / slack
-    high = float((size[used] / (times[used] - 0.5)).min()) * slack
-    return (low, high, 0, 0) if 0 < low <= high else None
+        levels = grid_of(y, plain.element_type)
+        if levels is None:
+            return None
+        y = np.rint(y / ((levels[0] + levels[1]) / 2))
+        least, most = multiples = levels[2:]
+    inside = (y > least) & (y < most) & np.isfinite(x)
+    low, high = scales_of(x[inside], y[inside] - plain.zero_point)
+    if levels is not None:  # Other roundings than to nearest allow other quotients.
+        both = max(low, levels[0]), min(high, levels[1])
+        low, high = both if both[0] <= both[1] else levels[:2]
+    return (low, high, *multiples) if 0 < low <= high else None
 
 
-def _extremes(pair: Pair, grid: _Grid) -> tuple[int, int]:
+def _extremes(pair: Pair, grid: Grid) -> tuple[int, int]:
     """The least and greatest multiple in all of B: those of the largest values are often equal in A, in no sample."""
     scale, multiples = (grid[0] + grid[1]) / 2, [grid[2], grid[3]]
     for start, stop in pair.ranges(PIECE):
@@ -219,35 +231,14 @@ def _extremes(pair: Pair, grid: _Grid) -> tuple[int, int]:
     return min(multiples), max(multiples)
 
 
-def _grid_of(values: np.ndarray, element_type: ElementType) -> _Grid | None:
-    levels = np.unique(values[np.isfinite(values)])
-    if not 3 <= levels.size <= _MOST_LEVELS:
-        return None
-    steps = levels / np.diff(levels).min()
-    for part in (1, 2, 3):
-        multiples = np.rint(steps * part)
-        count = max(multiples[-1], 0) - min(multiples[0], 0)  # An integer type has one for 0.
-        if np.abs(steps * part - multiples).max() > _UNSURE or count > _MOST_LEVELS:
-            continue
-        used = multiples != 0
-        if np.abs(levels[~used]).max(initial=0) > 0:
-            continue
-        low, high = factor_bounds(multiples[used], levels[used], element_type)
-        if 0 < low <= high:
-            return low, high, int(multiples[0]), int(multiples[-1])
-    return None
-
-
-def _fitted(
-    parts: Parts, grids: Sequence[_Grid | None], plain: _Quantizing, least: float
-) -> tuple[_Quantizing, list[float]] | None:
+def _fitted(parts: Parts, grids: Sequence[Grid | None], plain: _Quantizing, least: float) -> _Fitted | None:
     """The rounding that fits best, with a scale for each part: 0 for one of zeros; None if some part does not fit."""
     fitted = [grid for grid in grids if grid is not None]
     if not fitted or any(grid is None and b.any() for grid, (_a, b) in zip(grids, parts, strict=True)):
         return None
     if not plain.is_whole:
         plain = replace(plain, limits=(min(grid[2] for grid in fitted), max(grid[3] for grid in fitted)))
-    best: tuple[float, _Quantizing, list[float]] = (0.0, plain, [])
+    best: _Fitted = (0.0, plain, [])
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
         for grid, (a, b) in zip(grids, parts, strict=True):
@@ -261,7 +252,7 @@ def _fitted(
             best = max(best, (float(np.mean(shares)), quantizing, scales), key=lambda one: one[0])
             if min(shares) == 1:
                 break
-    return best[1:] if best[0] else None
+    return best if best[0] else None
 
 
 def integer_type_of(least: float, most: float) -> tuple[str, int]:
@@ -279,10 +270,12 @@ def integer_type_of(least: float, most: float) -> tuple[str, int]:
     return "int32", 0
 
 
-def _zero_points(a: np.ndarray, b: np.ndarray, limits: tuple[float, float]) -> tuple[int, ...]:
-    """The integers that 0 may have become, the nearest first."""
-    middle = _at_zero(a, np.where((b > limits[0]) & (b < limits[1]), b, np.nan))
-    return () if middle is None else (round(middle), round(middle) - 1, round(middle) + 1)
+def _zero_points(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> Sequence[int]:
+    """The integers that 0 may have become: 0 first where it should have, then the nearest."""
+    low, high = plain.limits
+    middle = _at_zero(a, np.where((b > low) & (b < high), b, np.nan))
+    nearest = [] if middle is None else [round(middle) + step for step in (0, -1, 1)]
+    return list(dict.fromkeys(nearest if plain.is_whole else [0, *nearest]))
 
 
 def _at_zero(x: np.ndarray, y: np.ndarray) -> float | None:
