@@ -698,3 +698,16 @@ def test_a_limit_up_to_which_numbers_are_zero_is_that_of_all_elements(size: int,
         found = compare_arrays(a, np.where(sizes <= limit, np.zeros(1, kind), a))
         assert (found.cause, found.cause_share) == ("small_values_zeroed", 1.0), found.explanation
         assert found.explanation_details == {"limit": sizes[sizes <= limit].max()}
+
+
+@pytest.mark.parametrize("narrow", narrower(FLOAT32), ids=str)
+def test_a_rounding_of_some_elements_is_named_with_its_share(narrow: ElementType, seed: int) -> None:
+    """It predicts all that differ, which chance does not, though others should differ as well."""
+    rng = rng_of(seed, narrow)
+    a = rng.standard_normal(4000).astype(np.float32)
+    lower, upper = neighbours(a, FLOAT32, narrow)
+    is_rounded = rng.random(a.size) < 0.7
+    found = compare_arrays(a, np.where(is_rounded, lower, a))
+    assert (found.cause, round(found.cause_share or 0, 1)) == (f"{narrow}_truncation", 0.7), found.explanation
+    either = np.where(rng.random(a.size) < 0.5, lower, upper)
+    assert compare_arrays(a, np.where(is_rounded, either, a)).cause == "unexplained"

@@ -183,23 +183,28 @@ def _share_of_sample(hypothesis: Hypothesis, sample: Sample) -> float:
     is_concerned = ~agrees(predicted, sample.a, sample.element_type)
     is_concerned[: sample.count] = True
     share = int(right[: sample.count].sum()) / int(is_concerned.sum())
-    is_telling = share >= _least_share(hypothesis, sample, predicted) and is_enough(bits / 2, sample.element_type)
+    is_telling = _is_telling(hypothesis, sample, predicted, share) and is_enough(bits / 2, sample.element_type)
     return share if is_telling else 0.0
 
 
-def _least_share(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray) -> float:
-    """What must be predicted of what differs: of moved elements and steps more, as few values in any order agree.
+def _is_telling(hypothesis: Hypothesis, sample: Sample, predicted: np.ndarray, share: float) -> bool:
+    """Whether a share of what differs, or should, is more than chance: than few values in any order, or other steps.
 
-    Of steps at least three quarters, halfway from what chance gives: half of what lies between two steps.
+    Halfway from chance to all of it is asked for, of steps of what differs.
     """
     if not (hypothesis.is_moved or hypothesis.is_stepped):
-        return MOST_OF
+        return share >= MOST_OF
     values, counts = np.unique(bits_of(np.ascontiguousarray(predicted)), return_counts=True)
     expected = bits_of(sample.b[: sample.count])
     indices = np.minimum(np.searchsorted(values, expected), values.size - 1)
     by_chance = float(np.where(values[indices] == expected, counts[indices], 0).mean()) / int(counts.sum())
-    by_chance = max(by_chance, _BETWEEN_STEPS if hypothesis.is_stepped else 0.0)
-    return by_chance + MOST_OF * (1 - by_chance)
+    right = agrees(predicted, sample.b, sample.element_type)[: sample.count]
+    is_step = not hypothesis.is_stepped or right.mean() >= _halfway_from(_BETWEEN_STEPS)
+    return bool(share >= _halfway_from(by_chance) and is_step)
+
+
+def _halfway_from(share: float) -> float:
+    return share + MOST_OF * (1 - share)
 
 
 def _named(hypothesis: Hypothesis, is_reversed: bool, share: float = 1.0) -> Cause:
@@ -295,7 +300,7 @@ def _verified(hypothesis: Hypothesis, problem: Problem) -> Cause | None:
     """The hypothesis with what it predicts of all elements, if that is enough."""
     share = verified_share(problem.pair, hypothesis.predict)
     predicted = hypothesis.predict(problem.sample.indices, problem.sample.a)
-    is_telling = share >= _least_share(hypothesis, problem.sample, predicted)
+    is_telling = _is_telling(hypothesis, problem.sample, predicted, share)
     return _named(hypothesis, problem.is_reversed, share) if is_telling else None
 
 
