@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eltwise.comparison.fitted_hypotheses import half_ulps
+from eltwise.comparison.hypotheses import MOST_OF
 from eltwise.core.dtypes import ElementType
 
 _MOST_LEVELS = 1 << 16
@@ -16,8 +17,12 @@ Grid = tuple[float, float, int, int]
 
 
 def grid_of(values: np.ndarray, element_type: ElementType) -> Grid | None:
-    """The grid of values that are multiples of a scale, each of which was rounded."""
-    levels = np.unique(values[np.isfinite(values)])
+    """The grid of values that are multiples of a scale, each of which was rounded.
+
+    Of most of them it must be more than their type gives: all floats of some size are multiples of its last digit.
+    """
+    values = values[np.isfinite(values)]
+    levels = np.unique(values)
     if not 3 <= levels.size <= _MOST_LEVELS:
         return None
     points = np.union1d(levels, 0.0)
@@ -31,7 +36,7 @@ def grid_of(values: np.ndarray, element_type: ElementType) -> Grid | None:
     for part in (1, 2, 3):
         low, high = (float(steps[nearest] + sign * errors[nearest]) / part for sign in (-1, 1))
         bounds = _narrowed(low, high, np.abs(points[order]), halves[order])
-        if bounds is not None:
+        if bounds is not None and np.mean(half_ulps(values, element_type) <= _UNSURE * bounds[0]) >= MOST_OF:
             least, most = np.rint(levels[[0, -1]] * 2 / sum(bounds))
             return (*bounds, int(least), int(most))
     return None
