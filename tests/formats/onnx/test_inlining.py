@@ -33,6 +33,12 @@ def test_a_branch_gives_any_values_also_one_of_them_twice(first: str, second: st
     assert [results[name].tolist() for name in "ab"] == [VALUES[first].tolist(), VALUES[second].tolist()]
 
 
+def test_a_branch_that_gives_more_than_its_if_is_not_inlined() -> None:
+    model = onnx.parser.parse_model(MODEL.format("s", "u").replace("a, b = If", "a = If"))
+    with pytest.raises(EltwiseError, match="If 'a' cannot be inlined, got 1 output; allowed: 2, as its branch"):
+        with_inlined(read_model_proto(model).graph, {"a": True})
+
+
 CALL = """<ir_version: 9, opset_import: ["" : {0}, "local" : 1]> g (float[3] x) => (float[3] y) {{ y = local.f (x) }}
 <domain: "local", opset_import: ["" : {1}]> f (a) => (b) {{ b = {2} (a) }}"""
 

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions, inline_selected_functions
 
-from eltwise.core.errors import UnsupportedError
+from eltwise.core.errors import UnsupportedError, counted
 from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import shadowing_functions, subgraphs
@@ -151,6 +151,9 @@ def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto, free: _Free)
     """The nodes of a branch with free names, whose outputs are those of the If; constants go to the model."""
     prefix = f"{node.name or node.output[0]}/"
     produced, names, copied = _produced(body), dict[str, str](), list[tuple[str, str]]()
+    if len(body.output) != len(node.output):
+        got, allowed = counted(len(node.output), "output"), f"{len(body.output)}, as its branch"
+        raise UnsupportedError(f"If {node.output[0]!r} cannot be inlined", got=got, allowed=allowed)
     for value, output in zip(body.output, node.output, strict=True):
         if value.name in produced and value.name not in names:
             names[value.name] = output
