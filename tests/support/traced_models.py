@@ -96,9 +96,11 @@ def with_constant_nodes(model: ModelProto) -> ModelProto:
     return model
 
 
-def quantized(model: ModelProto, scales: dict[str, float]) -> ModelProto:
+def quantized(model: ModelProto, scales: dict[str, float], domain: str = "") -> ModelProto:
     """The same with some values rounded to 8 bits: each is read through QuantizeLinear and DequantizeLinear."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
+    if domain:
+        model.opset_import.append(helper.make_opsetid(domain, 1))
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         node.input[:] = [f"{name}_dequantized" if name in scales else name for name in node.input]
@@ -109,8 +111,9 @@ def quantized(model: ModelProto, scales: dict[str, float]) -> ModelProto:
                 [numpy_helper.from_array(np.array(scales[name], np.float32), f"{name}_scale"), zero]
             )
             ends, names = [f"{name}_scale", f"{name}_zero"], [f"{name}_quantized", f"{name}_dequantized"]
-            nodes.append(helper.make_node("QuantizeLinear", [name, *ends], names[:1], f"{name}_quantize"))
-            nodes.append(helper.make_node("DequantizeLinear", [names[0], *ends], names[1:], f"{name}_dequantize"))
+            nodes.append(helper.make_node("QuantizeLinear", [name, *ends], names[:1], f"{name}_quantize", domain=domain))
+            back = helper.make_node("DequantizeLinear", [names[0], *ends], names[1:], f"{name}_dequantize", domain=domain)
+            nodes.append(back)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     return model

@@ -80,9 +80,10 @@ def test_no_runtime_is_blamed_for_an_operator_of_a_similar_name(
 
 @pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize("swapped", [False, True])
-def test_no_runtime_is_blamed_for_what_the_other_model_quantizes(swapped: bool) -> None:
+@pytest.mark.parametrize("domain", ["", "com.microsoft"])
+def test_no_runtime_is_blamed_for_what_the_other_model_quantizes(domain: str, swapped: bool) -> None:
     model = products(3)
-    pair = (model, quantized(model, {"v1": 0.05, "v2": 0.05}))
+    pair = (model, quantized(model, {"v1": 0.05, "v2": 0.05}, domain))
     inputs = {"v0": np.random.default_rng(0).standard_normal((24, 24)).astype(np.float32)}
     report = eltwise.trace(
         *pair[:: -1 if swapped else 1], runtime="onnxruntime", against="onnxruntime", inputs=inputs, switches=False
@@ -90,3 +91,5 @@ def test_no_runtime_is_blamed_for_what_the_other_model_quantizes(swapped: bool) 
     assert report.verdict == "disagree"
     assert SAME.isdisjoint(node.blame for node in report.nodes), str(report)
     assert not report.is_reproducible
+    quantizers = [node for node in report.nodes if node.op_type == "QuantizeLinear"]
+    assert not any("in its place" in node.message for node in quantizers), str(report)

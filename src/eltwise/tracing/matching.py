@@ -116,6 +116,11 @@ class _Matching:
         kinds = {"float" if each.kind == "float" else each for each in element_types}
         return len(kinds) < 2 and _may_be_one(one.shape, two.shape)
 
+    def _has_known_types(self, number: int, other: int) -> bool:
+        """Whether the types of what two nodes make are known, as of onnxruntime's operators they are not."""
+        types = [*map(self.first.type_of, self.first.made[number]), *map(self.second.type_of, self.second.made[other])]
+        return all(one.element_type is not None for one in types)
+
     def _counterpart(self, number: int, named: set[str]) -> int | None:
         """The node of the second model that does the same on the same inputs, if one can be told from others."""
         values = _computed_inputs(self.first, number)
@@ -134,7 +139,8 @@ class _Matching:
         if best or named or not inputs:
             return best[0] if best else None
         is_cast = self.first.origin(node.outputs[0]) != node.outputs[0]
-        others = candidates if self._partners.has_one_format and not is_cast else []
+        others = [one for one in candidates if self._has_known_types(number, one)]
+        others = others if self._partners.has_one_format and not is_cast else []
         candidates = [one for one in candidates if is_of_one_operator(node, nodes[one])] or others
         return candidates[0] if len(candidates) == 1 else None
 
