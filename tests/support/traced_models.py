@@ -111,8 +111,12 @@ def quantized(model: ModelProto, scales: dict[str, float], domain: str = "") -> 
                 [numpy_helper.from_array(np.array(scales[name], np.float32), f"{name}_scale"), zero]
             )
             ends, names = [f"{name}_scale", f"{name}_zero"], [f"{name}_quantized", f"{name}_dequantized"]
-            nodes.append(helper.make_node("QuantizeLinear", [name, *ends], names[:1], f"{name}_quantize", domain=domain))
-            back = helper.make_node("DequantizeLinear", [names[0], *ends], names[1:], f"{name}_dequantize", domain=domain)
+            nodes.append(
+                helper.make_node("QuantizeLinear", [name, *ends], names[:1], f"{name}_quantize", domain=domain)
+            )
+            back = helper.make_node(
+                "DequantizeLinear", [names[0], *ends], names[1:], f"{name}_dequantize", domain=domain
+            )
             nodes.append(back)
     del model.graph.node[:]
     model.graph.node.extend(nodes)

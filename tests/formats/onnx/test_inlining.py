@@ -35,8 +35,33 @@ def test_a_branch_gives_any_values_also_one_of_them_twice(first: str, second: st
 
 def test_a_branch_that_gives_more_than_its_if_is_not_inlined() -> None:
     model = onnx.parser.parse_model(MODEL.format("s", "u").replace("a, b = If", "a = If"))
-    with pytest.raises(EltwiseError, match="If 'a' cannot be inlined, got 1 output; allowed: 2, as its branch"):
+    with pytest.raises(EltwiseError, match="If 'a' does not fit its body or its attributes, got 2; allowed: 1"):
         with_inlined(read_model_proto(model).graph, {"a": True})
+
+
+SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] s, float[3, 2] x) => (float[2] last, float[3, 2] all) {
+    last, all = Scan <num_scan_inputs = 1, %s body = b (float[2] t, float[2] e) => (float[2] u, float[2] v) {
+        u = Add (t, e)  v = Neg (u) }> (s, x)
+}"""
+
+
+@pytest.mark.parametrize("what", ["input_axes", "input_directions", "output_axes", "output_directions"])
+def test_a_scan_with_more_axes_or_directions_than_values_is_not_inlined(what: str) -> None:
+    for zeros in ("[0]", "[0, 0]"):
+        graph = read_model_proto(onnx.parser.parse_model(SCAN % f"scan_{what} = {zeros},")).graph
+        if zeros == "[0]":
+            assert len(with_inlined(graph, {}, {"last": 3})[0].nodes) > 3
+            continue
+        with pytest.raises(
+            EltwiseError, match="Scan 'last' does not fit its body or its attributes, got 1; allowed: 2"
+        ):
+            with_inlined(graph, {}, {"last": 3})
+
+
+def test_a_scan_that_reads_more_than_its_body_is_not_inlined() -> None:
+    text = (SCAN % "").replace("(s, x)", "(s, s, x)")
+    with pytest.raises(EltwiseError, match="Scan 'last' does not fit its body or its attributes"):
+        with_inlined(read_model_proto(onnx.parser.parse_model(text)).graph, {}, {"last": 3})
 
 
 CALL = """<ir_version: 9, opset_import: ["" : {0}, "local" : 1]> g (float[3] x) => (float[3] y) {{ y = local.f (x) }}

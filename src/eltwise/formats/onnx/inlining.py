@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions, inline_selected_functions
 
-from eltwise.core.errors import UnsupportedError, counted
+from eltwise.core.errors import UnsupportedError
 from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
 from eltwise.formats.onnx.nodes import shadowing_functions, subgraphs
@@ -22,6 +23,7 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import Names
 
 REPEATED = ("Loop", "Scan")
+OneT, OtherT = TypeVar("OneT"), TypeVar("OtherT")
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 
 
@@ -151,10 +153,7 @@ def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto, free: _Free)
     """The nodes of a branch with free names, whose outputs are those of the If; constants go to the model."""
     prefix = f"{node.name or node.output[0]}/"
     produced, names, copied = _produced(body), dict[str, str](), list[tuple[str, str]]()
-    if len(body.output) != len(node.output):
-        got, allowed = counted(len(node.output), "output"), f"{len(body.output)}, as its branch"
-        raise UnsupportedError(f"If {node.output[0]!r} cannot be inlined", got=got, allowed=allowed)
-    for value, output in zip(body.output, node.output, strict=True):
+    for value, output in _paired(node, body.output, node.output):
         if value.name in produced and value.name not in names:
             names[value.name] = output
         else:
@@ -162,6 +161,18 @@ def _nodes_of(node: NodeProto, body: GraphProto, model: ModelProto, free: _Free)
     names = _free_names(body, prefix, free) | names
     copies = [helper.make_node("Identity", [names.get(name, name)], [output], output) for name, output in copied]
     return [*_renamed(body, prefix, names, model, free), *copies]
+
+
+def _paired(node: NodeProto, ones: Collection[OneT], others: Collection[OtherT]) -> Iterator[tuple[OneT, OtherT]]:
+    """What belongs together of a node, its body and its attributes, in pairs.
+
+    Raises:
+        UnsupportedError: where these are not equally many, as in a model that is not valid.
+    """
+    if len(ones) != len(others):
+        problem = f"{node.op_type} {node.output[0]!r} does not fit its body or its attributes"
+        raise UnsupportedError(problem, got=str(len(ones)), allowed=str(len(others)))
+    return zip(ones, others, strict=True)
 
 
 def _produced(body: GraphProto) -> dict[str, None]:
@@ -183,7 +194,7 @@ def _rounds_of(one: _Repeated, count: int, model: ModelProto, free: _Free) -> tu
     for number in range(count):
         parts, cut = _slices_of(one, number, count, model, free)
         values = [*parts, *states] if is_loop else [*states, *parts]
-        names = dict(zip((value.name for value in one.body.input), values, strict=True))
+        names = dict(_paired(one.node, [value.name for value in one.body.input], values))
         start = f"{one.prefix}{number}/"
         names |= _free_names(one.body, start, free)
         nodes += [*cut, *_renamed(one.body, start, names, model, free)]
@@ -254,7 +265,8 @@ def _repeated(node: NodeProto) -> _Repeated:
             list(values[f"scan_{kind}_{what}"].ints) if f"scan_{kind}_{what}" in values else [0] * len(names)
             for what in ("axes", "directions")
         )
-        return tuple((name, axis, bool(way)) for name, axis, way in zip(names, axes, directions, strict=True))
+        pairs = _paired(node, list(_paired(node, names, axes)), directions)
+        return tuple((name, axis, bool(way)) for (name, axis), way in pairs)
 
     sliced = along(inputs[len(states) :], "input")
     return _Repeated(node, body, states, sliced, along(list(node.output[len(states) :]), "output"))
