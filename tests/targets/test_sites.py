@@ -158,6 +158,36 @@ def test_sizes_of_tensors_are_told_from_other_integers() -> None:
     assert not are_sizes(("Mul", "s i", "r"))
 
 
+LOOP = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[N] x, int64 given) => (int64 r) <int64 rounds = {{9}}, bool goes = {{1}}, int64 two = {{2}}> {{
+    s = Size (x)
+    r = Loop (rounds, goes, {0}) <body = b (int64 i, bool c, int64 k) => (bool c, int64 n) {{ n = {1} }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "are_sizes"),
+    [
+        ("two", "Add (k, two)", True),
+        ("s", "Sub (two, k)", True),
+        ("s", "Add (i, k)", True),
+        ("given", "Add (i, s)", True),
+        ("given", "Add (k, two)", False),
+        ("two", "Add (k, given)", False),
+        ("two", "Add (k, k)", False),  # This doubles in every round.
+        ("two", "Mul (k, two)", False),
+    ],
+)
+def test_counters_of_rounds_are_told_from_other_integers(start: str, step: str, are_sizes: bool) -> None:
+    assert site(parse_model(LOOP.format(start, step)), "n").are_sizes is are_sizes
+
+
+@pytest.mark.parametrize("body", ["b () => () {}", "b (int64 i) => (n) { n = Add (i, i) }"])
+def test_a_loop_that_is_not_valid_is_read_for_counters_too(body: str) -> None:
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g () => (r) {{ r = Loop <body = {body}> () }}'
+    assert all(site.are_sizes for site in sites_of(read_model(parse_model(text)).graph))
+
+
 @pytest.mark.parametrize(("made", "are_sizes"), [("ShapeOf", True), ("Roll", False)])
 def test_sizes_of_tensors_are_told_where_an_ir_does_not_tell_their_type(made: str, are_sizes: bool) -> None:
     ir = Ir().parameter("x", "?,3", "i64").layer(made, "s", ["x"], opset="opset7", output_type="i64")

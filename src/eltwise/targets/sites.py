@@ -6,7 +6,7 @@ at run time. Whether it does so with what nodes make of constants is not known, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -221,6 +221,8 @@ class _Values:
         # A runtime may take an input that has a value for a constant.
         self._made_of_constants: set[str] = {*(parent._made_of_constants if parent else ()), *scope.graph.constant}
         self._sizes: set[str] = set(parent._sizes if parent else ())
+        if parent is not None:
+            self._sizes.update(self._counters(parent))
         # OpenVINO gives the results of an IR 10 in other types, so that they are read too.
         is_converted = self._is_ir and scope.graph.origin.file_version == 10
         self._converted = {port.value for port in scope.graph.outputs} if is_converted else set[str]()
@@ -234,6 +236,21 @@ class _Values:
         is_kept = is_arithmetic(node.schema) or name in _KEEPING_SIZES
         if name in MAKING_SIZES or (is_kept and inputs and all(map(self._is_size, inputs))):
             self._sizes.update(node.outputs)
+
+    def _counters(self, parent: _Values) -> Iterator[str]:
+        """What counts the rounds of the Loop that has this graph: the number of a round, and what steps by sizes."""
+        graph = self.scope.graph
+        holders = [node for node in parent.scope.graph.nodes if any(body is graph for _name, body in node.graphs)]
+        if self._is_ir or [node.schema.name for node in holders] != ["Loop"]:
+            return
+        inputs = [port.value for port in graph.inputs]
+        yield from inputs[:1]
+        for state, start, end in zip(inputs[2:], holders[0].inputs[2:], graph.outputs[1:], strict=False):
+            step = self.scope.producers.get(end.value)
+            if step is not None and step.schema.name in ("Add", "Sub") and parent._is_size(start):
+                others = [value for value in step.inputs if value != state]
+                if len(others) == 1 and (others[0] in inputs[:1] or self._is_size(others[0])):
+                    yield state
 
     def are_sizes(self, node: Node, element_type: ElementType | None) -> bool:
         """Whether a node computes with sizes of tensors only; of which type may not be known in an IR."""
