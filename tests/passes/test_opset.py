@@ -508,6 +508,24 @@ def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[
     assert (converted.op_type, list(converted.input)) == (operator, names)
 
 
+@pytest.mark.parametrize("opset", [11, 10])
+@pytest.mark.parametrize("shape", [(2, 3), ("N", 3), (3,)])
+def test_branches_of_an_if_give_one_shape_before_opset_11(shape: tuple[int | str, ...], opset: int) -> None:
+    given = {name: value(name, shape if name == "y" else (2, 3)) for name in "xy"}
+    branches = {
+        f"{kind}_branch": helper.make_graph([node("Neg", [name], [kind], kind)], kind, [], [value(kind, size)])
+        for kind, name, size in (("then", "x", (2, 3)), ("else", "y", shape))
+    }
+    inputs = [*given.values(), value("c", (), TensorProto.BOOL)]
+    nodes = [node("If", ["c"], ["z"], "n", **branches), node("Size", ["z"], ["size"])]
+    made = model(nodes, inputs, [value("size", (), TensorProto.INT64)], 17)
+    if opset == 11 or shape == (2, 3):
+        assert [one.op_type for one in in_opset(made, opset)[0].graph.node] == ["If", "Size"]
+    else:
+        with pytest.raises(UnsupportedError, match="before opset 11 both branches give one shape"):
+            in_opset(made, opset)
+
+
 def test_the_constant_of_a_node_that_is_refused_is_no_reason_of_its_own() -> None:
     axes = node("Constant", [], ["k"], value=numpy_helper.from_array(np.array([-1], np.int64)))
     for shape in (None, (3,)):

@@ -149,6 +149,12 @@ def _have_one_shape(node: Node, scope: Scope) -> bool:
     return True
 
 
+def _branches_have_one_shape(node: Node, _scope: Scope) -> bool:
+    """Whether the branches of an If declare equal shapes."""
+    shapes = [[port.type.shape for port in branch.outputs] for _name, branch in node.graphs]
+    return all(each == shapes[0] for each in shapes)
+
+
 def _has_one_scale(node: Node, scope: Scope) -> bool:
     return scope.shape(node.inputs[1]).rank == 0
 
@@ -196,6 +202,7 @@ STEPS = (
     Step(("PRelu",), 7, "both", _SLOPE, _slope_is_shared),
     Step(("Max", "Mean", "Min", "Sum"), 8, "down", "before opset 8 the operands have one shape", _have_one_shape),
     Step(("Scan",), 9, "both", "opset 9 gave Scan other operands, and onnx's converter does not see it"),
+    Step(("If",), 11, "down", "before opset 11 both branches give one shape", _branches_have_one_shape),
     Step(("Clip", "Pad"), 11, "up", _FLOAT_LIMITS, _is_float32),
     Step(("Clip",), 11, "up", "limits are stated since opset 11", _gives_all("min", "max")),
     Step(("Gather", "OneHot", "Scan", "Slice"), 11, "down", _BELOW_ZERO, _counts_from_start),
