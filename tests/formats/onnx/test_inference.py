@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper
+from onnx.parser import parse_model
 
 from eltwise.core.dtypes import INT64
 from eltwise.formats.onnx.inference import infer_types, refused_by_inference
@@ -94,3 +95,18 @@ def test_what_such_an_operator_makes_has_its_type_where_the_operand_has_one(sour
     if source != "shadowed":
         assert types[id(graph)]["y"].element_type is INT64
         assert refused == []
+
+
+EINSUM = """<ir_version: 9, opset_import: ["" : 19]> g (float[3, 3, 3] x, float[3, 3, 3] z) => (y) {{
+    w = Neg (x)  y = Einsum <equation = "{}"> (w, z)
+}}"""
+
+
+@pytest.mark.parametrize("equation", ["....ii,...jj->...ij", "......ii,...jj->...ij", "i...i...,...jj->...ij"])
+def test_inference_ends_at_an_einsum_with_dots_that_are_no_ellipsis(equation: str, tmp_path: Path) -> None:
+    """Onnx's own does not, and no signal of Python's ends it."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parse_model(EINSUM.format(equation)).SerializeToString())
+    subprocess.run(  # noqa: S603 - this interpreter
+        [sys.executable, "-m", "eltwise", "check", str(path)], check=True, capture_output=True, timeout=30
+    )

@@ -77,15 +77,18 @@ def infer_types(graph: Graph) -> dict[int, dict[str, TensorType]]:
 
 
 def _inferred(copy: ModelProto, **options: bool) -> ModelProto:
-    """Run onnx's inference, without the nodes that would end the process."""
+    """Run onnx's inference, without the nodes that would end the process, and those on which it does not end."""
     nodes = [node for node, _is_known in _operands(copy.graph)]
-    held = {number: node.domain for number, node in enumerate(nodes) if node.op_type in _NEED_TYPES}
+    endless = {number for number, node in enumerate(nodes) if _is_endless(node)}
+    held = {
+        number: node.domain for number, node in enumerate(nodes) if node.op_type in _NEED_TYPES or number in endless
+    }
     for number in held:
         nodes[number].domain = HELD
     try:
         while held:
             known = [is_known for _node, is_known in _operands(infer_shapes(copy).graph)]
-            safe = [number for number in held if known[number]]
+            safe = [number for number in held if known[number] and number not in endless]
             if not safe:
                 break
             for number in safe:
@@ -94,6 +97,12 @@ def _inferred(copy: ModelProto, **options: bool) -> ModelProto:
     finally:
         for number, domain in held.items():
             nodes[number].domain = domain
+
+
+def _is_endless(node: NodeProto) -> bool:
+    """Whether a node is an Einsum with other dots in a term than one ellipsis, which onnx's inference never passes."""
+    equations = (one.s for one in node.attribute if node.op_type == "Einsum" and one.name == "equation")
+    return any(b"." in term.replace(b"...", b"", 1) for each in equations for term in re.split(rb",|->", each))
 
 
 def _operands(graph: GraphProto, outer: frozenset[str] = frozenset()) -> Iterator[tuple[NodeProto, bool]]:
