@@ -23,7 +23,8 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import Names
 
 REPEATED = ("Loop", "Scan")
-OneT, OtherT = TypeVar("OneT"), TypeVar("OtherT")
+OneT = TypeVar("OneT")
+OtherT = TypeVar("OtherT")
 _BRANCHES = {True: "then_branch", False: "else_branch"}
 
 
