@@ -5,7 +5,7 @@ Usage: python .ci/mutants.py [--count 20] [--seed 0] [--packages comparison trac
 
 cosmic-ray finds the mutants. A module is drawn first, in every package as often, then a place in it, then a mutant;
 what changes only docstrings, annotations, ``__all__`` or the ``frozen`` or ``kw_only`` of a dataclass is no mutant.
-``recording.py`` records once, for each package of which a mutant is drawn, which of its fast tests execute which lines.
+``recording.py`` records which of the fast tests of a package execute which lines, once until these modules change.
 Those that execute the line of a mutant are run in one process, a case of each function before the second of any, the
 shortest first; then those that execute another line of its module, since results that are cached hide who needs them;
 then the tests of other packages that execute the line. Where no test of its package is known to execute the module, all
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
 import json
 import os
 import re
@@ -106,14 +105,11 @@ class Copy:
 
     def __post_init__(self) -> None:
         files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-        digest = hashlib.sha256()
         for name in filter(None, files.decode().split("\0")):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, self.folder / name)
-            digest.update((ROOT / name).read_bytes() if name.startswith(("src/", "tests/", ".ci/recording")) else b"")
         for compiled in [*ROOT.glob("src/**/__pycache__"), *ROOT.glob("tests/**/__pycache__")]:
             shutil.copytree(compiled, self.folder / compiled.relative_to(ROOT))
-        self.recordings /= digest.hexdigest()[:16]
 
     def killed_by(self, mutant: Mutant) -> str | None:
         """The test that fails with a mutant and passes without; None where there is none."""
@@ -152,8 +148,8 @@ class Copy:
 
     def _recording(self, package: str) -> Recording:
         if package not in self.by_package:
-            tests = [*map(str, [*test_files(package), *modules(package)])]
-            self.by_package[package] = recorded(tests, self.folder, self.recordings / package)
+            files = [*test_files(package), *modules(package)]
+            self.by_package[package] = recorded(files, self.folder, self.recordings)
         return self.by_package[package]
 
     def _first_failure(self, mutant: Mutant, arguments: list[str], tests: list[str]) -> str | None:

@@ -1,5 +1,6 @@
 """Which tests execute which lines of the package, and how long each takes, as coverage.py records it.
 
+Each file with tests has a recording of its own, which stays as it is until a module changes that these tests executed.
 Tests that start other processes execute what these do, too. As a plugin of pytest, this module tells coverage.py which
 test runs. All modules are imported before the first test, so that none seems to execute what it only imports. Of many
 cases of one function a few are recorded; the others are taken to execute what any of these does, as slowly as any. Of
@@ -8,18 +9,20 @@ Hypothesis' examples a few are drawn.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
 import pkgutil
-import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from coverage import Coverage, CoverageData
@@ -43,10 +46,11 @@ SECONDS: dict[str, float | None] = {}
 class Recording:
     """Tests with their seconds, and the lines that they execute."""
 
-    def __init__(self, seconds: dict[str, float | None], data: CoverageData) -> None:
-        self._data = data
+    def __init__(self, files: list[dict[str, Any]]) -> None:
+        self._lines = [file["lines"] for file in files]
         self._others: dict[str, list[str]] = {}
         longest: dict[str, float] = {}
+        seconds: dict[str, float | None] = {test: each for file in files for test, each in file["seconds"].items()}
         for test, duration in seconds.items():
             function = function_of(test)
             longest[function] = max(longest.get(function, 0.0), duration or 0.0)
@@ -56,9 +60,9 @@ class Recording:
 
     def executing(self, module: Path, lines: range | None = None) -> set[str]:
         """The tests that execute a line of a module; "" stands for its import."""
-        files = [file for file in self._data.measured_files() if Path(file).parts[-len(module.parts) :] == module.parts]
-        by_line = self._data.contexts_by_lineno(files[0]) if files else {}
-        recorded = {test for line, tests in by_line.items() if lines is None or line in lines for test in tests}
+        groups = [group for file in self._lines for group in file.get(str(module), ())]
+        mask = -1 if lines is None else _mask(lines)
+        recorded = {test for each, tests in groups if each & mask for test in tests}
         functions = {function_of(test) for test in recorded}
         return recorded.union(*(self._others.get(function, ()) for function in functions))
 
@@ -68,28 +72,86 @@ def function_of(test: str) -> str:
     return test.partition("[")[0]
 
 
-def recorded(tests: list[str], copy: Path, folder: Path) -> Recording:
-    """The recording of the fast tests of files and folders of a checkout; it is made where the folder has none."""
-    data, seconds = folder / "coverage", folder / "seconds.json"
-    if not (data.exists() and seconds.exists()):
-        print(f"recording which tests of {folder.name} execute which lines", flush=True)
-        shutil.rmtree(folder, ignore_errors=True)  # What an interrupted recording has left.
-        folder.mkdir(parents=True)
-        configuration = folder / "settings"
-        configuration.write_text(SETTINGS.format(source=copy / "src", data=data), encoding="utf-8")
-        environment = {name: value for name, value in os.environ.items() if name != "NAME_OF_TEST"}
-        environment |= {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{Path(__file__).parent}"}
-        environment |= {"COVERAGE_PROCESS_START": str(configuration), "SECONDS_OF_TESTS": str(seconds)}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
-        command += ["--continue-on-collection-errors"]  # Of modules whose library is not installed.
-        command += ["--disable-plugin-autoload", *(f"-p{name}" for name in ("hypothesispytest", "pytest_eltwise"))]
-        with Path(folder, "output").open("wb") as output:
-            subprocess.run([*command, "-precording", *tests], cwd=copy, env=environment, stdout=output, check=False)
-        Coverage(config_file=str(configuration)).combine(strict=True)
-    result = CoverageData(str(data))
-    result.read()
-    return Recording(json.loads(seconds.read_text(encoding="utf-8")), result)
+def file_of(test: str) -> str:
+    """The file of a test."""
+    return test.partition("::")[0]
+
+
+def _mask(lines: Iterable[int]) -> int:
+    """A bit for each line."""
+    return sum(1 << line for line in lines)
+
+
+def recorded(files: list[Path], copy: Path, folder: Path) -> Recording:
+    """The recording of the fast tests of files of a checkout; those are run whose recording is missing or too old."""
+    stale = [file for file in files if not _is_current(_recording_of(file, folder), copy)]
+    if stale:
+        print(f"recording which lines the tests of {len(stale)} files of {len(files)} execute", flush=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            _record(stale, copy, folder, Path(scratch))
+    return Recording([json.loads(_recording_of(file, folder).read_text(encoding="utf-8")) for file in files])
+
+
+def _recording_of(file: Path, folder: Path) -> Path:
+    return folder / f"{file}.json"
+
+
+def _is_current(recording: Path, copy: Path) -> bool:
+    if not recording.exists():
+        return False
+    digests: dict[str, str] = json.loads(recording.read_text(encoding="utf-8"))["digests"]
+    return all(_digest(copy / name) == digest for name, digest in digests.items())
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+
+
+def _record(files: list[Path], copy: Path, folder: Path, scratch: Path) -> None:
+    """Run the fast tests of files, and write a recording for each file."""
+    data, seconds, configuration = scratch / "coverage", scratch / "seconds.json", scratch / "settings"
+    configuration.write_text(SETTINGS.format(source=f"{copy / 'src'},{copy / 'tests'}", data=data), encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "NAME_OF_TEST"}
+    environment |= {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{Path(__file__).parent}"}
+    environment |= {"COVERAGE_PROCESS_START": str(configuration), "SECONDS_OF_TESTS": str(seconds)}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    command += ["--continue-on-collection-errors"]  # Of modules whose library is not installed.
+    command += ["--disable-plugin-autoload", *(f"-p{name}" for name in ("hypothesispytest", "pytest_eltwise"))]
+    command += ["-precording", *map(str, files)]
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "output").open("wb") as output:
+        subprocess.run(command, cwd=copy, env=environment, stdout=output, check=False)
+    Coverage(config_file=str(configuration)).combine(strict=True)
+    measured = CoverageData(str(data))
+    measured.read()
+    durations: dict[str, float | None] = json.loads(seconds.read_text(encoding="utf-8"))
+    by_file: dict[str, dict[str, Any]] = {
+        str(file): {"digests": {str(file): _digest(copy / file)}, "seconds": {}, "lines": {}} for file in files
+    }
+    for test, duration in durations.items():
+        by_file[file_of(test)]["seconds"][test] = duration
+    for path in measured.measured_files():
+        _add(measured, path, copy, by_file)
+    for file, content in by_file.items():
+        recording = _recording_of(Path(file), folder)
+        recording.parent.mkdir(parents=True, exist_ok=True)
+        recording.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _add(measured: CoverageData, path: str, copy: Path, by_file: dict[str, dict[str, Any]]) -> None:
+    """Add the lines of a module to the recordings of those whose tests execute it; lines of the same tests are one."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for line, tests in measured.contexts_by_lineno(path).items():
+        groups.setdefault(tuple(sorted(tests)), []).append(line)
+    module = str(Path(path).relative_to(copy))
+    for tests, lines in groups.items():
+        for file in {file_of(test) for test in tests}:
+            for content in [by_file[file]] if file else by_file.values():
+                chosen = [test for test in tests if file_of(test) == file]
+                content["lines"].setdefault(module, []).append((_mask(lines), chosen))
+                if file:
+                    content["digests"][module] = _digest(copy / module)
 
 
 def pytest_configure() -> None:
