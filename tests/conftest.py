@@ -113,6 +113,12 @@ def local_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     use_local_hosts(monkeypatch)
 
 
+@pytest.fixture
+def no_joint_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for no faults that act jointly: in tests that ask for no cause this is most of what a trace takes."""
+    monkeypatch.setattr("eltwise.comparison.value_hypotheses.joint_faults", lambda *_: iter(()))
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A tab of a browser, for the tests of one module."""

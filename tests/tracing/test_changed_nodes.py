@@ -67,6 +67,7 @@ def trace(model: onnx.ModelProto | Path, other: onnx.ModelProto | Path, toleranc
     )
 
 
+@pytest.mark.usefixtures("no_joint_faults")
 @settings(deadline=None, max_examples=150)
 @given(
     steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=4),

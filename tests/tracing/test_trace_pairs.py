@@ -56,6 +56,7 @@ def trace(seed: int, fault: str, rewrites: list[int], swapped: bool, segment: in
     return eltwise.trace(*pair, runtime="onnxruntime", against="onnxruntime", inputs=inputs, segment=segment), planted
 
 
+@pytest.mark.usefixtures("no_joint_faults")
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
@@ -77,6 +78,7 @@ def test_only_the_planted_node_is_blamed(
         assert report.first_name in (None, *blamed)
 
 
+@pytest.mark.usefixtures("no_joint_faults")
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
@@ -179,6 +181,7 @@ def test_what_leaves_float16_is_named_in_both_orders(seed: int, scale: float, se
             assert report.first_name == model.graph.node[lost.index(True)].name, str(report)
 
 
+@pytest.mark.usefixtures("no_joint_faults")
 @pytest.mark.parametrize("rewrite", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])
 def test_most_planted_nodes_are_found(rewrite: int) -> None:
     """Of the faults that change an output. The others are said not to be told apart from their neighbours."""

@@ -71,6 +71,7 @@ def trace(*models: ModelProto, runtime: str, against: str, x: np.ndarray, segmen
     return eltwise.trace(*models, inputs={"x": x}, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("no_joint_faults")
 @settings(deadline=None, max_examples=150)
 @given(
     seed=st.integers(0, 1 << 30),

@@ -40,7 +40,7 @@ from eltwise.core.dtypes import (
 from eltwise.faults.catalog import faults_of
 from eltwise.faults.joint import joint_faults
 from eltwise.faults.record import Fault, Operation
-from eltwise.faults.values import clamped, flushed
+from eltwise.faults.values import Values, clamped, flushed
 from eltwise.oracle.hard_values import hard_values, ordinary
 
 _FLOATS = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16, FLOAT8E4M3FN, FLOAT8E5M2)
@@ -73,9 +73,10 @@ def of_operation_jointly(problem: Problem, settings: ComparisonSettings) -> Iter
     if operation is None or not _is_of(operation, problem):
         return
     few = problem.sample.thinned(_MOST_OF_JOINT)
+    values = _operands(operation, settings, few.indices)
 
     def predicted(fault: Fault) -> int:
-        results = _hypothesis(fault, operation, settings).predict(few.indices, few.a)
+        results = operation.predict(fault, values).view(operation.result_type.storage)
         return int(agrees(results, few.b, few.element_type).sum())
 
     candidates = joint_faults(operation, predicted, few.indices.size, problem.figures.differing)
@@ -87,9 +88,14 @@ def _is_of(operation: Operation, problem: Problem) -> bool:
     return problem.element_type is operation.result_type and problem.has_one_shape
 
 
+def _operands(operation: Operation, settings: ComparisonSettings, indices: np.ndarray) -> list[Values]:
+    """The exact values of some elements of each operand."""
+    return operation.values(np.ascontiguousarray(operand).reshape(-1)[indices] for operand in settings.operands)
+
+
 def _hypothesis(fault: Fault, operation: Operation, settings: ComparisonSettings) -> Hypothesis:
     def predicted(indices: np.ndarray, _a: np.ndarray) -> np.ndarray:
-        values = operation.values(np.ascontiguousarray(operand).reshape(-1)[indices] for operand in settings.operands)
+        values = _operands(operation, settings, indices)
         return operation.predict(fault, values).view(operation.result_type.storage)
 
     is_rounded = operation.result_type.kind == "float"
