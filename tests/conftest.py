@@ -47,6 +47,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    # No test sees what a loss of power leaves, and the disk is waited for some thousand times.
+    pytest.MonkeyPatch().setattr(os, "fsync", os.fstat)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         config.pluginmanager.register(_Failures(reporter))
