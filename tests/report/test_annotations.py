@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eltwise.core.errors import counted
+from eltwise.core.escaping import on_one_line
 from eltwise.faults.families import FAMILIES
 from eltwise.report.annotations import Annotation, markdown, sarif
 from support.sarif import SARIF
@@ -65,6 +66,9 @@ def test_sarif_is_as_its_specification_requires(found: list[Annotation]) -> None
     assert len(run["results"]) == len(found)
     fingerprints = {each["partialFingerprints"]["eltwiseNode/v1"] for each in run["results"]}
     assert len(fingerprints) == len({(each.rule, each.node) for each in found})
+    for result, each in zip(run["results"], found, strict=True):
+        nodes = [node["name"] for node in result["locations"][0].get("logicalLocations", [])]
+        assert nodes == ([on_one_line(each.node)] if each.node else [])
 
 
 def published_schema() -> Any:
