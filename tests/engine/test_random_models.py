@@ -311,7 +311,9 @@ def test_a_planted_fault_is_found(
     fixtures = {"kernels": kernels, "tmp_path_factory": tmp_path_factory}
     arguments = {name: value for name, value in fixtures.items() if name in signature(finder).parameters}
 
-    @settings(max_examples=200, deadline=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
+    @settings(
+        phases=[Phase.generate], report_multiple_bugs=False, max_examples=1000, suppress_health_check=[*HealthCheck]
+    )
     @given(st.data())
     def search(data: st.DataObject) -> None:
         finder.hypothesis.inner_test(domain=domain, data=data, **arguments)
