@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -111,11 +111,21 @@ def is_rival(one: Hypothesis, other: Hypothesis, operation: Operation) -> bool:
 
 @cache
 def _differ_on_hard_values(operation: Operation, one: Fault, other: Fault) -> bool:
+    return bool((_on_hard_values(operation, one) != _on_hard_values(operation, other)).any())
+
+
+@lru_cache(maxsize=256)
+def _on_hard_values(operation: Operation, fault: Fault) -> Values:
+    return operation.predict(fault, _hard_operands(operation))
+
+
+@lru_cache(maxsize=16)
+def _hard_operands(operation: Operation) -> list[Values]:
     generator = np.random.default_rng(0)
-    values = operation.values(generator.choice(_values_of(each), _TRIED) for each in operation.operand_types)
-    return bool((operation.predict(one, values) != operation.predict(other, values)).any())
+    return operation.values(generator.choice(_values_of(each), _TRIED) for each in operation.operand_types)
 
 
+@cache
 def _values_of(element_type: ElementType) -> np.ndarray:
     if not element_type.is_numeric:
         return np.array([False, True])
