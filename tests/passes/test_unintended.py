@@ -150,6 +150,7 @@ def test_check_and_trace_say_so(tmp_path: Path, cli: Callable[..., tuple[int, st
     assert cli("check", path)[0] == 0
 
 
+@pytest.mark.usefixtures("local_hosts")
 @pytest.mark.parametrize(
     ("node", "expected"),
     [

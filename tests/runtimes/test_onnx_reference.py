@@ -16,6 +16,7 @@ import eltwise
 from eltwise.runtimes.onnx_reference import OnnxReference
 from support.traced_models import parsed
 
+pytestmark = pytest.mark.usefixtures("local_hosts")
 OPSETS = range(7, 20)
 
 

@@ -20,6 +20,7 @@ from eltwise.runtimes.worker import make_adapter
 HOSTING = (
     *("eltwise.accuracy.measure", "eltwise.tracing.record", "eltwise.tracing.trace"),
     *("eltwise.targets.float16", "eltwise.targets.measure", "eltwise.targets.run", "eltwise.targets.special_values"),
+    *("eltwise.testing.bounds", "eltwise.testing.models"),
 )
 """The modules that run models on runtimes; conformance also runs calls, and ends processes itself."""
 

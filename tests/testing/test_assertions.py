@@ -391,6 +391,7 @@ IF = """g (float[2] x, bool k) => (float[2] z) {{
                   else_branch = e () => (float[2] q) {{ q = {1}(x) }}> }}"""
 
 
+@pytest.mark.usefixtures("local_hosts")
 def test_models_with_branches_are_the_same_where_all_of_them_are() -> None:
     """Both branches are run where inputs decide; where none that are drawn reach one, nothing is established."""
     decides, fixed, never = "k", "c", "b"
