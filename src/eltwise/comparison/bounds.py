@@ -76,7 +76,7 @@ def _at_limits(problem: Problem) -> Cause | None:
             continue
         values = _values_that_differ(pair, allowed)
         if values:
-            text = f"B is {', '.join(sorted(values, key=float))} wherever it differs"
+            text = f"B is {', '.join(sorted(sorted(values), key=float))} wherever it differs"
             if cause == "saturation":
                 text += f", where {element_type} ends, as results are that saturate instead of wrapping"
                 text += ", or zeros that were set" if values == {"0"} else ""
