@@ -52,6 +52,7 @@ def layouts(schema: ElementwiseSchema) -> Iterator[tuple[dict[str, Any], tuple[i
     if "block_size" in schema.attribute_names:
         yield {"block_size": 3, "axis": 0}, (2, 5, 7)
         yield {"block_size": 3, "axis": -1}, (6, 5, 3)
+        yield {"block_size": 1, "axis": 2}, SHAPE
         yield {"block_size": 9}, ()
 
 

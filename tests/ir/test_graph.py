@@ -5,11 +5,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT32, FLOAT64, of_numpy
 from eltwise.core.errors import NameUnknownError
 from eltwise.ir.graph import Graph, Node, Origin, Port, Tensor
-from eltwise.ir.verify import structure_problems
+from eltwise.ir.verify import structure_problems, topological_order
 from support.infer_nodes import operation, typed
 
 SUB = operation("Sub", 14)
@@ -30,6 +32,17 @@ def graph(nodes: list[tuple[str, str, str]], outputs: str = "z", constants: str 
         nodes=tuple(Node(name, SUB, tuple(inputs.split()), (output,)) for name, inputs, output in nodes),
         constants=tuple((name, tensor) for name in constants.split()),
     )
+
+
+@given(st.lists(st.sets(st.integers(0, 9), max_size=4), max_size=10))
+def test_nodes_are_in_topological_order_but_for_those_on_and_behind_cycles(read: list[set[int]]) -> None:
+    """Each time the first of those whose operands are there, which a search over all of them finds, too."""
+    nodes = [(str(number), " ".join(map(str, sorted(each))), str(number)) for number, each in enumerate(read)]
+    expected: list[int] = []
+    needed = [{one for one in each if one < len(read)} for each in read]
+    while ready := [n for n, each in enumerate(needed) if n not in expected and each <= {*expected}]:
+        expected.append(ready[0])
+    assert topological_order(graph(nodes).nodes) == expected
 
 
 IN_ORDER = "allowed: nodes in topological order"
