@@ -12,10 +12,12 @@ import pytest
 
 from eltwise.comparison.arrays import compare_arrays, compare_tensors
 from eltwise.comparison.hypotheses import ComparisonSettings
+from eltwise.comparison.pairs import Pair
+from eltwise.comparison.scan import scan
 from eltwise.comparison.tensor_report import Element, TensorReport
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.blocks import Box
-from eltwise.core.dtypes import TYPES, ElementType, by_name
+from eltwise.core.dtypes import TYPES, UINT8, ElementType, by_name
 from eltwise.core.errors import FileFormatError
 from eltwise.formats.foreign_tensors import Rows
 from eltwise.ir.tensors import Tensor
@@ -201,6 +203,19 @@ def test_the_figures_of_a_report_are_those_of_plain_expressions(
         shape = COLUMNS, -1
         found = compare_arrays(a.reshape(shape), changed.reshape(shape), tolerance=str(LIMITS), causes=False)
         check_report(found, Plain(a, changed, element_type))
+
+
+@pytest.mark.parametrize("differing", [1, 15_000])
+@pytest.mark.parametrize("blocks", [1, 3, 600])
+def test_a_sample_is_complete_where_it_has_all_that_differs(blocks: int, differing: int) -> None:
+    """Some of the blocks are left out where there are too many, and elements of a block where these are too many."""
+    a = np.zeros((blocks, block_elements(UINT8)), np.uint8)
+    b = a.copy()
+    b[:, :differing] = 1
+    figures = scan(Pair(*(Tensor(each, UINT8) for each in (a, b)), UINT8), Tolerance())
+    assert figures.differing == blocks * differing
+    assert figures.is_complete == (figures.sample.size == figures.differing)
+    assert figures.is_complete == (blocks * differing <= 15_000 and blocks < 600)
 
 
 def test_a_size_that_a_file_states_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
