@@ -212,7 +212,7 @@ def test_a_sample_is_complete_where_it_has_all_that_differs(blocks: int, differi
     a = np.zeros((blocks, block_elements(UINT8)), np.uint8)
     b = a.copy()
     b[:, :differing] = 1
-    figures = scan(Pair(*(Tensor(each, UINT8) for each in (a, b)), UINT8), Tolerance())
+    figures = scan(Pair(Tensor(a, UINT8), Tensor(b, UINT8), UINT8), Tolerance())
     assert figures.differing == blocks * differing
     assert figures.is_complete == (figures.sample.size == figures.differing)
     assert figures.is_complete == (blocks * differing <= 15_000 and blocks < 600)
