@@ -171,3 +171,14 @@ def test_unrelated_values_of_few_digits_are_on_no_grid(element_type: ElementType
             assert compare_arrays(a, (a.astype(np.float32) + b / 8 + 3).astype(kind)).cause != "quantized"
             few = rng.choice(rng.standard_normal(6).astype(kind), size)
             assert compare_arrays(a, few).cause != "quantized"
+
+
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_numbers_at_the_limits_of_their_type_are_compared(element_type: ElementType, seed: int) -> None:
+    """Half of the smallest one is 0, and twice the largest one infinite."""
+    rng, least = np.random.default_rng(seed), element_type.least_normal * 2.0 ** (1 - element_type.digits)
+    numbers = np.array([0.0, least, 3 * least, element_type.largest_finite, element_type.largest_finite / 2, 1.0])
+    for _number in range(60):
+        values = np.concatenate([numbers, -numbers, [np.inf, np.nan]])[rng.permutation(14)[: int(rng.integers(2, 12))]]
+        a, b = rng.choice(values, (2, 300)).astype(element_type.storage)
+        assert compare_arrays(a, b).status == "differs"

@@ -163,7 +163,7 @@ def _factors(problem: Problem, a: np.ndarray, b: np.ndarray) -> Iterator[_Number
     if a.size and is_float(problem.element_type):
         element_type = problem.pair.digits_of_b
         low, high = factor_bounds(a, b, element_type)
-        if low <= 0 <= high:
+        if not low <= high or low <= 0 <= high:
             return
         nearly_one = 1 + 2.0 ** (_NOISE_BITS - element_type.digits)
         for is_wide in _precisions(problem):

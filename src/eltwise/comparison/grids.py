@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from eltwise.comparison.fitted_hypotheses import half_ulps
@@ -37,7 +39,7 @@ def grid_of(values: np.ndarray, element_type: ElementType) -> Grid | None:
         low, high = (float(steps[nearest] + sign * errors[nearest]) / part for sign in (-1, 1))
         bounds = _narrowed(low, high, np.abs(points[order]), halves[order])
         if bounds is not None and np.mean(half_ulps(values, element_type) <= _UNSURE * bounds[0]) >= MOST_OF:
-            least, most = np.rint(levels[[0, -1]] * 2 / sum(bounds))
+            least, most = np.rint(levels[[0, -1]] / middle_of(*bounds))
             return (*bounds, int(least), int(most))
     return None
 
@@ -45,11 +47,19 @@ def grid_of(values: np.ndarray, element_type: ElementType) -> Grid | None:
 def _narrowed(low: float, high: float, sizes: np.ndarray, halves: np.ndarray) -> tuple[float, float] | None:
     """Between which of some numbers a scale lies of which sizes are multiples; they are in order."""
     for size, half in zip(sizes.tolist(), halves.tolist(), strict=True):
-        multiple = max(round(size * 2 / (low + high)), 1)
+        middle = middle_of(low, high)
+        if not 0 < middle < math.inf or size / _MOST_LEVELS > middle:
+            return None
+        multiple = max(round(size / middle), 1)
         low, high = max(low, (size - half) / multiple), min(high, (size + half) / multiple)
-        if not 0 < low <= high or multiple > _MOST_LEVELS:
+        if not 0 < low <= high:
             return None
     return low, high
+
+
+def middle_of(low: float, high: float) -> float:
+    """The middle of two numbers, whose sum may be infinite; 0 of the smallest ones."""
+    return low / 2 + high / 2
 
 
 def scales_of(x: np.ndarray, levels: np.ndarray) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from eltwise.comparison.bounds import PIECE
 from eltwise.comparison.fitted_hypotheses import best_fit, best_of, candidates, factor_bounds
-from eltwise.comparison.grids import Grid, grid_of, scales_of
+from eltwise.comparison.grids import Grid, grid_of, middle_of, scales_of
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, computed
 from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
@@ -200,7 +200,7 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
 def _unit(b: np.ndarray, plain: _Quantizing) -> float:
     """What multiples of a scale are divided by to be integers, about; 1 where there is no scale."""
     grid = None if plain.is_whole else grid_of(b, plain.element_type)
-    return 1.0 if grid is None else (grid[0] + grid[1]) / 2
+    return 1.0 if grid is None else middle_of(*grid[:2])
 
 
 def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> Grid | None:
@@ -211,7 +211,7 @@ def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> Grid | None:
         levels = grid_of(y, plain.element_type)
         if levels is None:
             return None
-        y = np.rint(y / ((levels[0] + levels[1]) / 2))
+        y = np.rint(y / middle_of(*levels[:2]))
         least, most = multiples = levels[2:]
     inside = (y > least) & (y < most) & np.isfinite(x)
     low, high = scales_of(x[inside], y[inside] - plain.zero_point)
@@ -223,7 +223,7 @@ def _grid(a: np.ndarray, b: np.ndarray, plain: _Quantizing) -> Grid | None:
 
 def _extremes(pair: Pair, grid: Grid) -> tuple[int, int]:
     """The least and greatest multiple in all of B: those of the largest values are often equal in A, in no sample."""
-    scale, multiples = (grid[0] + grid[1]) / 2, [grid[2], grid[3]]
+    scale, multiples = middle_of(*grid[:2]), [grid[2], grid[3]]
     for start, stop in pair.ranges(PIECE):
         levels = np.rint(values_of(pair.read_b(start, stop), pair.element_type).astype(np.float64) / scale)
         if (finite := levels[np.isfinite(levels)]).size:
