@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,16 @@ def test_a_runtime_is_compared_with_its_own_parts(fault: str) -> None:
     assert report.outputs[0].message == "the whole model gives other results than its parts"
     assert report.first_node is not None
     assert report.first_node.blame == "fused"
+
+
+@pytest.mark.parametrize("blame", ["own", "in_graph", "fused"])
+def test_a_difference_without_a_size_is_given_none(blame: str) -> None:
+    report = eltwise.trace(named(parsed(PRODUCT)), runtime="WrongFused", against="WrongFused", switches=False)
+    nodes = [replace(node, out=None, alone=None, blame=blame) for node in report.nodes]
+    text = str(replace(report, nodes=tuple(nodes)))
+    assert "first: " in text
+    assert "cause: " in text
+    assert "by -" not in text
 
 
 @pytest.mark.parametrize("against", ["onnxruntime", "float64", "exact"])

@@ -165,9 +165,8 @@ class CauseGroup:
 
     def __str__(self) -> str:
         cause = "only in the model" if self.cause == "in_graph" else self.cause or "cause not looked for"
-        return on_one_line(
-            f"{len(self.nodes)} {self.op_type}: {cause}, by {number(self.own_error)} at most: {named(self.nodes, 3)}"
-        )
+        by = "" if self.own_error is None else f", by {number(self.own_error)} at most"
+        return on_one_line(f"{len(self.nodes)} {self.op_type}: {cause}{by}: {named(self.nodes, 3)}")
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain values."""

@@ -308,27 +308,25 @@ class TraceReport(Written[TracedNode]):
             return lines
         isolated = next((node for node in self.nodes if node.blame == "not_isolated"), None)
         if isolated is not None:
-            by = "" if isolated.error_out is None else f", by {number(isolated.error_out)}"
-            return [
-                f"no node is shown to be wrong alone; first beyond the tolerance{by}: {isolated}, {isolated.message}"
-            ]
+            line = f"no node is shown to be wrong alone; first beyond the tolerance{_by(isolated.error_out)}"
+            return [f"{line}: {isolated}, {isolated.message}"]
         if counts.keys() == {"not_compared"}:
             return ["nothing was compared: see the reason of each node"]
         if counts.get("differs"):
             first = next(node for node in self.nodes if node.status in ("within_tolerance", "differs"))
             beyond = next(node for node in self.nodes if node.status == "differs")
-            line = f"no node is wrong alone: values first differ at {first}, by {number(first.error_out)}"
-            return [f"{line}, and are first beyond the tolerance at {beyond}, by {number(beyond.error_out)}"]
+            line = f"no node is wrong alone: values first differ at {first}{_by(first.error_out)}"
+            return [f"{line}, and are first beyond the tolerance at {beyond}{_by(beyond.error_out)}"]
         return []
 
     def _finding(self, node: TracedNode) -> str:
         if node.blame == "in_graph":
-            message = f"right alone and wrong in the model, by {number(node.error_out)}"
+            message = f"right alone and wrong in the model{_by(node.error_out)}"
         elif node.blame in ("fused", "changed"):
-            message = f"{node.message}, by {number(node.error_out)}"
+            message = f"{node.message}{_by(node.error_out)}"
         else:
             inputs = "equal inputs" if node.error_in == 0 else "the inputs of the reference"
-            message = f"alone, on {inputs}, it differs by {number(node.own_error)}"
+            message = f"alone, on {inputs}, it differs{_by(node.own_error).removeprefix(',')}"
         if node.explanation or node.cause:
             message += f"; {self._wrong_one()}{node.explanation or node.cause}"
         if self.right is not None and not self.against.startswith("exact "):
@@ -344,6 +342,11 @@ class TraceReport(Written[TracedNode]):
     def counts(self) -> dict[str, int]:
         """How many nodes have each status."""
         return _counts(self.nodes)
+
+
+def _by(error: float | None) -> str:
+    """How large an error is; empty where it has no size, as of another shape."""
+    return "" if error is None else f", by {number(error)}"
 
 
 def _rule_of(node: TracedNode) -> str:
