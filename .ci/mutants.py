@@ -8,9 +8,9 @@ what changes only docstrings, annotations, ``__all__`` or the ``frozen`` or ``kw
 ``recording.py`` records which of the fast tests of a package execute which lines, once until these modules change.
 Those that execute the line of a mutant are run in one process, a case of each function before the second of any, the
 shortest first; then those that execute another line of its module, since results that are cached hide who needs them;
-then the tests of other packages that execute the line. Where no test of its package is known to execute the module, all
-of them are run; where none executes the line, so are the slow ones that name the module. ``limits.py`` limits time and
-memory.
+then the tests of other packages that execute the line. Where no test of its package is known to execute the module, or
+only its import executes the line, as of a table, all of them are run; where none executes the line, so are the slow
+ones that name the module. ``limits.py`` limits time and memory.
 
 A test that fails with a mutant is run without it, too: where it fails there as well, it is left out and says nothing of
 any mutant. All share the kernel cache of the tests, since its keys have all that kernels are made from; mutants of what
@@ -141,9 +141,10 @@ class Copy:
 
         seconds = {test: duration for recording in recordings for test, duration in recording.seconds.items()}
         of_line = executing(range(mutant.line, mutant.line + 1)) or executing(statement(mutant.before, mutant.line))
-        is_broad = packages == [mutant.package] or of_line == {""}
-        others = (executing(None) - {""} or {*seconds}) - of_line if is_broad else set[str]()
-        steps = ({test: seconds[test] for test in seconds.keys() & step} for step in (of_line, others))
+        is_own, is_imported = packages == [mutant.package], of_line == {""}
+        others = (executing(None) - {""} or {*seconds}) - of_line if is_own or is_imported else set[str]()
+        readers = {*seconds} - of_line - others if is_own and is_imported else set[str]()
+        steps = ({test: seconds[test] for test in seconds.keys() & step} for step in (of_line, others, readers))
         return of_line, [test for step in steps for test in in_turns(step)]
 
     def _recording(self, package: str) -> Recording:
