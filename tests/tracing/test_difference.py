@@ -101,6 +101,15 @@ def test_each_rounding_of_operands_is_told_from_the_others(rounding: Rounding, s
     assert difference.explanation == f"other {clause}, which gives 100 % of the elements"
 
 
+@pytest.mark.parametrize("rounding", ROUNDINGS, ids=lambda rounding: f"{rounding.clause}-{rounding.narrow.__name__}")
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (2, 33), (0, 32)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int64, np.bool_])
+def test_operands_of_any_shape_and_type_are_rounded(rounding: Rounding, shape: tuple[int, ...], kind: type) -> None:
+    array = np.full(shape, 1, kind)
+    rounded = rounding.rounded(array)
+    assert (rounded.shape, rounded.dtype) == (array.shape, array.dtype)
+
+
 @pytest.mark.parametrize(
     ("kind", "exponent"), [(np.float64, 990), (np.float64, -990), (np.float32, 90), (np.float32, -90)]
 )

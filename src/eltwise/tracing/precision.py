@@ -152,10 +152,11 @@ def _in_int8(array: np.ndarray, group: int) -> np.ndarray:
 
     In the order of onnxruntime's and OpenVINO's kernels, in float32: times the reciprocal of a rounded scale.
     """
-    size = group or (array.shape[-1] if array.ndim else 0)
-    if not is_float(array.dtype) or not size or array.shape[-1] % size:
+    row = array.shape[-1] if array.ndim and is_float(array.dtype) else 0
+    size = group or row
+    if not row or row % size:
         return array
-    groups = array.reshape(*array.shape[:-1], -1, size).astype(np.float32)
+    groups = array.reshape(*array.shape[:-1], row // size, size).astype(np.float32)
     with np.errstate(all="ignore"):
         scale = np.abs(groups).max(-1, keepdims=True, initial=0) / np.float32(_LEVELS)
         levels = np.rint(groups * (1 / np.where(scale == 0, np.float32(1), scale)))
