@@ -201,6 +201,9 @@ def _activations(names: list[str]) -> str:
 
 
 RIGHT = [
+    _pool("AveragePool", ", ceil_mode = 1, strides = [2, 2]"),
+    _pool("AveragePool", ", ceil_mode = 1, strides = [2, 1], pads = [1, 0, 1, 1]"),
+    _pool("AveragePool", ", strides = [3, 3]"),
     *(_pool("LpPool", f", p = {p}, pads = [1, 0, 1, 1], strides = [2, 2]") for p in (1, 2, 3)),
     _pool("MaxPool", ", ceil_mode = 1, strides = [2, 2]"),
     _pool("MaxPool", ", pads = [1, 0, 1, 1], strides = [2, 2]"),
@@ -219,6 +222,8 @@ RIGHT = [
     "g (int64[4] n) => (float[4, 2] z) { z = ai.onnx.ml.OneHotEncoder <cats_int64s = [0, 2], zeros = 1> (n) }",
 ]
 WRONG = [
+    _pool("AveragePool", ", ceil_mode = 1, strides = [3, 3]"),
+    _pool("AveragePool", ", ceil_mode = 1, strides = [1, 3], count_include_pad = 1"),
     *(_pool("LpPool", f", p = {p}, ceil_mode = 1, strides = [2, 2]") for p in (1, 2, 3)),
     _pool("MaxPool", ", ceil_mode = 1, pads = [1, 1, 1, 1]"),
     _pool("MaxPool", ', auto_pad = "SAME_LOWER", strides = [2, 2]'),

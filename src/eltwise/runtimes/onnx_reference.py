@@ -198,8 +198,13 @@ def _is_of_other_sizes(call: _Call) -> bool:
     return has_pads or (call.attribute("auto_pad", "NOTSET") in (None, "SAME_LOWER") and _has_strides(call))
 
 
-def _has_strides(call: _Call) -> bool:
-    return any(stride != 1 for stride in call.attribute("strides", (1,)) or (0,))
+def _has_strides(call: _Call, least: int = 2) -> bool:
+    return any(stride >= least for stride in call.attribute("strides", (1,)) or (least,))
+
+
+def _begins_early(call: _Call) -> bool:
+    """Whether the last window of an AveragePool may end by two elements too late, of which it adds one before all."""
+    return call.attribute("ceil_mode", 0) != 0 and _has_strides(call, 3)
 
 
 _RECURRENT = ("GRU", "LSTM", "RNN")
@@ -218,6 +223,7 @@ _RULES = (
     _Rule(("LSTM",), lambda call: call.attribute("input_forget", 0) != 0, "without input_forget"),
     _Rule(("Resize",), _is_of_length, "by a length that it does not round"),
     _Rule(("LpPool",), lambda call: call.attribute("ceil_mode", 0) != 0, "with ceil_mode by windows cut at the end"),
+    _Rule(("AveragePool",), _begins_early, "with ceil_mode and long strides by windows that begin too early"),
     _Rule(("MaxPool",), _is_of_other_sizes, "with other sizes"),
     _Rule(
         ("Normalizer",),
