@@ -191,6 +191,17 @@ CASES: dict[str, Case] = {
         {"interleaved": 1, "num_heads": 3, "rotary_embedding_dim": 4},
         lambda g: rotated(g, (2, 4, 24), 4),
     ),
+    "RotaryEmbedding of heads that are not counted": ("RotaryEmbedding", {}, lambda g: rotated(g, (2, 4, 24), 8)),
+    "RotaryEmbedding from a position": (
+        "RotaryEmbedding",
+        {"num_heads": 4},
+        lambda g: rotated(g, (2, 4, 32), 8) | {"positions": np.array([3])},
+    ),
+    "RotaryEmbedding of heads from a position": (
+        "RotaryEmbedding",
+        {"interleaved": 1},
+        lambda g: rotated(g, (2, 4, 4, 8), 8) | {"positions": np.array([0])},
+    ),
     "MatMulNBits": ("MatMulNBits", {"K": 64, "bits": 4, **NBITS}, lambda g: of_bits(g, 4)),
     "MatMulNBits with zero points": ("MatMulNBits", {"K": 80, **NBITS}, lambda g: of_bits(g, 4, 80, zeros=True)),
     "MatMulNBits of 8 bits": (
@@ -220,7 +231,7 @@ def model_of_case(name: str, seed: int = 7) -> ModelProto:
 
 
 def test_each_definition_has_a_case() -> None:
-    names = {*definitions._definitions(), definitions._CONCAT} - {"UnpackedBits"}
+    names = {*definitions._definitions(), definitions._CONCAT} - {"Quantized", "UnpackedBits"}
     assert names == {op_type for op_type, _attributes, _operands in CASES.values()}
 
 
@@ -276,6 +287,58 @@ def test_nodes_of_any_form_are_defined_or_left(
     definitions.define(model)
     domain = model.graph.node[0].domain
     assert domain == DOMAIN or (not is_of_call and not values.get("other") and model.functions)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "attributes"),
+    [
+        ("QLinearAdd", 2, {}),
+        ("QLinearMul", 2, {}),
+        ("QLinearSigmoid", 1, {}),
+        ("QLinearLeakyRelu", 1, {}),
+        ("QLinearAveragePool", 1, {"kernel_shape": [1, 1]}),
+    ],
+)
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_zero_point_that_is_left_out_is_0_of_the_operands_type(
+    name: str, operands: int, attributes: Mapping[str, Any], signed: bool
+) -> None:
+    """As without one onnxruntime ends its process for some of them."""
+    results = []
+    for zeros in (True, False):
+        generator = np.random.default_rng(1)
+        arrays = Arrays()
+        for operand in "ab"[:operands]:
+            arrays |= {operand: integers(generator, 2, 3, 4, 4, signed=signed), f"{operand}_scale": scale(generator)}
+            arrays[f"{operand}_zero"] = np.zeros((), arrays[operand].dtype)
+        arrays |= {"y_scale": scale(generator), "y_zero": np.zeros((), arrays["a"].dtype)}
+        names = [key if zeros or not key.endswith("_zero") else "" for key in arrays]
+        model = model_of(helper.make_node(name, names, ["y"], domain=DOMAIN, **attributes), arrays)
+        definitions.define(model)
+        results.append(ReferenceEvaluator(model).run(None, {})[0])
+    assert results[0].dtype == results[1].dtype == arrays["a"].dtype
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_scale_of_a_product_without_a_zero_point_has_no_meaning() -> None:
+    """For onnxruntime its result are floats, divided by the scale."""
+    names = ["A", "a_scale", "a_zero", "B", "b_scale", "b_zero", "none", "y_scale"]
+    arrays = product(np.random.default_rng(1), *names)
+    names[6] = ""
+    model = model_of(helper.make_node("QGemm", names, ["y"], domain=DOMAIN), arrays)
+    definitions.define(model)
+    with pytest.raises((AttributeError, TypeError)):
+        ReferenceEvaluator(model).run(None, {})
+
+
+def test_a_part_of_heads_that_are_not_counted_is_not_rotated() -> None:
+    """Their size is not known then."""
+    arrays = rotated(np.random.default_rng(1), (2, 4, 24), 4)
+    node = helper.make_node("RotaryEmbedding", list(arrays), ["y"], domain=DOMAIN, rotary_embedding_dim=4)
+    model = model_of(node, arrays)
+    definitions.define(model)
+    with pytest.raises(ValueError, match="unknown dimension"):
+        ReferenceEvaluator(model).run(None, {})
 
 
 def test_groups_have_their_zero_points() -> None:
