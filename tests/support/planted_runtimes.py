@@ -70,6 +70,21 @@ class WrongZeroPoints(Planted):
                 node.input[index] = after.name
 
 
+class TruncatingLevels(Planted):
+    """What is quantized by its range is truncated; of positive numbers, which have the zero point 0."""
+
+    def change(self, model: Any) -> None:
+        """Compute the levels of other operators."""
+        for node in list(model.graph.node):
+            if node.op_type == "DynamicQuantizeLinear":
+                levels, scale, _zero = node.output
+                index = list(model.graph.node).index(node) + 1
+                node.output[0] += "/rounded"
+                quotient = helper.make_node("Div", [node.input[0], scale], [f"{levels}/quotient"])
+                model.graph.node.insert(index, quotient)
+                model.graph.node.insert(index + 1, helper.make_node("Cast", [*quotient.output], [levels], to=2))
+
+
 class RoundingAway(Planted):
     """Round takes halves away from zero instead of to the even number."""
 

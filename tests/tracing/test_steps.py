@@ -197,6 +197,21 @@ def test_what_is_one_off_by_scales_is_found(operator: str, seed: int) -> None:
     assert report.verdict == "disagree", str(report)
 
 
+@pytest.mark.parametrize(("runtime", "verdict"), [("onnxruntime", "agree"), ("TruncatingLevels", "disagree")])
+def test_a_tie_of_a_scale_of_the_range_blames_no_node(runtime: str, verdict: str) -> None:
+    """In float32 the scale is another one, so that each level is beside the tie; of half the range it lies on it."""
+    text = """g (float[768] x) => (float[768] y) {
+        q, s, z = DynamicQuantizeLinear(x)
+        f = Cast<to = 1>(q)
+        y = Mul(f, s)
+    }"""
+    middles = np.append((np.arange(255) + 0.5) / 255, 1).astype(np.float32)
+    below, above = np.nextafter(middles, np.float32(0)), np.nextafter(middles[:-1], np.float32(1))
+    report = trace(named(parsed(text)), runtime, {"x": np.concatenate([middles, below, above, [np.float32(0)]])})
+    assert report.verdict == verdict, str(report)
+    assert verdict == "disagree" or "at a rounding tie: " in str(report)
+
+
 def test_a_tie_that_is_exact_has_one_side() -> None:
     """Half away from zero instead of to even is a fault, however near the tie is."""
     halves = np.arange(-32, 32, dtype=np.float32) + np.float32(0.5)

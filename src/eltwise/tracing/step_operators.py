@@ -34,6 +34,9 @@ _OF_SOME = {
 _SCALED = "QLinear"
 """How the names of operators begin that round integers by scales, which are constants most of the time."""
 
+_DYNAMIC = "DynamicQuantizeLinear"
+"""The operator whose scale is that of its operand's range."""
+
 _FIRST_INDICES = {"MaxPool": 1, "TopK": 1}
 """Where the indices among the results begin: onnx infers no type of them where it knows none of the operand."""
 
@@ -61,8 +64,8 @@ def compared(node: Node, read: Iterable[str]) -> list[str]:
 
 
 def is_scaled(node: Node) -> bool:
-    """Whether a node rounds what it makes of integers by scales; on the way it may round to float32."""
-    return node.schema.name.startswith(_SCALED) or node.schema.name == "QGemm"
+    """Whether a node rounds by scales what may have been rounded to float32 on the way."""
+    return node.schema.name.startswith(_SCALED) or node.schema.name in ("QGemm", _DYNAMIC)
 
 
 def changed_floats(node: Node, names: Sequence[str]) -> Sequence[str]:
@@ -80,6 +83,9 @@ def nudged(node: Node, operand: np.ndarray, change: float) -> np.ndarray:
     """A compared operand that is changed by a part of its size; twice as much where several roundings lie before."""
     if node.schema.name == "GridSample":
         return (operand + 1) * (1 + 2 * change) - 1  # The position of an element is counted from -1.
+    if node.schema.name == _DYNAMIC:
+        is_end = (operand == operand.max(initial=0)) | (operand == operand.min(initial=0))
+        return operand * np.where(is_end, 1 - change, 1 + change)  # Its levels are those of all other elements.
     return operand * (1 + change)
 
 
