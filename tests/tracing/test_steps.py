@@ -189,6 +189,28 @@ def test_a_tie_of_scales_blames_no_node(operator: str, runtime: str, seed: int) 
     assert report.verdict == "agree", str(report)
 
 
+@pytest.mark.parametrize(
+    ("scales", "zeros"),
+    [
+        ((0.03229582, 0.021391768, 0.04489072), (134, 124, 132)),
+        ((0.0164816, 0.06236632, 0.05880634), (167, 55, 99)),
+        ((0.0626294, 0.0529898, 0.0072926), (192, 113, 63)),
+        ((0.1189578, 0.0825051, 0.0082937), (59, 238, 136)),
+    ],
+)
+def test_a_zero_point_may_be_added_before_a_sum_is_rounded(scales: tuple[float, ...], zeros: tuple[int, ...]) -> None:
+    """In float32, as onnxruntime does: so a small level is rounded as a large one is."""
+    node = "z = com.microsoft.QLinearAdd(x, a, i, y, b, j, c, k)"
+    text = f"g (uint8[256, 256] x, uint8[256, 256] y) => (uint8[N, M] z) {{ {node} }}"
+    model = named(parsed(text))
+    model.opset_import.add(domain="com.microsoft", version=1)
+    constants = dict(zip("abcijk", (*map(np.float32, scales), *map(np.uint8, zeros)), strict=True))
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items())
+    x, y = (each.astype(np.uint8) for each in np.meshgrid(np.arange(256), np.arange(256)))
+    report = trace(model, "onnxruntime", {"x": x, "y": y})
+    assert report.verdict == "agree", str(report)
+
+
 @pytest.mark.parametrize("operator", SCALED)
 def test_what_is_one_off_by_scales_is_found(operator: str, seed: int) -> None:
     generator = np.random.default_rng(seed)

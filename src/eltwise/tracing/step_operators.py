@@ -34,6 +34,15 @@ _OF_SOME = {
 _SCALED = "QLinear"
 """How the names of operators begin that round integers by scales, which are constants most of the time."""
 
+SHIFTS = tuple((4 * factor, 256 // factor) for factor in (1, 4, 16, 64, 256))
+"""By how many times as much a scale is changed for results of at most so many levels from the zero point.
+
+A kernel may add the zero points in float32 before it rounds, which shifts all levels by about as much.
+"""
+
+MOST_CHANGED = 2.0**-10
+"""The part by which a scale is changed at most: a quarter of a level at the end of eight bits."""
+
 _DYNAMIC = "DynamicQuantizeLinear"
 """The operator whose scale is that of its operand's range."""
 
@@ -77,6 +86,12 @@ def changed_floats(node: Node, names: Sequence[str]) -> Sequence[str]:
         return names
     is_last = is_scaled(node) and node.schema.name != "QLinearConcat"
     return names[-1:] if is_last else names[:1]
+
+
+def zero_point(node: Node, scale: str) -> str:
+    """The name of the zero point of the result's scale; empty where there is none."""
+    index = 0 if node.schema.name == "QLinearConcat" else len(node.inputs) - 1 - node.inputs[::-1].index(scale)
+    return node.inputs[index + 1] if index + 1 < len(node.inputs) else ""
 
 
 def nudged(node: Node, operand: np.ndarray, change: float) -> np.ndarray:

@@ -20,7 +20,16 @@ from eltwise.ir.verify import reads
 from eltwise.tracing.difference import measure
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.runner import Outcome, Values, copied, is_float
-from eltwise.tracing.step_operators import changed_floats, compared, is_scaled, nudged, stepped
+from eltwise.tracing.step_operators import (
+    MOST_CHANGED,
+    SHIFTS,
+    changed_floats,
+    compared,
+    is_scaled,
+    nudged,
+    stepped,
+    zero_point,
+)
 
 _EXACT = 2.0**-50
 """What lies this near a tie, as a part of its size, lies on it: there the side is specified."""
@@ -134,7 +143,9 @@ class Steps:
         digits = min(of_numpy(array.dtype).digits for array in floats.values())
         node, values = self._runs.model.nodes[number], {**actual, **floats}
         names = changed_floats(node, [*floats])
-        near = self._near(number, values, names, 2.0 ** (1 - digits))
+        change = 2.0 ** (1 - digits)
+        near = self._near(number, values, names, change)
+        near += self._shifted(number, values, names, change, exact) if is_scaled(node) else []
         ties = [] if is_scaled(node) else self._near(number, values, names, _EXACT)
         return all(
             all(name in values and values[name].shape == exact[name].shape for values in (*near, *ties))
@@ -154,6 +165,25 @@ class Steps:
     def _near(self, number: int, actual: Values, names: Iterable[str], change: float) -> list[Values]:
         """What the reference makes of each of some floats that is a little less, or more."""
         return [self._computed(number, actual, sign * change, name) for name in names for sign in (-1, 1)]
+
+    def _shifted(self, number: int, values: Values, names: Sequence[str], change: float, exact: Values) -> list[Values]:
+        """What the reference makes of the result's scale that is changed by more where there are fewer levels.
+
+        The last one is that scale, and others are those of terms, which may be of more levels than the result.
+        """
+        model, (name, result) = self._runs.model, next(iter(exact.items()))
+        zero = model.array_of(zero_point(model.nodes[number], names[-1]), values)
+        if len(exact) > 1 or is_float(result.dtype) or (zero is not None and zero.size != 1):
+            return []
+        levels = np.abs(result.astype(np.int64) - (0 if zero is None else int(zero.reshape(-1)[0])))
+        scales = [float(np.max(values[one], initial=0)) for one in names]
+        spread = max(scales) / scales[-1] if scales[-1] > 0 else 1.0
+        return [
+            {name: np.where(levels <= most, one[name], result)}
+            for factor, most in SHIFTS
+            for one in self._near(number, values, names[-1:], min(factor * spread * change, MOST_CHANGED))
+            if name in one and one[name].shape == result.shape
+        ]
 
     def _computed(self, number: int, actual: Values, change: float = 0.0, changed: str = "") -> Values:
         """What the reference makes of the tested inputs, one of the node's floats changed by a part of its size."""
