@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import permutations, product
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -80,6 +81,23 @@ def test_rounded_operands_explain_only_what_the_operands_as_they_are_do_not(
     found = of_rounded_operands(Difference("differs"), predict, result, "other", ROUNDINGS)
     is_shown = is_rounding and largest != 3.0e38
     assert (found.cause, found.share) == (("bfloat16_operands", 1.0) if is_shown else (None, 0.0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_few_results_in_bfloat16_show_no_operands_in_int8(size: int, seed: int) -> None:
+    """Half of them are predicted by chance, and there are six sizes of groups."""
+    generator = np.random.default_rng(seed)
+    for _example in range(30):
+        x = generator.standard_normal((1, 64)).astype(np.float32)
+        weights = generator.standard_normal((64, size)).astype(np.float32)
+        predict = partial(_product, x, weights)
+        result = (x @ weights).astype(ml_dtypes.bfloat16).astype(np.float32)
+        found = of_rounded_operands(Difference("differs"), predict, result, "other", ROUNDINGS)
+        assert found.cause != "int8_operands"
+
+
+def _product(x: np.ndarray, weights: np.ndarray, rounding: Rounding | None) -> np.ndarray:
+    return x @ weights if rounding is None else rounding.rounded(x) @ rounding.rounded(weights, is_constant=True)
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS, ids=lambda rounding: f"{rounding.clause}-{rounding.narrow.__name__}")

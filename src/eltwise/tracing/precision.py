@@ -21,6 +21,9 @@ LEAST_SHARE = 0.98
 _CLOSE = 2.0**-16
 """Results of one precision differ by less than this part of the largest, as sums are added in another order."""
 
+_LEAST_SHOWN = 16
+"""Of fewer elements in bfloat16, whose step is about what int8 changes, one in two is predicted by chance."""
+
 _LEVELS = 127
 _GROUPS = (32, 64, 128, 256, 16, 0)
 """How many elements of a row may share a scale; 0 for all."""
@@ -96,6 +99,8 @@ def of_rounded_operands(
         return difference
     best, share = None, 0.0
     for rounding in candidates:
+        if rounding.group is not None and rounding.narrow is ml_dtypes.bfloat16 and shown.sum() < _LEAST_SHOWN:
+            continue
         predicted = _share(predict(rounding), result, rounding.narrow, shown)
         best, share = (rounding, predicted) if predicted > share else (best, share)
         if rounding.group is not None and share >= LEAST_SHARE:
