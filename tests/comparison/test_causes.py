@@ -59,6 +59,18 @@ def test_the_order_of_the_sides_changes_neither_the_verdict_nor_the_distance(cau
     assert other.cause not in {"noise", "low_rank"} or one.cause == other.cause
 
 
+NAMED_OF_B = frozenset({"quantized", "unrelated_tail", "zeroed"})
+"""Causes that may be told from the side alone that has them."""
+
+
+@pytest.mark.parametrize("cause", sorted(CASES.keys() - NAMED_OF_B))
+def test_the_truth_is_found_of_a_as_well(cause: str, seed: int) -> None:
+    for number in range(4):
+        a, b = CASES[cause](rng_of(seed, cause, number))
+        found = compare_arrays(b, a)
+        assert (found.cause, found.cause_share) == (cause, 1.0), found.explanation
+
+
 BIJECTIONS = ("byte_order", "transposed", "inverted", "negated", "zero_sign", "flipped", "reordered", "reshaped")
 """Of these A comes from B as B comes from A."""
 

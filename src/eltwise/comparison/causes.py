@@ -69,9 +69,9 @@ OF_OTHER_SHAPES: tuple[Generate, ...] = (place.transposed, place.expanded, place
 """Those for tensors of other shapes."""
 
 REVERSIBLE: tuple[Generate, ...] = (
-    *(value.one_value, value.subnormals, value.digits, value.ranges, quantization.quantized),
+    *(value.one_value, value.signs, value.subnormals, value.digits, value.ranges, quantization.quantized),
     *(quantization.packed, quantization.dequantized, place.unrelated_tail, place.padded, place.transposed),
-    *(scaled, offset),
+    *(scaled, offset, place.expanded, place.shifted),
 )
 """Those that lose something, such as a shape, so that A may be what B became; tried the other way round, too."""
 
