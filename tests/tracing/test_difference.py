@@ -120,12 +120,12 @@ def test_each_rounding_of_operands_is_told_from_the_others(rounding: Rounding, s
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS, ids=lambda rounding: f"{rounding.clause}-{rounding.narrow.__name__}")
-@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (2, 33), (0, 32)])
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int64, np.bool_])
-def test_operands_of_any_shape_and_type_are_rounded(rounding: Rounding, shape: tuple[int, ...], kind: type) -> None:
-    array = np.full(shape, 1, kind)
-    rounded = rounding.rounded(array)
-    assert (rounded.shape, rounded.dtype) == (array.shape, array.dtype)
+def test_operands_of_any_shape_and_type_are_rounded(rounding: Rounding) -> None:
+    for shape in ((), (0,), (3, 0), (7,), (2, 33), (0, 32)):
+        for kind in (np.float32, np.float64, np.float16, np.int64, np.bool_):
+            array = np.full(shape, 1, kind)
+            rounded = rounding.rounded(array)
+            assert (rounded.shape, rounded.dtype) == (array.shape, array.dtype)
 
 
 @pytest.mark.parametrize(
