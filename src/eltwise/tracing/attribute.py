@@ -262,10 +262,10 @@ def of_rounding(
     tested, reference, value = runs.tested, runs.reference, runs.partners.values.get(isolated.value, isolated.value)
     region, inputs = _partner_inputs(runs, isolated.numbers, isolated.submodel.inputs)
     name, narrow = runs.model.nodes[isolated.numbers[-1]].schema.name, reference.predictor or reference
-    for is_integer, runner in ((False, narrow), (True, reference)):
-        some = [one for one in roundings if (one.group is not None) == is_integer]
-        if is_integer and not any(product in name for product in _PRODUCTS):
-            break
+    is_product = any(product in name for product in _PRODUCTS)
+    floats = [one for one in roundings if one.group is None]
+    integers = [one for one in roundings if one.group is not None and is_product]
+    for some, runner in ((floats, narrow), (integers, reference)):
         predict = partial(of_operands, runner, region, runner.typed(inputs), value)
         difference = of_rounded_operands(difference, predict, isolated.actual, tested.name, some)
         if difference.share >= LEAST_SHARE:
@@ -273,7 +273,7 @@ def of_rounding(
     if reference.float_type is not None:  # A wider one rounds none.
         return difference
     predict = partial(of_operands, tested, isolated.numbers, isolated.submodel.inputs, isolated.value)
-    return of_rounded_operands(difference, predict, isolated.expected, reference.name, roundings)
+    return of_rounded_operands(difference, predict, isolated.expected, reference.name, [*floats, *integers])
 
 
 def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:

@@ -52,14 +52,6 @@ class Rounding:
             return _rounded(array, self.narrow)
         return array if is_constant else _in_int8(_rounded(array, self.narrow), self.group)
 
-    def may_give(self, result: np.ndarray) -> bool:
-        """Whether its type has fewer digits than a result, or, of int8, is the narrowest one that holds the result."""
-        digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
-        if self.group is None:
-            return of_numpy(np.dtype(self.narrow)).digits < digits <= FLOAT32.digits
-        is_narrow = np.array_equal(_rounded(result, ml_dtypes.bfloat16), result, equal_nan=True)
-        return 0 < digits <= FLOAT32.digits and is_narrow == (self.narrow is ml_dtypes.bfloat16)
-
 
 ROUNDINGS = (
     *(
@@ -93,7 +85,7 @@ def of_rounded_operands(
         runtime: the name of that one.
         roundings: those that are tried, until one explains it.
     """
-    candidates = [rounding for rounding in roundings if rounding.may_give(result)]
+    candidates = _candidates(roundings, result)
     plain = predict(None) if candidates else None
     if plain is None or plain.shape != result.shape or (shown := ~_is_near(plain, result)).sum() == 0:
         return difference
@@ -130,6 +122,17 @@ def of_operands(
         outcome = runner.run([number], values, isolated=True, replaced=constants)
         values |= copied(outcome.values)
     return values.get(value)
+
+
+def _candidates(roundings: Sequence[Rounding], result: np.ndarray) -> list[Rounding]:
+    """Those of a type of fewer digits than a result, and, of int8, of the narrowest type that holds the result."""
+    digits = of_numpy(result.dtype).digits if is_float(result.dtype) else 0
+    if not roundings or not 0 < digits <= FLOAT32.digits:
+        return []
+    floats = [one for one in roundings if one.group is None and of_numpy(np.dtype(one.narrow)).digits < digits]
+    is_narrow = np.array_equal(_rounded(result, ml_dtypes.bfloat16), result, equal_nan=True)
+    narrow = ml_dtypes.bfloat16 if is_narrow else np.float32
+    return [*floats, *(one for one in roundings if one.group is not None and one.narrow is narrow)]
 
 
 def _share(predicted: np.ndarray | None, result: np.ndarray, narrow: type, shown: np.ndarray) -> float:
