@@ -139,8 +139,8 @@ class _Matching:
         if best or named or not inputs:
             return best[0] if best else None
         is_cast = self.first.origin(node.outputs[0]) != node.outputs[0]
-        others = [one for one in candidates if self._has_known_types(number, one)]
-        others = others if self._partners.has_one_format and not is_cast else []
+        is_comparable = self._partners.has_one_format and not is_cast
+        others = [one for one in candidates if is_comparable and self._has_known_types(number, one)]
         candidates = [one for one in candidates if is_of_one_operator(node, nodes[one])] or others
         return candidates[0] if len(candidates) == 1 else None
 
