@@ -20,7 +20,7 @@ from eltwise.tracing.matching import matched_ports
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.records import WITHIN, TracedNode, TracedOutput
-from eltwise.tracing.repeated import NO_OUTPUT
+from eltwise.tracing.repeated import NO_OUTPUT, Repeated
 from eltwise.tracing.runner import Values, is_float
 from eltwise.tracing.switches import Judge, Trial
 from eltwise.tracing.whole_runs import nodes_of, run_reference, run_whole_repeatedly, too_large
@@ -81,9 +81,7 @@ def compare_whole(
     """
     matching = matched_ports(runs.model.graph.outputs, runs.reference.model.graph.outputs)
     pairs = {port.value: (port, other) for port, other in matching if port.value not in runs.model.deciding}
-    decided = _decided(runs, segments)
-    doubt = f"it decides otherwise on {named([each.name for each in decided])}" if decided else ""
-    for_all = too_large(runs)
+    decided, for_all = _decided(runs, segments), too_large(runs)
     reasons = {value: _reason(runs, port, other) or for_all for value, (port, other) in pairs.items()}
     partners = {value: other.value for value, (_port, other) in pairs.items() if other and not reasons[value]}
     with ThreadPoolExecutor(1) as thread:
@@ -98,58 +96,91 @@ def compare_whole(
     agreed = {} if untied is None else _untied(runs, tested, reference, tested_apart, untied)
     reference |= agreed
     tested_apart -= agreed.keys()
-    failures = (
-        f"{runs.tested.name}: {actual.first.message}",
-        f"{runs.reference.name}: {expected.first.message or NO_OUTPUT}",
-    )
-    outputs = list(decided)
-    for value, (port, other) in pairs.items():
-        if reasons[value]:
-            outputs.append(TracedOutput(port.name, "not_compared", message=reasons[value]))
-        elif value not in tested:
-            status = "failed" if value in reference else "not_compared"
-            outputs.append(TracedOutput(port.name, status, message=failures[0]))
-        elif value not in reference:
-            outputs.append(TracedOutput(port.name, "not_compared", message=failures[1]))
-        elif doubt and not runs.reference.is_deployed:  # It was run on the branches that the tested runtime takes.
-            outputs.append(TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {doubt}"))
-        elif value in actual.others:
-            repeated = _compared(runs, port, actual.others, tested, actual.message)
-            outputs.append(replace(repeated, cause=NOT_REPRODUCIBLE))
-        elif actual.failure:
-            outputs.append(TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.failure}"))
-        elif value in expected.others or expected.failure:
-            outputs.append(
-                TracedOutput(port.name, "not_compared", message=f"{runs.reference.name}: {expected.message}")
-            )
-        elif message := runs.reference.doubt(reference[value], tested[value]):
-            outputs.append(TracedOutput(port.name, "not_compared", message=message))
-        elif message := _other_type(runs, port, other):
-            outputs.append(TracedOutput(port.name, "differs", message=message))
-        elif value in tested_apart and (
-            runs.partners.is_identity or compare_output(runs, value, tested, reference).is_beyond
-        ):
-            outputs.append(_compared(runs, port, tested, segments[0], OTHER_THAN_SEGMENTS))
-        else:
-            outputs.append(_compared(runs, port, tested, reference))
+    compared = _Compared(runs, actual, expected, segments[0], tested_apart, [output.name for output in decided])
+    outputs = [
+        TracedOutput(port.name, "not_compared", message=reasons[value])
+        if reasons[value]
+        else compared.output(port, other)
+        for value, (port, other) in pairs.items()
+    ]
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
     extra = [port for port in runs.reference.model.graph.outputs if port.value not in matched]
-    outputs += [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
-    noted = [
-        (runner, note)
-        for runner, repeated in ((runs.tested, actual), (runs.reference, expected))
-        for note in (repeated.first.note, repeated.note)
-    ]
+    others = [TracedOutput(port.name, "not_compared", message="only the other model has it") for port in extra]
     return Whole(
-        _with_elements(outputs),
+        _with_elements([*decided, *outputs, *others]),
         tested,
         reference,
         frozenset(tested_apart),
         frozenset(reference_apart - agreed.keys()),
         not (actual.first.message or actual.failure),
-        tuple(f"{runner.name}: {note}" for runner, note in noted if note),
+        tuple(_notes(runs, actual, expected)),
         tuple(_far(runs, produced, tested, reference, *segments)),
     )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The runs of two whole models, with what was learned of them before their outputs are compared.
+
+    Attributes:
+        runs: the runs of the trace.
+        actual: the tested model, as often as it ran.
+        expected: the reference, which has no other values where it rounds ties as the tested one.
+        segments: the outputs of the tested model in segments.
+        apart: the outputs that its segments give otherwise.
+        decided: what decides on branches and rounds otherwise in the reference.
+    """
+
+    runs: Runs
+    actual: Repeated
+    expected: Repeated
+    segments: Values
+    apart: Collection[str]
+    decided: Sequence[str]
+
+    def output(self, port: Port, other: Port | None) -> TracedOutput:
+        """An output that both models have, of numbers that are not random."""
+        runs, actual, value = self.runs, self.actual, port.value
+        tested, reference = actual.first.values, self.expected.first.values
+        if value not in tested:
+            status = "failed" if value in reference else "not_compared"
+            return TracedOutput(port.name, status, message=f"{runs.tested.name}: {actual.first.message}")
+        if message := self._doubt(value):
+            return TracedOutput(port.name, "not_compared", message=message)
+        if value in actual.others:
+            repeated = _compared(runs, port, actual.others, tested, actual.message)
+            return replace(repeated, cause=NOT_REPRODUCIBLE)
+        if actual.failure:
+            return TracedOutput(port.name, "failed", message=f"{runs.tested.name}: {actual.failure}")
+        if message := self._doubt_of_values(value):
+            return TracedOutput(port.name, "not_compared", message=message)
+        if message := _other_type(runs, port, other):
+            return TracedOutput(port.name, "differs", message=message)
+        is_apart = value in self.apart
+        if is_apart and (runs.partners.is_identity or compare_output(runs, value, tested, reference).is_beyond):
+            return _compared(runs, port, tested, self.segments, OTHER_THAN_SEGMENTS)
+        return _compared(runs, port, tested, reference)
+
+    def _doubt(self, value: str) -> str:
+        """Why the reference says nothing of an output, whatever the tested runtime does; empty if it does."""
+        reference, first = self.runs.reference, self.expected.first
+        if value not in first.values:
+            return f"{reference.name}: {first.message or NO_OUTPUT}"
+        if self.decided and not reference.is_deployed:  # It was run on the branches that the tested runtime takes.
+            return f"{reference.name}: it decides otherwise on {named(self.decided)}"
+        return ""
+
+    def _doubt_of_values(self, value: str) -> str:
+        """Why the values of the reference are not those to compare with; empty if they are."""
+        reference, expected = self.runs.reference, self.expected
+        if value in expected.others or expected.failure:
+            return f"{reference.name}: {expected.message}"
+        return reference.doubt(expected.first.values[value], self.actual.first.values[value])
+
+
+def _notes(runs: Runs, actual: Repeated, expected: Repeated) -> Iterator[str]:
+    for runner, repeated in ((runs.tested, actual), (runs.reference, expected)):
+        yield from (f"{runner.name}: {note}" for note in (repeated.first.note, repeated.note) if note)
 
 
 def _with_elements(outputs: Sequence[TracedOutput]) -> tuple[TracedOutput, ...]:
