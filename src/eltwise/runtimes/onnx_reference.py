@@ -198,6 +198,19 @@ def _is_of_other_sizes(call: _Call) -> bool:
     return has_pads or (call.attribute("auto_pad", "NOTSET") in (None, "SAME_LOWER") and _has_strides(call))
 
 
+def _is_padded_otherwise(call: _Call) -> bool:
+    """Whether a pool chooses pads for windows with gaps, or for ones that are shorter than their strides."""
+    if call.attribute("auto_pad", "NOTSET") not in (None, "SAME_LOWER", "SAME_UPPER"):
+        return False
+    lengths, strides = call.attribute("kernel_shape", ()), call.attribute("strides", ())
+    are_known = lengths is not None and strides is not None
+    return _has_gaps(call) or not are_known or any(stride > length for stride, length in zip(strides, lengths))
+
+
+def _has_gaps(call: _Call) -> bool:
+    return any(each > 1 for each in call.attribute("dilations", (1,)) or (2,))
+
+
 def _has_strides(call: _Call, least: int = 2) -> bool:
     return any(stride >= least for stride in call.attribute("strides", (1,)) or (least,))
 
@@ -225,6 +238,7 @@ _RULES = (
     _Rule(("LpPool",), lambda call: call.attribute("ceil_mode", 0) != 0, "with ceil_mode by windows cut at the end"),
     _Rule(("AveragePool",), _begins_early, "with ceil_mode and long strides by windows that begin too early"),
     _Rule(("MaxPool",), _is_of_other_sizes, "with other sizes"),
+    _Rule(("AveragePool", "LpPool", "MaxPool"), _is_padded_otherwise, "with pads of other windows"),
     _Rule(
         ("Normalizer",),
         lambda call: call.attribute("norm", "MAX") not in ("L1", "L2"),

@@ -148,6 +148,30 @@ class TracedModel:
         known = self.type_of(value).shape
         return not known.is_known or known.sizes() == shape
 
+    def contradiction(self, inputs: Mapping[str, np.ndarray], results: Mapping[str, np.ndarray]) -> str:
+        """That a result has another shape than follows from the inputs of the model; empty where that is not so.
+
+        What the file declares of values does not count. Of inputs that have other shapes themselves nothing follows.
+        """
+        if all(self.may_have(name, array.shape) for name, array in results.items()):
+            return ""
+        known = {name: self._inferred.get(name, UNKNOWN_TYPE).shape for name in (*inputs, *results)}
+        fits = {
+            name: not known[name].is_known or known[name].sizes() == array.shape
+            for name, array in (*inputs.items(), *results.items())
+        }
+        wrong = next((name for name in results if not fits[name]), None)
+        if wrong is None or not all(fits[name] for name in inputs):
+            return ""
+        return f"gave the shape {of_sizes(results[wrong].shape)} where {known[wrong]} follows from its inputs"
+
+    @cached_property
+    def _inferred(self) -> Mapping[str, TensorType]:
+        """The types of values that follow from those of the inputs."""
+        inputs = tuple(replace(port, type=self.type_of(port.value)) for port in self.graph.inputs)
+        outputs = tuple(replace(port, type=port.type._replace(shape=UNKNOWN_TYPE.shape)) for port in self.graph.outputs)
+        return value_types(replace(self.graph, inputs=inputs, outputs=outputs, declared=()))
+
     def submodel(
         self,
         numbers: Iterable[int],

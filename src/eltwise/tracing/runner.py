@@ -104,6 +104,9 @@ class Runner:
         refusal = self.refusal_of(chosen)
         options: dict[str, Any] = {"isolated": isolated, "replaced": replaced}
         outcome = Outcome(message=refusal) if refusal else self._run(chosen, values, outputs, options)
+        if self.float_type is not None and outcome.submodel is not None:  # It stands for what is right.
+            contradiction = self.model.contradiction(outcome.submodel.inputs, outcome.values)
+            outcome = Outcome(message=contradiction) if contradiction else outcome
         for runner in self.fallbacks if outcome.message and len(chosen) == 1 else ():
             node = runner.model.nodes[chosen[0]]
             inputs = {name: values[name] for name in runner.model.reads[chosen[0]] if name in values}
