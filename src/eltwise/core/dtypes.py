@@ -107,8 +107,10 @@ class ElementType:
 
     @property
     def finite_limits(self) -> tuple[float, float]:
-        """The least and the greatest value of an integer type, or finite number of a float type."""
-        return self.limits if self.is_integer else (-self.largest_finite, self.largest_finite)
+        """The least and the greatest finite number of a type, of which a truth value is 0 or 1."""
+        if self.kind == "float":
+            return -self.largest_finite, self.largest_finite
+        return (0, 1) if self.kind == "boolean" else self.limits
 
     @property
     def least_normal(self) -> float:

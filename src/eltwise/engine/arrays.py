@@ -83,7 +83,7 @@ def exact_scalar(value: object, element_type: ElementType, operand: str) -> np.n
     low, high = element_type.finite_limits
     is_inside, limits = low <= value <= high, f"{low} to {high}"
     allowed, hint = ("", _rounded(element_type, text)) if is_inside else (limits, "")
-    if element_type.is_integer:
+    if element_type.kind != "float":
         hint = "give an integer, or arrays of a float type" if isinstance(value, float) else ""
         allowed = f"integers from {limits}"
     raise ValueRangeError(
@@ -104,8 +104,8 @@ def _rounded(element_type: ElementType, text: str) -> str:
 
 
 def _exact_array(value: float, element_type: ElementType) -> np.ndarray | None:
-    if element_type.is_integer:
-        low, high = element_type.limits
+    if element_type.kind != "float":
+        low, high = element_type.finite_limits
         is_whole = not isinstance(value, float) or (value.is_integer() and str(value) != "-0.0")
         return np.array(int(value)).astype(element_type.storage) if is_whole and low <= value <= high else None
     try:
