@@ -167,7 +167,8 @@ class Golden:
     def _head(self, path: Path, actual: object, golden: Recording, result: Recording) -> str:
         """The first lines of a message: which golden it is, how to write it anew, and how to find the node."""
         lines = [f"golden {self._relative(path)}, {golden.metadata.get('run', 'arrays')}"]
-        lines.append(f"if the new result is right: {self._command()}")
+        other = "another check of this run has written it; give each check a golden of its own name"
+        lines.append(f"if the new result is right: {self._command()}" if self.written is None else other)
         if isinstance(actual, str | Path) and all("run" in one.metadata for one in (golden, result)):
             sides = ["--runtime", result.metadata["run"], "--against", self._relative(path)]
             lines.append(f"to compare the outputs: {shlex.join(['eltwise', 'trace', str(actual), *sides])}")
