@@ -214,6 +214,7 @@ def test_a_model_with_other_operators_only_is_left() -> None:
     made.graph.node[0].domain = made.opset_import[0].domain = "ai.onnx.ml"
     same, report = eltwise.repair(made, "onnxruntime")
     assert (same.proto(), report.unchanged) == (made, True)
+    assert str(report).splitlines()[0] == "ONNX without an opset -> ONNX without an opset: unchanged, byte for byte"
 
 
 @pytest.mark.parametrize("allow", ["s", "saturation ", ["saturation", "s"]])

@@ -179,7 +179,7 @@ class Origin:
     Attributes:
         domain: the specification of the nodes' operators.
         file_version: ONNX's ir_version, or the version of the OpenVINO IR (10 or 11).
-        opset: the ONNX opset; 0 for OpenVINO, where each layer has its own.
+        opset: the ONNX opset; 0 where none is imported, and for OpenVINO, where each layer has its own.
         other_opsets: the opset imports of other ONNX domains.
     """
 
@@ -194,7 +194,9 @@ class Origin:
         return self.domain == "ai.onnx" and self.file_version < 4
 
     def __str__(self) -> str:
-        return f"ONNX opset {self.opset}" if self.domain == "ai.onnx" else f"OpenVINO IR {self.file_version}"
+        if self.domain != "ai.onnx":
+            return f"OpenVINO IR {self.file_version}"
+        return f"ONNX opset {self.opset}" if self.opset else "ONNX without an opset"
 
 
 @dataclass(frozen=True)
