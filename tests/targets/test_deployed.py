@@ -423,6 +423,33 @@ def test_the_worst_of_several_sets_of_inputs_decides(
     assert report["trace"] is None or report["trace"]["inputs"].startswith(("10.npz", "test_data_set_10"))
 
 
+@pytest.mark.parametrize(
+    ("name", "arrays", "sentence"),
+    [
+        ("2.npz", {"x": np.ones(4, np.float32)}, "2.npz: input 'x': the array has another shape"),
+        ("2.npz", {"x": np.ones(3)}, "2.npz: input 'x': the array has another type"),
+        ("2.npz", {"nope": np.ones(3)}, "{folder}/2.npz: there is no input 'nope'"),
+        ("2.npz", {}, "{folder}/2.npz: the archive has no arrays"),
+        ("2/nope.npy", {}, "{folder}/2/nope.npy: there is no input 'nope'"),
+    ],
+    ids=["shape", "type", "name", "empty", "file"],
+)
+def test_the_set_that_does_not_fit_is_named(
+    tmp_path: Path, cli: Callable[..., tuple[int, str, str]], name: str, arrays: dict[str, np.ndarray], sentence: str
+) -> None:
+    onnx.save(parsed("g (float[3] x) => (float[3] z) { z = Tanh(x) }"), tmp_path / "m.onnx")
+    folder = tmp_path / "sets"
+    (folder / "2").mkdir(parents=True)
+    np.savez(folder / "1.npz", x=np.ones(3, np.float32))
+    if name.endswith(".npz"):
+        np.savez(folder / name, **arrays)  # type: ignore[arg-type] - its flag for pickles is no array
+    else:
+        np.save(folder / name, np.ones(3))
+    code, _printed, error = cli("check", tmp_path / "m.onnx", "--target", "onnxruntime", "-i", folder)
+    assert code == 2
+    assert error.startswith(f"eltwise: {sentence.format(folder=folder)}")
+
+
 def test_a_set_that_does_not_run_is_not_established() -> None:
     model = parsed("g (int32[N] x, int32[N] y) => (int32[N] z) { z = Div(x, y) }")
     sets = {name: {"x": np.int32([6, 7]), "y": np.int32([2, y])} for name, y in (("whole", 3), ("by zero", 0))}

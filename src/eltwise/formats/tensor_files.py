@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.core.dtypes import ElementType, of_numpy
-from eltwise.core.errors import ElementTypeError, FileFormatError, unknown_name
+from eltwise.core.errors import ElementTypeError, FileFormatError, errors_located, unknown_name
 from eltwise.formats import files, npy
 from eltwise.formats.file_states import check_unchanged, states_of
 from eltwise.formats.tensor_sets import open_tensors
@@ -137,16 +137,12 @@ def input_sets(graph: Graph, folder: Path) -> dict[str, dict[str, TensorFile]]:
     at the position K and another name is that of an input. A folder of such files is itself one set.
 
     Raises:
-        FileFormatError: where there is no set.
-        EltwiseError: for what is no input of the model.
+        FileFormatError: where there is no set, or an archive holds none.
+        EltwiseError: for what is no input of the model, naming the file.
     """
     with files.reading_errors(folder):
         entries = sorted(folder.iterdir(), key=lambda path: (len(path.name), path.name))  # 10 comes after 9.
-    sets = {
-        path.name: {graph.find_input(each).name: TensorFile(path, each) for each in open_tensors(path)}
-        for path in entries
-        if path.suffix.lower() == ".npz"
-    }
+    sets = {path.name: _of_archive(graph, path) for path in entries if path.suffix.lower() == ".npz"}
     sets |= {path.name: _of_files(graph, path) for path in entries if path.is_dir()}
     sets[folder.name] = _of_files(graph, folder)
     sets = {name: one for name, one in sets.items() if one}
@@ -156,12 +152,21 @@ def input_sets(graph: Graph, folder: Path) -> dict[str, dict[str, TensorFile]]:
     return sets
 
 
+def _of_archive(graph: Graph, path: Path) -> dict[str, TensorFile]:
+    """The inputs in an archive, which would else count as a set that was run."""
+    with errors_located(where=str(path)):
+        if sources := {graph.find_input(name).name: TensorFile(path, name) for name in open_tensors(path)}:
+            return sources
+        raise FileFormatError("the archive has no arrays", allowed="the inputs of the model by their names")
+
+
 def _of_files(graph: Graph, folder: Path) -> dict[str, TensorFile]:
     """The files of inputs in a folder; those of expected outputs are not read."""
     sources: dict[str, TensorFile] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in (".pb", ".npy") and not path.stem.startswith("output_"):
             match = _NUMBERED.fullmatch(path.stem)
-            port = graph.find_input(path.stem if match is None else match[1])
+            with errors_located(where=str(path)):
+                port = graph.find_input(path.stem if match is None else match[1])
             sources[port.name] = TensorFile(path)
     return sources

@@ -11,7 +11,7 @@ from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
 from eltwise.conversion import model_of
 from eltwise.core.border import public
-from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.core.errors import EltwiseError, UnsupportedError, errors_located
 from eltwise.core.shapes import of_sizes
 from eltwise.model import Model
 from eltwise.ops.schema import Domain
@@ -166,7 +166,11 @@ def input_sets(graph: Graph, inputs: InputsLike) -> dict[str, dict[str, np.ndarr
         return {}
     is_one = not all(isinstance(one, Mapping) for one in inputs.values()) if isinstance(inputs, Mapping) else True
     sets = {"": inputs} if is_one else inputs
-    return {str(name): check_inputs(graph, one) for name, one in sets.items()}
+    checked: dict[str, dict[str, np.ndarray]] = {}
+    for name, one in sets.items():
+        with errors_located(where=str(name)):
+            checked[str(name)] = check_inputs(graph, one)
+    return checked
 
 
 def _check_tensors(graph: Graph, tolerance: ToleranceLike) -> None:
