@@ -442,7 +442,7 @@ def test_the_set_that_does_not_fit_is_named(
     (folder / "2").mkdir(parents=True)
     np.savez(folder / "1.npz", x=np.ones(3, np.float32))
     if name.endswith(".npz"):
-        np.savez(folder / name, **arrays)  # type: ignore[arg-type] - its flag for pickles is no array
+        np.savez(folder / name, **arrays)  # type: ignore[arg-type]
     else:
         np.save(folder / name, np.ones(3))
     code, _printed, error = cli("check", tmp_path / "m.onnx", "--target", "onnxruntime", "-i", folder)
