@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx.parser
@@ -232,3 +234,18 @@ def test_inputs_of_no_elements_are_not_taken_for_others(runtime: Runtime) -> Non
             (array,) = answer.arrays
             assert array is not None
             np.testing.assert_array_equal(array, arrays["x"] - arrays["y"], f"{node}, {names}", strict=True)
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax", "cupy"])
+def test_arrays_that_are_given_are_written_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that copies operands would write into the copies; NumPy stands in for those that are not installed."""
+    functions = SimpleNamespace(asarray=np.array, subtract=np.subtract)
+    jax = {"config": SimpleNamespace(update=lambda *_: None), "devices": lambda: [None], "jit": lambda run: run}
+    for module, stand_in in (("jax", SimpleNamespace(**jax)), ("jax.numpy", functions), ("cupy", functions)):
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    runtime = next(runtime for runtime in runtimes.RUNTIMES if runtime.name == name)
+    loaded = make_adapter(runtime.adapter, name).compile("Sub-14", (("subtract", (0, 1)),), {})
+    a, b, out = np.array([5, 7]), np.array([1, 2]), np.zeros(2, int)
+    with suppress(NotImplementedError):
+        loaded.bind([a, b], [out])()
+        assert out.tolist() == [4, 5]
