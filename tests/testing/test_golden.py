@@ -32,6 +32,7 @@ from eltwise.core.errors import EltwiseError
 from eltwise.testing import assert_close, assert_same
 from eltwise.testing import golden as golden_module
 from eltwise.testing.golden import Golden
+from eltwise.tracing.record import record
 from eltwise.tracing.recording import Recording, read_recording
 from support.goldens import updated
 from support.traced_models import CHAIN, parsed
@@ -136,6 +137,15 @@ def test_the_bound_of_a_model_follows_from_float64(golden: Golden) -> None:
     model.graph.node[4].op_type = "Reciprocal"
     with pytest.raises(AssertionError, match="z: float32"):
         golden.check("chain", model, runtime="onnxruntime")
+
+
+@pytest.mark.parametrize("runtime", ["eltwise", "onnxruntime", "openvino"])
+def test_a_golden_states_how_its_run_was_recorded(runtime: str, golden: Golden) -> None:
+    """Also on which machine; not of which model, since another version of it is compared with the golden."""
+    model = parsed("g (float[4] x) => (float[4] y) { y = Sub(x, x) }")
+    updated(golden).check("sub", model, runtime=runtime, atol=1)
+    stored = read_recording(golden.folder / "sub.safetensors").metadata
+    assert dict(record(model, runtime=runtime).metadata.items() - stored.items()).keys() == {"model"}
 
 
 def test_no_bound_follows_behind_a_step(golden: Golden) -> None:
