@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -194,6 +195,18 @@ def test_a_declared_output_that_a_run_contradicts() -> None:
     assert Runner(graph, outputs).run({"x": np.ones(3, F32)})["z"].shape == (3,)
     with pytest.raises(ShapeError, match=r"output 'z': dimension 0 is 2, declared is 3, got \(2\); allowed: \(3\)"):
         Runner(graph, outputs).run({"x": np.ones(2, F32)})
+
+
+@pytest.mark.parametrize("declared", ["2", "3", "A", "B", "C", "?"])
+@pytest.mark.parametrize(("a", "b"), [(1, 3), (3, 1), (3, 3), (1, 1)])
+def test_the_sizes_of_a_result_are_those_that_its_output_declares(a: int, b: int, declared: str) -> None:
+    inputs = port("x", "float32 A"), port("y", "float32 B")
+    output = Port("z", typed(f"float32 {declared}"), "z")
+    graph = Graph("graph", Origin("ai.onnx", 8, 14), inputs, (output,), (Node("", SUB, ("x", "y"), ("z",)),))
+    size = {"A": a, "B": b, "C": max(a, b), "?": max(a, b)}.get(declared) or int(declared)
+    runner = Runner(graph, infer_graph(graph).outputs)
+    with nullcontext() if size == max(a, b) else pytest.raises(ShapeError, match="output 'z'"):
+        assert runner.run({"x": np.ones(a, F32), "y": np.ones(b, F32)})["z"].shape == (size,)
 
 
 def test_ports_that_convert_at_the_border() -> None:
