@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +202,11 @@ def test_an_input_has_the_type_that_its_file_takes_or_the_one_inside(kind: str, 
         else:
             with pytest.raises(ElementTypeError, match=r"allowed: "):
                 check_inputs(graph, {port.name: array})
+
+
+def test_an_open_size_is_what_a_reshape_to_constant_sizes_needs() -> None:
+    for sizes in product((1, 3, 7), repeat=3):
+        constant = f"s = Constant<value = int64[3] {{{', '.join(map(str, sizes))}}}>()"
+        graph = read(parsed(f"g (float[N] x) => (float y) {{ {constant} y = Reshape(x, s) }}")).graph
+        tried = {drawn.feeds["x"].size for drawn in InputRequest(graph, {}, 0).of_each_size()}
+        assert prod(sizes) in tried, sizes

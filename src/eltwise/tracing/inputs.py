@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
 def _sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
     """``SIZES``, then sizes that constants have or hold, as those that it reshapes to, and those of other inputs.
 
-    At last one size for all dimensions, as where the first one is that of a sequence.
+    At last one of these sizes for all dimensions, as where the first one is that of a sequence.
     """
     yield from SIZES
     tensors = [tensor for _name, tensor in graph.constants]
@@ -57,9 +57,10 @@ def _sizes_to_try(graph: Graph) -> Iterator[tuple[int, int, int]]:
     numbers = [*(size for one in (*lists, *(one.shape for one in tensors)) for size in one), *products]
     numbers += [one.low for one in dimensions]
     counts = Counter(size for size in numbers if 1 < size <= _LARGEST_SIZE)
-    for size, _count in counts.most_common(_MOST_SIZES):
+    sizes = [size for size, _count in counts.most_common(_MOST_SIZES)]
+    for size in sizes:
         yield from ((1, size, 1), (1, size, SIZES[0][1]), (1, SIZES[0][1], size), (1, size, size))
-    yield from dict.fromkeys((last, last, last) for _first, last, _other in SIZES)
+    yield from dict.fromkeys((size, size, size) for size in (*(last for _first, last, _other in SIZES), *sizes))
 
 
 def _is_list_of_sizes(tensor: Tensor) -> bool:
