@@ -188,13 +188,18 @@ def test_an_adapter_s_file_stands_alone(runtime: Runtime) -> None:
     assert ("eltwise." in text.replace("eltwise.load", "")) == (module == "eltwise")
 
 
-def test_a_function_of_a_file_is_an_adapter(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
+@pytest.mark.parametrize("name", ["mine", "numpy", "json"])
+def test_a_function_of_a_file_is_an_adapter(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has its own name, unless that is the one of an imported module, which stays what it is."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    before, file = sys.modules.get(name), tmp_path / f"{name}.py"
     file.write_text("def run(op, *operands, **attributes):\n    return sum(operands)\n", encoding="utf-8")
     runtime = runtimes.find(f"{file}:run")
     loaded = make_adapter(runtime.adapter, runtime.name).compile("Add-14", (), {})
     (result,) = loaded.arrays(loaded.bind([np.array([1], np.int8), np.array([2], np.int8)])())
     assert result.tolist() == [3]
+    assert sys.modules[name].__file__ == str(file) if before is None else sys.modules[name] is before
 
 
 @pytest.mark.parametrize("runtime", [one for one in INSTALLED if "openvino" in one.id or "onnxruntime" in one.id])
