@@ -296,6 +296,15 @@ def test_the_example_of_a_runtime_agrees(module: str, tmp_path: Path) -> None:
         assert report.verdict == "agree", str(report)
 
 
+@pytest.mark.parametrize("names", ["x, l, h", "x, , h"])
+def test_a_copied_operand_is_found_whatever_operand_is_left_out(names: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text('def copying(data):\n    return lambda inputs: {"y": inputs["x"]}\n')
+    inputs = ", ".join(f"float{'[99]' * (name == 'x')} {name}" for name in names.replace(" ", "").split(",") if name)
+    model = parsed(f"g ({inputs}) => (float[99] y) {{ y = Clip({names}) }}")
+    report = eltwise.trace(model, runtime=f"{tmp_path / 'mine.py'}:copying", against="onnxruntime", switches=False)
+    assert "the result is A; onnxruntime has the exact result" in str(report)
+
+
 def test_what_is_no_function_of_models_is_refused(file: Path) -> None:
     for name, kind in (("nope", EltwiseError), ("1x", NameUnknownError)):
         with pytest.raises(kind, match=name):

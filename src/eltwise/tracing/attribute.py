@@ -236,7 +236,7 @@ def _of_values(runs: Runs, isolated: Isolated) -> Difference:
     if isolated.exact is not None:
         expected = isolated.exact
         actual = isolated.expected if isolated.right == (runs.tested.name,) else isolated.actual
-        operation, operands = _operation(runs.model, isolated)
+        operation, operands = _operation(runs.model, isolated, expected.shape)
         expected, actual, *operands = _of_stated(isolated.unstated, [expected, actual, *operands])
     return explained(isolated.difference, actual, expected, operation, operands)
 
@@ -276,18 +276,20 @@ def of_rounding(
     return of_rounded_operands(difference, predict, isolated.expected, reference.name, [*floats, *integers])
 
 
-def _operation(model: TracedModel, isolated: Isolated) -> tuple[Operation | None, list[np.ndarray]]:
+def _operation(
+    model: TracedModel, isolated: Isolated, shape: tuple[int, ...]
+) -> tuple[Operation | None, list[np.ndarray]]:
     """What a node computes, with its operands in the shape of the result; nothing where that is not so simple."""
     node = model.nodes[isolated.numbers[-1]]
-    arrays = [model.array_of(name, isolated.submodel.inputs) for name in node.inputs]
-    operands = [array for array in arrays if array is not None]
-    if not isinstance(node.schema, ElementwiseSchema) or isolated.exact is None or len(operands) < len(arrays):
+    arrays = {name: model.array_of(name, isolated.submodel.inputs) for name in filter(None, node.inputs)}
+    if not isinstance(node.schema, ElementwiseSchema) or any(array is None for array in arrays.values()):
         return None, []
     try:
-        computation, read = node.bound.computation_of(operands, lambda operand: of_numpy(operand.dtype))
+        inputs = [arrays.get(name) for name in node.inputs]  # One that is left out has no name.
+        computation, read = node.bound.computation_of(inputs, lambda operand: of_numpy(operand.dtype))
         types = [of_numpy(operand.dtype) for operand in read]
         element_type = computation.check_types(tuple(types))
-        expanded = [np.broadcast_to(operand, isolated.exact.shape) for operand in read]
+        expanded = [np.broadcast_to(operand, shape) for operand in read]
     except (EltwiseError, ValueError):  # Another rule than NumPy's.
         return None, []
     return None if element_type is None else Operation(computation.typed(element_type, types), element_type), expanded
