@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -103,6 +104,14 @@ def test_a_golden_is_written_compared_and_written_anew(golden: Golden) -> None:
     golden.check("logits", X + 1, atol=2)
     updated(golden).check("logits", X + 1)
     golden.check("logits", X + 1)
+
+
+@pytest.mark.parametrize("root", ["", "goldens", "project"])
+def test_a_golden_is_named_as_seen_from_the_root_or_from_anywhere(root: str, golden: Golden) -> None:
+    path = golden.folder / "logits.safetensors"
+    name = str(path) if root == "project" else path.relative_to(golden.root / root).as_posix()
+    with pytest.raises(AssertionError, match=f"^there is no golden {re.escape(name)};"):
+        replace(golden, root=golden.root / root).check("logits", X)
 
 
 def test_nested_values_have_their_names(golden: Golden) -> None:
