@@ -28,7 +28,6 @@ from eltwise.core.dtypes import BFLOAT16, FLOAT8E4M3FN
 from eltwise.core.errors import EltwiseError, FileFormatError
 from eltwise.formats.safetensors_files import open_checkpoint
 from eltwise.formats.tensor_sets import open_tensors
-from eltwise.ir.tensors import InMemory
 from eltwise.testing import assert_same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -252,8 +251,6 @@ def test_boxes_make_up_a_range(shape: tuple[int, ...], data: st.DataObject) -> N
     stop = data.draw(st.integers(start, array.size))
     parts = [array[box].reshape(-1) for box in boxes(shape, start, stop)]
     assert np.concatenate([*parts, np.zeros(0, int)]).tolist() == list(range(start, stop))
-    turned = InMemory(array.T.copy().T)
-    assert turned.read(start, stop).tolist() == list(range(start, stop))
 
 
 def bad(folder: Path, name: str, content: bytes) -> Path:
