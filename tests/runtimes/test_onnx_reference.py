@@ -297,8 +297,22 @@ def test_what_the_evaluator_computes_otherwise_is_refused_and_blames_no_right_no
         """g (float[2, 3] x) => (float[2, 3] z) { z = local.F <norm = "L1"> (x) }
         <domain: "local", opset_import: ["ai.onnx.ml" : 3]>
         F <norm> (a) => (b) { b = ai.onnx.ml.Normalizer <norm: string = @norm> (a) }""",
+        *(
+            _pool(operator, f', auto_pad = "SAME_{side}", dilations = [2, 2]')
+            for operator in ("AveragePool", "LpPool", "MaxPool")
+            for side in ("LOWER", "UPPER")
+        ),
+        _pool("MaxPool", ', auto_pad = "SAME_UPPER", strides = [4, 4]'),
     ],
 )
 def test_what_may_be_computed_otherwise_is_refused(text: str) -> None:
     with pytest.raises(NotImplementedError, match="it computes"):
         OnnxReference().load(parsed(text).SerializeToString())
+
+
+def test_no_reference_counts_whose_shape_contradicts_what_follows_from_the_inputs() -> None:
+    node = 'MaxPool <kernel_shape = [2, 1], dilations = [2, 2], auto_pad = "SAME_UPPER"> (x)'
+    model = parsed(f"g (float[1, 2, 8, 7] x) => (float[a, b, c, d] z) {{ z = {node} }}")
+    report = eltwise.trace(model, runtime="onnxruntime", against="float64", switches=False)
+    assert report.verdict == "not_established", str(report)
+    assert "gave the shape 1,2,7,7 where 1,2,8,7 follows" in str(report)

@@ -204,7 +204,11 @@ def _is_padded_otherwise(call: _Call) -> bool:
         return False
     lengths, strides = call.attribute("kernel_shape", ()), call.attribute("strides", ())
     are_known = lengths is not None and strides is not None
-    return _has_gaps(call) or not are_known or any(stride > length for stride, length in zip(strides, lengths))
+    return (
+        _has_gaps(call)
+        or not are_known
+        or any(stride > length for stride, length in zip(strides, lengths, strict=False))
+    )
 
 
 def _has_gaps(call: _Call) -> bool:
