@@ -153,17 +153,12 @@ class TracedModel:
 
         What the file declares of values does not count. Of inputs that have other shapes themselves nothing follows.
         """
-        if all(self.may_have(name, array.shape) for name, array in results.items()):
+        arrays = {**inputs, **results}
+        shapes = {name: self._inferred[name].shape for name in arrays if name in self._inferred}
+        wrong = [name for name, shape in shapes.items() if shape.is_known and shape.sizes() != arrays[name].shape]
+        if not wrong or not inputs.keys().isdisjoint(wrong):
             return ""
-        known = {name: self._inferred.get(name, UNKNOWN_TYPE).shape for name in (*inputs, *results)}
-        fits = {
-            name: not known[name].is_known or known[name].sizes() == array.shape
-            for name, array in (*inputs.items(), *results.items())
-        }
-        wrong = next((name for name in results if not fits[name]), None)
-        if wrong is None or not all(fits[name] for name in inputs):
-            return ""
-        return f"gave the shape {of_sizes(results[wrong].shape)} where {known[wrong]} follows from its inputs"
+        return f"gave the shape {of_sizes(arrays[wrong[0]].shape)} where {shapes[wrong[0]]} follows from its inputs"
 
     @cached_property
     def _inferred(self) -> Mapping[str, TensorType]:
