@@ -195,33 +195,27 @@ def _resized(call: _Call) -> tuple[np.ndarray | None, np.ndarray]:
 def _is_of_other_sizes(call: _Call) -> bool:
     """Whether a MaxPool has a size that is rounded up behind pads, or one of SAME_LOWER with strides."""
     has_pads = call.attribute("ceil_mode", 0) != 0 and any(call.attribute("pads", (0,)) or (1,))
-    return has_pads or (call.attribute("auto_pad", "NOTSET") in (None, "SAME_LOWER") and _has_strides(call))
+    return has_pads or (call.attribute("auto_pad", "NOTSET") in (None, "SAME_LOWER") and _has_any(call, "strides"))
 
 
-def _is_padded_otherwise(call: _Call) -> bool:
-    """Whether a pool chooses pads for windows with gaps, or for ones that are shorter than their strides."""
+def _has_other_pads(call: _Call) -> bool:
+    """Whether a pool chooses the pads of dilated windows, or of ones that are shorter than their strides."""
     if call.attribute("auto_pad", "NOTSET") not in (None, "SAME_LOWER", "SAME_UPPER"):
         return False
-    lengths, strides = call.attribute("kernel_shape", ()), call.attribute("strides", ())
-    are_known = lengths is not None and strides is not None
-    return (
-        _has_gaps(call)
-        or not are_known
-        or any(stride > length for stride, length in zip(strides, lengths, strict=False))
-    )
+    lengths, strides = call.attribute("kernel_shape", None), call.attribute("strides", ())
+    if lengths is None or strides is None or _has_any(call, "dilations"):
+        return True
+    return any(stride > length for stride, length in zip(strides, lengths, strict=False))
 
 
-def _has_gaps(call: _Call) -> bool:
-    return any(each > 1 for each in call.attribute("dilations", (1,)) or (2,))
-
-
-def _has_strides(call: _Call, least: int = 2) -> bool:
-    return any(stride >= least for stride in call.attribute("strides", (1,)) or (least,))
+def _has_any(call: _Call, name: str, least: int = 2) -> bool:
+    """Whether a number of an attribute that is 1 by default may be so large."""
+    return any(number >= least for number in call.attribute(name, (1,)) or (least,))
 
 
 def _begins_early(call: _Call) -> bool:
     """Whether the last window of an AveragePool may end by two elements too late, of which it adds one before all."""
-    return call.attribute("ceil_mode", 0) != 0 and _has_strides(call, 3)
+    return call.attribute("ceil_mode", 0) != 0 and _has_any(call, "strides", 3)
 
 
 _RECURRENT = ("GRU", "LSTM", "RNN")
@@ -242,7 +236,7 @@ _RULES = (
     _Rule(("LpPool",), lambda call: call.attribute("ceil_mode", 0) != 0, "with ceil_mode by windows cut at the end"),
     _Rule(("AveragePool",), _begins_early, "with ceil_mode and long strides by windows that begin too early"),
     _Rule(("MaxPool",), _is_of_other_sizes, "with other sizes"),
-    _Rule(("AveragePool", "LpPool", "MaxPool"), _is_padded_otherwise, "with pads of other windows"),
+    _Rule(("AveragePool", "LpPool", "MaxPool"), _has_other_pads, "with other pads"),
     _Rule(
         ("Normalizer",),
         lambda call: call.attribute("norm", "MAX") not in ("L1", "L2"),

@@ -96,11 +96,11 @@ def compare_whole(
     agreed = {} if untied is None else _untied(runs, tested, reference, tested_apart, untied)
     reference |= agreed
     tested_apart -= agreed.keys()
-    compared = _Compared(runs, actual, expected, segments[0], tested_apart, [output.name for output in decided])
+    comparison = _Comparison(runs, actual, expected, segments[0], tested_apart, [output.name for output in decided])
     outputs = [
         TracedOutput(port.name, "not_compared", message=reasons[value])
         if reasons[value]
-        else compared.output(port, other)
+        else comparison.output(port, other)
         for value, (port, other) in pairs.items()
     ]
     matched = {other.value for _port, other in pairs.values() if other} | runs.model.deciding
@@ -119,7 +119,7 @@ def compare_whole(
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _Comparison:
     """The runs of two whole models, with what was learned of them before their outputs are compared.
 
     Attributes:
