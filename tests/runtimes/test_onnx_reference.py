@@ -310,14 +310,14 @@ def test_what_may_be_computed_otherwise_is_refused(text: str) -> None:
         OnnxReference().load(parsed(text).SerializeToString())
 
 
-@pytest.mark.parametrize("declared", ["", "float[1, 2, 7, 7] m", "float[1, 2, 8, 7] m"])
-@pytest.mark.parametrize("size", ["a", 7, 8])
+@pytest.mark.parametrize("declared", ["", "float[1, 2, 1, 7] m", "float[1, 2, 2, 7] m"])
+@pytest.mark.parametrize("size", ["a", 1, 2])
 def test_no_reference_counts_whose_shape_contradicts_what_follows_from_the_inputs(
     size: str | int, declared: str
 ) -> None:
     """Also where the file declares what the runtime gives, which may have written it."""
-    node = 'MaxPool <kernel_shape = [2, 1], dilations = [2, 2], auto_pad = "SAME_UPPER"> (x)'
-    text = f"g (float[1, 2, 8, 7] x) => (float[1, 2, {size}, 7] z) <{declared}> {{ m = {node} z = Relu(m) }}"
+    node = "MaxPool <kernel_shape = [1, 1], strides = [3, 1], ceil_mode = 1> (x)"
+    text = f"g (float[1, 2, 3, 7] x) => (float[1, 2, {size}, 7] z) <{declared}> {{ m = {node} z = Relu(m) }}"
     report = eltwise.trace(parsed(text), runtime="onnxruntime", against="float64", switches=False)
     assert report.verdict == "not_established", str(report)
-    assert "gave the shape 1,2,7,7 where 1,2,8,7 follows" in str(report)
+    assert "gave the shape 1,2,1,7 where 1,2,2,7 follows" in str(report)

@@ -12,7 +12,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, ElementType, of_numpy
 from eltwise.core.errors import EltwiseError, UnsupportedError, raise_all
-from eltwise.core.shapes import Dimension, Shape, of_sizes
+from eltwise.core.shapes import Dimension, Shape, Sizes, of_sizes
 from eltwise.formats.submodels import value_types, write_submodel
 from eltwise.ir.graph import Graph, Node, Tensor
 from eltwise.ir.infer import constant_tensor
@@ -143,10 +143,14 @@ class TracedModel:
         """The type of a value as far as inference knows it."""
         return self.types.get(value, UNKNOWN_TYPE)
 
+    def sizes_of(self, value: str) -> Sizes | None:
+        """The sizes of a value; None where inference does not know them."""
+        shape = self.type_of(value).shape
+        return shape.sizes() if shape.is_known else None
+
     def may_have(self, value: str, shape: tuple[int, ...]) -> bool:
         """Whether a value may have a shape, as far as inference knows it."""
-        known = self.type_of(value).shape
-        return not known.is_known or known.sizes() == shape
+        return self.sizes_of(value) in (None, shape)
 
     def contradiction(self, inputs: Mapping[str, np.ndarray], results: Mapping[str, np.ndarray]) -> str:
         """That a result has another shape than follows from the inputs of the model; empty where that is not so.

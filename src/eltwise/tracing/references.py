@@ -17,6 +17,7 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.types import TensorType
 from eltwise.model import Model, read
 from eltwise.ops.schema import Domain
+from eltwise.passes.explicit_pads import with_explicit_pads
 from eltwise.runtimes import Host, Runtime
 from eltwise.runtimes.registry import adapter_of
 from eltwise.runtimes.specification import Specification
@@ -141,7 +142,8 @@ def reference_runner(
         is_exact = against == EXACT
         return Runner(against, hosts[1], model, is_exact=is_exact, is_deployed=not is_exact), values
     # Inference knows operators that give float32 whatever they read, as DequantizeLinear; here they do not.
-    model = replace(model, types={name: _widened(declared) for name, declared in model.types.items()})
+    widened = {name: _widened(declared) for name, declared in model.types.items()}
+    model = replace(model, graph=with_explicit_pads(model.graph, model.sizes_of), types=widened)
     slower = Runner(SLOW, hosts[2], model, float_type=FLOAT64_TYPE)
     exact = Runner(REFERENCES[EXACT], hosts[3], tested.model, is_exact=True)
     narrow = Runner(REFERENCES[FLOAT64], hosts[1], tested.model, float_type=FLOAT32)
