@@ -9,7 +9,7 @@ import eltwise
 from eltwise import oracle
 from eltwise.core.dtypes import BFLOAT16, FLOAT8E5M2, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, TYPES, ElementType
 from eltwise.core.errors import ValueRangeError
-from eltwise.kernels import dispatch, jit, powers
+from eltwise.kernels import compiled, dispatch, jit, powers
 from eltwise.kernels.instructions import Instructions, of
 from eltwise.kernels.powers import evaluate, evaluate_power, write_power
 from eltwise.ops import registry
@@ -17,8 +17,10 @@ from eltwise.ops.expression import expression_of
 from eltwise.oracle import array_of
 from eltwise.oracle.hard_values import hard_values, random_bits
 from support.operands import drawn
+from support.traced_models import parsed
 
 LANES = 8
+WHOLE = [each for each in registry.find("Power-1").types if each.is_integer]
 COMPILED = [each for each in (FLOAT16, BFLOAT16, FLOAT32, FLOAT64) if jit.target().compiles(each)]
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0]
 EXPONENTS = [2, 3, 4, 5, -1, -2, -3, 0.5, -0.5, 1.5, 1 / 3, 2.0**60, 2.0**52 + 1, *SPECIAL]
@@ -101,10 +103,14 @@ def test_powers_with_whole_exponents_are_the_nearest_floats(element_type: Elemen
             assert not oracle.differences(values, expected), exponent_type
 
 
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
 @pytest.mark.parametrize("base_type", [INT32, INT64], ids=str)
 @pytest.mark.parametrize("name", ["Pow-12", "Pow-13", "Pow-15"])
-def test_powers_of_integers_wrap_or_are_truncated(name: str, base_type: ElementType, seed: int) -> None:
+def test_powers_of_integers_wrap_or_are_truncated(
+    name: str, base_type: ElementType, kernels: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exponents of every type: whole ones of any size, fractions of which the power is or is not whole, infinities."""
+    monkeypatch.setattr(dispatch, "mode", lambda: kernels)
     generator, power = np.random.default_rng(seed), eltwise.operator(name)
     low, high = base_type.limits
     numbers = [low, low + 1, -7, -2, -1, 0, 1, 2, 3, 4, 9, 81, 10**6, 46341, 2**16, high - 1, high]
@@ -132,17 +138,62 @@ def _but_undefined(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     return [each[is_defined] for each in pairs]
 
 
-@pytest.mark.parametrize("element_type", [each for each in registry.find("Power-1").types if each.is_integer], ids=str)
+@pytest.mark.parametrize("kernels", ["numpy", "compiled"])
+@pytest.mark.parametrize("element_type", WHOLE, ids=str)
 @pytest.mark.parametrize("is_swapped", [False, True])
-def test_powers_without_a_negative_exponent_wrap(element_type: ElementType, is_swapped: bool, seed: int) -> None:
+def test_powers_without_a_negative_exponent_wrap(
+    element_type: ElementType, is_swapped: bool, kernels: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are computed at once, without what negative ones need."""
+    monkeypatch.setattr(dispatch, "mode", lambda: kernels)
     base, exponent = drawn([element_type] * 2, 1000, seed)
     exponent = np.where(exponent < 0, ~exponent, exponent).astype(exponent.dtype)
+    exponent[:500] &= exponent.dtype.type(63)
     expected = oracle.evaluate("power", base, exponent, rule="none")
     arrays = [each.astype(each.dtype.newbyteorder()) if is_swapped else each for each in (base, exponent)]
     for operands in (arrays, [each[::-1] for each in arrays]):
         result = np.asarray(eltwise.operator("Power-1")(*operands))
         assert oracle.same_bits(result, expected if operands is arrays else expected[::-1])
+
+
+@pytest.mark.parametrize("element_type", [each for each in WHOLE if each.kind == "signed" and each.bits > 4], ids=str)
+def test_a_negative_exponent_is_found_wherever_it_lies(
+    element_type: ElementType, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Also where the result takes the memory of an operand, and several threads share the work."""
+    monkeypatch.setattr(dispatch, "mode", lambda: "compiled")
+    monkeypatch.setattr(compiled, "LEAST_BYTES_PER_PIECE", 1 << 10)
+    monkeypatch.setattr(compiled, "num_threads", lambda: 3)
+    generator, power = np.random.default_rng(seed), eltwise.operator("Power-1")
+    bases = generator.choice(np.array([-3, -1, 1, 2, 5]), (70, 90)).astype(element_type.storage)
+    whole = np.full((140, 180), 2).astype(element_type.storage)
+    layouts = [whole[:70, :90].copy(), whole[0, :90].copy(), whole[:70, :1].copy(), whole[0, :1].copy()]
+    layouts += [whole[::2, ::2], np.asfortranarray(whole[:70, :90]), whole[70:, 90:][::-1, ::-1]]
+    layouts.append(layouts[0].astype(layouts[0].dtype.newbyteorder("S")))
+    for exponents in layouts:
+        index = tuple(int(generator.integers(size)) for size in exponents.shape)
+        for exponent in (2, -1, -2):
+            exponents[index] = exponent
+            expected = oracle.evaluate("power", bases, exponents.astype(element_type.storage), rule="numpy")
+            out = bases.copy()
+            assert oracle.same_bits(power(bases, exponents), expected)
+            assert oracle.same_bits(power(out, exponents, out=out), expected)
+
+
+def test_a_power_of_integers_is_joined_with_what_follows_it_only() -> None:
+    """Exponents that are computed by the same kernel could not be looked through before."""
+    text = """g (int32[4, 8] x, int32[8] y) => (int32[4, 8] z) {
+        a = Add (y, y) b = Pow (x, a) z = Sub (b, x) }"""
+    x, y = np.arange(-16, 16, dtype=np.int32).reshape(4, 8), np.array([0, 1, 2, 3, 0, 1, 2, 3], np.int32)
+    model = eltwise.load(parsed(text))
+    assert (model.run({"x": x, "y": y})["z"] == x ** (y + y) - x).all()
+    assert [line for line in model.explain({"x": x, "y": y}).splitlines() if line.startswith("nodes")] == [
+        "nodes: Add-14 'a'",
+        "nodes: Pow-15 'b', Sub-14 'z'",
+    ]
+    y[0] = -1
+    x[:, 0] = 1
+    assert (model.run({"x": x, "y": y})["z"][:, 0] == 0).all()
 
 
 def test_a_power_of_floats_of_8_bits_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

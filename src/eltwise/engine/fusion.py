@@ -16,6 +16,7 @@ from eltwise.engine.call import typed_call
 from eltwise.ir.graph import Graph, Node
 from eltwise.ir.types import TensorType
 from eltwise.kernels.plan import Axes, Plan, TypedCall
+from eltwise.kernels.structure import signed_exponents
 from eltwise.ops.expression import Expression, Step
 
 MOST_OPERANDS = 8
@@ -118,8 +119,9 @@ def _alone(node: Node, types: Mapping[str, TensorType]) -> Group | None:
 def _joined(reader: Group, inner: Group) -> Group | None:
     """The reader with the inner group's steps in place of its result; None where that would be too much for one."""
     number = next(index for index, operand in enumerate(reader.operands) if operand.value == inner.result)
-    # A divisor is looked at before anything is computed.
-    if number in (divisor for divisor, _node in reader.divisors):
+    # Divisors and exponents are looked at before anything is computed.
+    exponents = signed_exponents(reader.expression, reader.element_type)
+    if number in (*exponents, *(divisor for divisor, _node in reader.divisors)):
         return None
     in_place = (*reader.operands[:number], *inner.operands, *reader.operands[number + 1 :])
     operands = tuple(dict.fromkeys(in_place))

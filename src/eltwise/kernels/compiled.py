@@ -17,7 +17,7 @@ from eltwise.kernels.nest import Nest, make_nest
 from eltwise.kernels.order import broadcast_strides, new_result, result_strides
 from eltwise.kernels.plan import Divisors, TypedCall
 from eltwise.kernels.records import address, function_address
-from eltwise.kernels.structure import CACHE_LINE, Structure
+from eltwise.kernels.structure import CACHE_LINE, Structure, signed_exponents
 from eltwise.kernels.threads import num_threads, shared_run
 
 LEAST_BYTES_PER_PIECE = 1 << 16
@@ -152,6 +152,7 @@ class Call:
 
     def __init__(self, typed: TypedCall, swapped: tuple[bool, ...], divisors: Divisors | None = None) -> None:
         self.typed, self.swapped, self.divisors = typed, swapped, divisors
+        self._exponents = signed_exponents(typed.expression, typed.element_type)
         # To build a recipe takes longer than most calls, and a program has arrays of few strides of a shape.
         self._work: dict[Hashable, Work] = {}
 
@@ -163,6 +164,8 @@ class Call:
             out = arrays[count]
             if self.divisors is not None:  # Another thread might find a 0 when this one has written something.
                 self.divisors.check(operands)
+            if any(operands[number].min() < 0 for number in self._exponents):
+                return numpy_kernel.planned(self.typed)(*operands, out)
         else:
             out = new_result(self.typed.plan, operands, self.typed.result_type)
         if not self.run(out, operands):
@@ -176,7 +179,7 @@ class Call:
 
         Returns:
             Whether that was possible: ``out`` may share memory with an operand otherwise than element by element,
-            and then nothing was written; or a divisor holds a 0.
+            and then nothing was written; or a divisor holds a 0, or an exponent a negative number.
         """
         places = [address(out), *map(address, operands)]
         key = (num_threads(), places[0] % CACHE_LINE, out.strides, *[operand.strides for operand in operands])
@@ -236,7 +239,7 @@ class Call:
                 for width, sizes, stride in zip(widths[1:], plan.operands, strides[1:], strict=True)
             ),
             result_bytes=plan.bytes_of(element_type),
-            has_status=self.divisors is not None,
+            has_status=structure.has_status,
         )
 
 

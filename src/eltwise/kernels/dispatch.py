@@ -133,7 +133,8 @@ def least_bytes(expression: Expression, element_type: ElementType) -> int:
     """From how many bytes of operands of the result's shape on a kernel is taken."""
     if mode() != "auto":
         return 0 if mode() == "compiled" else 1 << 63
-    if any(step.definition.has_module for step in expression.steps):
+    types = expression.types(element_type)
+    if any(step.definition.has_module and not step.type_of(types).is_integer for step in expression.steps):
         return 0
     return LEAST_BYTES if _has_fast_loops(expression, element_type) else LEAST_BYTES_OF_SLOW_LOOPS
 

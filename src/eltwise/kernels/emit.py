@@ -21,7 +21,7 @@ def kernel_text(structure: Structure) -> str:
         return Loop(code.argument(next(numbers)), arguments())
 
     places = list(map(code.pointer, arguments()))
-    status = code.pointer(code.argument(next(numbers))) if structure.divisors else ""
+    status = code.pointer(code.argument(next(numbers))) if structure.has_status else ""
     inner = loop()
     second = loop() if structure.is_tiled else None
     outer = [loop() for _loop in range(structure.outer_loops)]
@@ -38,10 +38,10 @@ def kernel_text(structure: Structure) -> str:
         has_mode = structure.target.has_mode and structure.rounds
         code.in_default_mode(lambda: write_runs(code, places, outer, run), has_mode=has_mode)
 
-    if structure.divisors:
-        has_zero = _has_zero(code, places, inner, second, outer)
-        code.when(has_zero, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
-        code.when(code.let(f"xor i1 {has_zero}, true"), compute)
+    if structure.has_status:
+        is_refused = _is_refused(code, places, inner, second, outer)
+        code.when(is_refused, lambda: code.do(f"store i64 1, ptr {status}, align 8"))
+        code.when(code.let(f"xor i1 {is_refused}, true"), compute)
     else:
         compute()
     if structure.streams:
@@ -50,21 +50,24 @@ def kernel_text(structure: Structure) -> str:
     return code.kernel()
 
 
-def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None, outer: list[Loop]) -> str:
-    """An i1: whether a divisor has a 0 in some run, or block of tiles."""
+def _is_refused(code: Builder, places: list[str], inner: Loop, second: Loop | None, outer: list[Loop]) -> str:
+    """An i1: whether a divisor has a 0, or an exponent a negative number, in some run, or block of tiles."""
     from eltwise.kernels.flags import Flags  # Other kernels must not pay for it.
 
     seen = code.let("alloca i1, align 1")
     code.do(f"store i1 false, ptr {seen}, align 1")
 
-    def one(pointers: list[str], array: int, lanes: int, begin: str, end: str) -> None:
+    conditions = [(array, "eq") for array in code.structure.divisors]
+    conditions += [(array, "slt") for array in code.structure.exponents]
+
+    def one(pointers: list[str], array: int, condition: str, lanes: int, begin: str, end: str) -> None:
         scalar = f"i{8 * code.structure.width_of(array)}"
         kind = of(lanes, scalar)
 
         def add(index: str, values: list[str]) -> list[str]:
             value = code.load(array, code.place(pointers, inner, array, index), lanes)
-            is_zero = code.let(f"icmp eq {kind} {value}, {constant(lanes, scalar, 0)}")
-            return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {is_zero}")]
+            holds = code.let(f"icmp {condition} {kind} {value}, {constant(lanes, scalar, 0)}")
+            return [code.let(f"or {of(lanes, 'i1')} {values[0]}, {holds}")]
 
         (flags,) = code.fold(begin, end, lanes, [(of(lanes, "i1"), constant(lanes, "i1", 0))], add)
         before = code.let(f"load i1, ptr {seen}, align 1")
@@ -80,13 +83,13 @@ def _has_zero(code: Builder, places: list[str], inner: Loop, second: Loop | None
         code.loop("0", rows, 1, lambda index: row(code.all_moved(pointers, index, second.steps)))
 
     def row(pointers: list[str]) -> None:
-        for array in code.structure.divisors:
+        for array, condition in conditions:
             whole = "0"
             if code.structure.walks[array] == "vector":
                 lanes = code.structure.lanes
                 whole = code.let(f"and i64 {inner.size}, {-lanes}")
-                one(pointers, array, lanes, "0", whole)
-            one(pointers, array, 1, whole, "1" if code.structure.walks[array] == "scalar" else inner.size)
+                one(pointers, array, condition, lanes, "0", whole)
+            one(pointers, array, condition, 1, whole, "1" if code.structure.walks[array] == "scalar" else inner.size)
 
     write_runs(code, places, outer, run)
     return code.let(f"load i1, ptr {seen}, align 1")

@@ -10,6 +10,7 @@ import numpy as np
 
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
 from eltwise.kernels.instructions import Instructions
+from eltwise.kernels.structure import is_whole_power
 from eltwise.ops.expression import Step
 from eltwise.ops.primitive import ArrayFunction, with_out
 
@@ -20,7 +21,7 @@ _SUMS = ("sum", "mean")
 def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
     """Why no kernel can compute a step, in words; empty where one can."""
     base = types[step.operands[0]]
-    if step.primitive == "shrink" and base.is_integer:
+    if base.is_integer and (step.primitive == "shrink" or is_whole_power(step, types)):
         return ""
     if base not in _KERNEL_TYPES:
         return f"{step.primitive} of {base} is computed by NumPy's loops"
@@ -44,7 +45,7 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.
     """
-    from eltwise.kernels import fake_quantization, functions, powers, shrink, sums  # Few kernels need them.
+    from eltwise.kernels import fake_quantization, functions, powers, shrink, sums, whole_powers  # Few need them.
 
     element_type = step.type_of(types)
     if step.primitive in _SUMS:
@@ -55,7 +56,8 @@ def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: i
         return fake_quantization.write_fake_quantize(code, element_type, _levels(step), lanes, operands)
     if step.primitive != "power":
         return functions.write_function(code, step.primitive, _numbers(step), element_type, lanes, operands[0])
-    return powers.write_power(code, element_type, types[step.operands[1]], lanes, *operands)
+    write_power = whole_powers.write_whole_power if element_type.is_integer else powers.write_power
+    return write_power(code, element_type, types[step.operands[1]], lanes, *operands)
 
 
 def array_function(step: Step) -> ArrayFunction:

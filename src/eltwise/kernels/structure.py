@@ -8,10 +8,12 @@ loop) from number ``first`` to before ``last``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from eltwise.core.dtypes import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.ops.expression import Expression
+from eltwise.ops.expression import Expression, Step
 
 CACHE_LINE = 64
 """Streaming stores fill whole cache lines of this many bytes."""
@@ -66,8 +68,9 @@ class Structure(NamedTuple):
         streams: whether results bypass the cache, for results that are larger than it.
         has_heads: whether streamed runs may begin within a cache line of the result.
         target: the processor.
-        divisors: the arrays that are looked through for a 0 before anything is computed; with one that has a 0, an i64
-            whose address follows those of the arrays becomes 1, and nothing is written.
+        divisors: the arrays that are looked through for a 0 before anything is computed, as ``exponents`` are for a
+            negative number; with one that has it, an i64 whose address follows those of the arrays becomes 1, and
+            nothing is written.
     """
 
     expression: Expression
@@ -94,6 +97,16 @@ class Structure(NamedTuple):
     def types(self) -> tuple[ElementType, ...]:
         """The type of each value of the expression."""
         return self.expression.types(self.element_type)
+
+    @property
+    def exponents(self) -> tuple[int, ...]:
+        """The arrays of exponents of integers that may be negative."""
+        return tuple(1 + operand for operand in signed_exponents(self.expression, self.element_type))
+
+    @property
+    def has_status(self) -> bool:
+        """Whether operands are looked through before anything is computed."""
+        return bool(self.divisors or self.exponents)
 
     @property
     def width(self) -> int:
@@ -125,6 +138,22 @@ class Structure(NamedTuple):
     def rounds(self) -> bool:
         """Whether the thread's floating-point mode changes results: quotients of integers are floats first."""
         return any(each.kind == "float" for each in self.types) or self.expression.divides
+
+
+def is_whole_power(step: Step, types: Sequence[ElementType]) -> bool:
+    """Whether a step is a power of integers to integers that a kernel reads."""
+    if step.primitive != "power":
+        return False
+    base, exponent = (types[value] for value in step.operands)
+    return base.is_integer and exponent.is_integer
+
+
+@lru_cache(maxsize=1024)
+def signed_exponents(expression: Expression, element_type: ElementType) -> tuple[int, ...]:
+    """The operands that are exponents of integers, where they may be negative."""
+    types = expression.types(element_type)
+    exponents = {step.operands[1] for step in expression.steps if is_whole_power(step, types)}
+    return tuple(sorted(each for each in exponents if types[each].kind == "signed"))
 
 
 def tile_sizes(width: int, vector_bytes: int) -> tuple[int, int]:
