@@ -20,7 +20,8 @@ Arrays = dict[str, np.ndarray]
 
 
 def integers(generator: np.random.Generator, *shape: int, signed: bool = False) -> np.ndarray:
-    return generator.integers(-128 if signed else 0, 128 if signed else 256, shape).astype("i1" if signed else "u1")
+    """Those with a sign have 7 bits: processors without an instruction for it saturate sums of two longer products."""
+    return generator.integers(-64 if signed else 0, 64 if signed else 256, shape).astype("i1" if signed else "u1")
 
 
 def scale(generator: np.random.Generator, *shape: int, size: float = 0.05) -> np.ndarray:
@@ -31,6 +32,42 @@ def quantized(generator: np.random.Generator, name: str, *shape: int, size: floa
     """A quantized operand, with its scale and zero point."""
     zero = np.asarray(integers(generator, 1)[0])
     return {name: integers(generator, *shape), f"{name}_scale": scale(generator, size=size), f"{name}_zero": zero}
+
+
+def attention(generator: np.random.Generator, *names: str) -> Arrays:
+    """The operands of an attention of two heads, of which those that are not named are left out."""
+    arrays = {
+        "input": generator.standard_normal((2, 5, 8), np.float32),
+        "weights": generator.standard_normal((8, 24), np.float32),
+        "query": generator.standard_normal((2, 5, 8), np.float32),
+        "key": generator.standard_normal((2, 7, 8), np.float32),
+        "value": generator.standard_normal((2, 7, 12), np.float32),
+        "earlier": generator.standard_normal((2, 5, 8), np.float32),
+        "latest": generator.standard_normal((2, 5, 8), np.float32),
+        "bias": generator.standard_normal(24, np.float32),
+        "biases": generator.standard_normal(28, np.float32),
+        "mask": np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], np.int32),
+        "lengths": np.array([3, 5], np.int32),
+        "padding": np.array([[1, 1, 1, 0, 0, 1, 1], [1] * 7], np.int32),
+        "key_lengths": np.array([3, 7], np.int32),
+        "attention_bias": generator.standard_normal((1, 2, 5, 7), np.float32),
+    }
+    return {name: arrays.get(name, np.empty(0)) for name in names}
+
+
+def embedded(generator: np.random.Generator, *names: str) -> Arrays:
+    arrays = {
+        "ids": generator.integers(0, 10, (2, 5), dtype=np.int32),
+        "segments": generator.integers(0, 2, (2, 5), dtype=np.int32),
+        "words": generator.standard_normal((10, 8), np.float32),
+        "positions": generator.standard_normal((6, 8), np.float32),
+        "kinds": generator.standard_normal((2, 8), np.float32),
+        "gamma": generator.standard_normal(8, np.float32),
+        "beta": generator.standard_normal(8, np.float32),
+        "mask": np.array([[1, 1, 1, 0, 0], [1] * 5], np.int32),
+        "places": generator.integers(0, 6, (2, 5), dtype=np.int32),
+    }
+    return {name: arrays.get(name, np.empty(0)) for name in names}
 
 
 def unary(generator: np.random.Generator) -> Arrays:
@@ -157,6 +194,87 @@ CASES: dict[str, Case] = {
         {},
         lambda g: product(g, "X", "B", "b_scales", "b_zeros", "bias"),
     ),
+    "Attention": ("Attention", {"num_heads": 2}, lambda g: attention(g, "input", "weights", "bias")),
+    "Attention with a mask": (
+        "Attention",
+        {"num_heads": 2, "mask_filter_value": -1.5},
+        lambda g: attention(g, "input", "weights", "bias", "mask"),
+    ),
+    "Attention of lengths": (
+        "Attention",
+        {"num_heads": 4, "scale": 0.3},
+        lambda g: attention(g, "input", "weights", "bias", "lengths"),
+    ),
+    "Attention to what is before": (
+        "Attention",
+        {"num_heads": 2, "unidirectional": 1},
+        lambda g: attention(g, "input", "weights", "bias", "lengths"),
+    ),
+    "MultiHeadAttention": ("MultiHeadAttention", {"num_heads": 2}, lambda g: attention(g, "query", "key", "value")),
+    "MultiHeadAttention with all operands": (
+        "MultiHeadAttention",
+        {"num_heads": 2, "scale": 0.7, "mask_filter_value": -2.0},
+        lambda g: attention(g, "query", "key", "value", "biases", "padding", "attention_bias"),
+    ),
+    "MultiHeadAttention of lengths": (
+        "MultiHeadAttention",
+        {"num_heads": 1},
+        lambda g: attention(g, "query", "key", "value", "none", "key_lengths"),
+    ),
+    "MultiHeadAttention to what is before": (
+        "MultiHeadAttention",
+        {"num_heads": 2, "unidirectional": 1},
+        lambda g: attention(g, "query", "earlier", "latest"),
+    ),
+    "EmbedLayerNormalization": (
+        "EmbedLayerNormalization",
+        {"mask_index_type": 0},
+        lambda g: embedded(g, "ids", "segments", "words", "positions", "kinds", "gamma", "beta", "mask"),
+    ),
+    "EmbedLayerNormalization of words at places": (
+        "EmbedLayerNormalization",
+        {"epsilon": 0.1, "mask_index_type": 0},
+        lambda g: embedded(
+            g, "ids", "no segments", "words", "positions", "no kinds", "gamma", "beta", "no mask", "places"
+        ),
+    ),
+    "FusedConv": (
+        "FusedConv",
+        {"activation": "LeakyRelu", "activation_params": [0.3], "group": 2, "pads": [1, 0, 0, 2], "strides": [1, 2]},
+        lambda g: numbers(g, (1, 4, 6, 6), (6, 2, 3, 3), (6,)),
+    ),
+    **{
+        f"FusedConv with {name}": (
+            "FusedConv",
+            {"activation": name, "auto_pad": "SAME_LOWER"} | ({"activation_params": parameters} if parameters else {}),
+            lambda g: numbers(g, (1, 2, 5), (3, 2, 2), (3,), (1, 3, 5)),
+        )
+        for name, parameters in {
+            "Clip": [-0.5, 0.5],
+            "HardSigmoid": [0.3, 0.4],
+            "Relu": [],
+            "Sigmoid": [],
+            "Tanh": [],
+        }.items()
+    },
+    **{
+        f"FusedGemm with {name}": (
+            "FusedGemm",
+            {"activation": name, **parameters, "transB": 1, "alpha": 0.5},
+            lambda g: numbers(g, (6, 4), (3, 4), (3,)),
+        )
+        for name, parameters in {
+            "Elu": {"activation_alpha": 0.3},
+            "HardSigmoid": {"activation_alpha": 0.3, "activation_beta": 0.4},
+            "LeakyRelu": {"activation_alpha": 0.3},
+            "Relu": {},
+            "Sigmoid": {},
+            "Softplus": {},
+            "Softsign": {},
+            "Tanh": {},
+            "ThresholdedRelu": {"activation_alpha": 0.3},
+        }.items()
+    },
     "FusedMatMul": ("FusedMatMul", {"alpha": 0.5}, lambda g: numbers(g, (3, 4, 5), (3, 5, 6))),
     "FusedMatMul of columns": ("FusedMatMul", {"transA": 1, "transB": 1}, lambda g: numbers(g, (3, 5, 4), (6, 5))),
     "Gelu": ("Gelu", {}, lambda g: numbers(g, (9, 9))),
@@ -231,7 +349,8 @@ def model_of_case(name: str, seed: int = 7) -> ModelProto:
 
 
 def test_each_definition_has_a_case() -> None:
-    names = {*definitions._definitions(), definitions._CONCAT} - {"Quantized", "Shifted", "UnpackedBits"}
+    called = {function.name for function in definitions._called(definitions._definitions().values())}
+    names = {*definitions._definitions(), definitions._CONCAT, *definitions._FUSED} - (called - {"Gelu"})
     assert names == {op_type for op_type, _attributes, _operands in CASES.values()}
 
 
@@ -254,6 +373,38 @@ def test_a_definition_gives_what_the_kernel_does(name: str) -> None:
     else:
         assert difference.max() <= 1
         assert (difference != 0).mean() <= 0.01
+
+
+@pytest.mark.parametrize("has_mask", [True, False])
+def test_the_words_of_each_batch_are_counted(has_mask: bool) -> None:
+    names = ["ids", "segments", "words", "positions", "kinds", "gamma", "beta", *(["mask"] if has_mask else [])]
+    arrays = embedded(np.random.default_rng(1), *names)
+    model = model_of(helper.make_node("EmbedLayerNormalization", names, ["z", "y"], domain=DOMAIN), arrays)
+    kernel = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {})
+    definitions.define(model)
+    result = ReferenceEvaluator(model).run(None, {})[0]
+    assert result.dtype == np.int32
+    assert result.tolist() == kernel[0].tolist() == ([3, 5] if has_mask else [0, 0])
+
+
+def test_keys_that_come_by_heads_are_left_as_they_are() -> None:
+    """They have another order, so that their definition must not be taken for them."""
+    generator = np.random.default_rng(1)
+    arrays = attention(generator, "query") | numbers(generator, (2, 2, 7, 4), (2, 2, 7, 4))
+    node = helper.make_node("MultiHeadAttention", list(arrays), ["y"], domain=DOMAIN, num_heads=2)
+    model = model_of(node, arrays)
+    definitions.define(model)
+    with pytest.raises(ValueError, match=r"subscript|dimension"):
+        ReferenceEvaluator(model).run(None, {})
+
+
+@pytest.mark.parametrize("attributes", [{}, {"activation": "Gelu"}, {"activation": "LeakyRelu"}, {"alpha": 0.5}])
+@pytest.mark.parametrize("name", ["FusedConv", "FusedGemm"])
+def test_what_is_followed_by_another_activation_is_left_as_it_is(name: str, attributes: dict[str, Any]) -> None:
+    node = helper.make_node(name, ["a", "b"], ["y"], domain=DOMAIN, **attributes)
+    model = model_of(node, {})
+    definitions.define(model)
+    assert model.graph.node[0].domain == DOMAIN
 
 
 @pytest.mark.parametrize(
