@@ -47,6 +47,7 @@ _OF_VALUES = {
     "quotient_rounded_first": "the quotient is rounded to a float type before it is rounded to an integer",
     "remainder_of_rounded_quotient": "a remainder is computed from the rounded quotient",
     "saturation": "results saturate at the limits of the type instead of wrapping",
+    "saturated_pairs": "sums of two products of bytes saturate at the limits of int16",
     "scaled": "a constant factor is applied",
     "sign_lost": "the result is the absolute value",
     "signedness": "integers are taken for those of the other sign",

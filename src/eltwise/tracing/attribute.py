@@ -33,6 +33,7 @@ from eltwise.tracing.partners import Runs
 from eltwise.tracing.precision import CAUSES, LEAST_SHARE, ROUNDINGS, Rounding, of_operands, of_rounded_operands
 from eltwise.tracing.records import TracedNode
 from eltwise.tracing.runner import Outcome, Values, copied
+from eltwise.tracing.saturated import of_saturated_pairs
 from eltwise.tracing.steps import Steps
 
 _PRODUCTS = ("MatMul", "Gemm")
@@ -118,11 +119,18 @@ class Attribution:
                 expected = isolated.expected if wide is None else isolated.expected.astype(wide.storage)
                 difference = with_overflow(difference, isolated.actual, expected, inputs)
             if difference.share < 1 and difference.cause != OVERFLOW:
-                difference = of_rounding(self._runs, isolated, difference)
+                difference = self._of_pairs(isolated, of_rounding(self._runs, isolated, difference))
         if difference.cause in CAUSES:
             self._roundings[operator] = [one for one in ROUNDINGS if one.cause == difference.cause]
         is_of_one_type = self._runs.partners.is_of_one_type(isolated.value)
         return replace(isolated, difference=difference, right=isolated.right if is_of_one_type else None)
+
+    def _of_pairs(self, isolated: Isolated, difference: Difference) -> Difference:
+        """The difference explained by products of bytes of which one of the runtimes saturates sums of two."""
+        node, model = self._runs.model.nodes[isolated.numbers[-1]], self._runs.model
+        operands = [model.array_of(name, isolated.submodel.inputs) if name else None for name in node.inputs]
+        results = ((self._runs.tested.name, isolated.actual), (self._runs.reference.name, isolated.expected))
+        return of_saturated_pairs(difference, node, operands, results)
 
 
 def _doubt(runs: Runs, isolated: Isolated | None, result: TracedNode) -> str:

@@ -14,6 +14,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ChangedInputError, EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
+from eltwise.tracing.integers import sums_integers, wrong_integers
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.model_program import as_file
 
@@ -86,6 +87,16 @@ class Runner:
         foreign = [node.schema.name for node in map(self.model.nodes.__getitem__, numbers) if node.is_foreign]
         return f"eltwise does not compute {foreign[0]}" if self.is_exact and foreign else ""
 
+    def runs_alone(self, number: int) -> bool:
+        """Whether a node is not run with others, since a fallback may have to run it."""
+        is_of_fallback = self.model.nodes[number].operator in self.fallback_operators
+        return is_of_fallback or bool(self._refusal_of_sums((number,)))
+
+    def _refusal_of_sums(self, numbers: Iterable[int]) -> str:
+        """Why some nodes are left to fallbacks; empty if they are not."""
+        is_left = bool(self.fallbacks) and any(sums_integers(self.model, number) for number in numbers)
+        return "integers are computed by another runtime" if is_left else ""
+
     def typed(self, values: Mapping[str, np.ndarray]) -> Values:
         """The values with floats in the types that the model has for them."""
         return {name: self._in_type(name, array) for name, array in values.items()}
@@ -101,11 +112,14 @@ class Runner:
     ) -> Outcome:
         """Run some nodes on values; the arguments are those of ``TracedModel.submodel``."""
         chosen = list(numbers)
-        refusal = self.refusal_of(chosen)
+        refusal = self.refusal_of(chosen) or self._refusal_of_sums(chosen)
         options: dict[str, Any] = {"isolated": isolated, "replaced": replaced}
         outcome = Outcome(message=refusal) if refusal else self._run(chosen, values, outputs, options)
         if self.float_type is not None and outcome.submodel is not None:  # It stands for what is right.
+            first, then = (outcome.values, values) if isolated else (values, outcome.values)
+            operands = {**first, **then, **(replaced or {})}
             contradiction = self.model.contradiction(outcome.submodel.inputs, outcome.values)
+            contradiction = contradiction or wrong_integers(self.model, chosen, operands, outcome.values)
             outcome = Outcome(message=contradiction) if contradiction else outcome
         for runner in self.fallbacks if outcome.message and len(chosen) == 1 else ():
             node = runner.model.nodes[chosen[0]]

@@ -152,9 +152,8 @@ class Tracer:
         return outputs
 
     def _fallback_unit(self, unit: range) -> range | None:
-        """The unit, if one of its operators was run by a fallback before; None for others, which are run together."""
-        nodes = map(self._reference.model.nodes.__getitem__, unit)
-        return unit if any(node.operator in self._reference.fallback_operators for node in nodes) else None
+        """The unit, if one of its nodes is run alone; None for others, which are run together."""
+        return unit if any(map(self._reference.runs_alone, unit)) else None
 
     def _compare(self, numbers: Sequence[int], actual: Outcome, outcome: Outcome, *, is_random: bool) -> None:
         values, is_random = actual.values, is_random and not actual.message

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from eltwise.formats.onnx import definitions
+from eltwise.formats.onnx import composed, definitions
 
 DOMAIN = "com.microsoft"
 Arrays = dict[str, np.ndarray]
@@ -350,7 +350,7 @@ def model_of_case(name: str, seed: int = 7) -> ModelProto:
 
 def test_each_definition_has_a_case() -> None:
     called = {function.name for function in definitions._called(definitions._definitions().values())}
-    names = {*definitions._definitions(), definitions._CONCAT, *definitions._FUSED} - (called - {"Gelu"})
+    names = {*definitions._definitions(), *composed.NAMES} - {*composed.OF_ONNX} - (called - {"Gelu"})
     assert names == {op_type for op_type, _attributes, _operands in CASES.values()}
 
 
@@ -549,3 +549,67 @@ def test_nodes_with_other_attributes_have_other_functions_and_bodies_are_searche
     assert names[0] == names[2] != names[1]
     values = [function.node[1].attribute[0].f for function in model.functions if function.name in names]
     assert values == [0.5, 0.25]
+
+
+WHOLE: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, ...]]]] = {
+    "products": ("MatMulInteger", {}, {"A": (5, 24), "B": (24, 7)}),
+    "products with zero points": ("MatMulInteger", {}, {"A": (5, 24), "B": (24, 7), "a_zero": (), "b_zero": ()}),
+    "products of rows and columns": ("MatMulInteger", {}, {"A": (5, 24), "B": (24, 7), "a_zero": (5,), "b_zero": (7,)}),
+    "products in batches": ("MatMulInteger", {}, {"A": (2, 5, 24), "B": (24, 7), "none": (0,), "b_zero": (7,)}),
+    "a convolution": ("ConvInteger", {"pads": [1, 0, 2, 1]}, {"x": (1, 2, 6, 6), "w": (3, 2, 3, 2), "x_zero": ()}),
+    "a convolution with a zero point": (
+        "ConvInteger",
+        {"strides": [2, 1], "dilations": [1, 2], "kernel_shape": [3, 2]},
+        {"x": (1, 2, 6, 6), "w": (4, 2, 3, 2), "x_zero": (), "w_zero": ()},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_integers_are_those_of_python(name: str, is_signed: bool) -> None:
+    """Runtimes may saturate sums of two products, and the evaluator computes in int32."""
+    op_type, attributes, shapes = WHOLE[name]
+    generator = np.random.default_rng(2)
+    low, dtype = (-128, np.int8) if is_signed else (0, np.uint8)
+    arrays = {
+        key: generator.integers(low if key in "Bw" or key == "b_zero" else 0, low + 256, shape).astype(
+            dtype if key[0] in "Bbw" else np.uint8
+        )
+        for key, shape in shapes.items()
+    }
+    names = [key if array.size else "" for key, array in arrays.items()]
+    model = model_of(helper.make_node(op_type, names, ["y"], **attributes), arrays)
+    whole = {key: array.astype(np.int64) for key, array in arrays.items()}
+    if op_type == "MatMulInteger":
+        zeros = whole.get("a_zero", np.zeros(0, int)), whole.get("b_zero", np.zeros(0, int))
+        a_zero, b_zero = (each if each.size else np.array(0) for each in zeros)
+        expected = (whole["A"] - a_zero.reshape(-1, 1)) @ (whole["B"] - b_zero)
+    else:
+        expected = ReferenceEvaluator(model).run(None, {})[0]
+    definitions.define(model)
+    assert model.graph.node[0].domain == composed.DEFINED
+    results = [ReferenceEvaluator(model).run(None, {})[0]]
+    if op_type == "MatMulInteger":  # Onnxruntime has no Conv of float64.
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        results += session.run(None, {})
+    for result in results:
+        assert result.dtype == np.int32
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_zero_points_of_each_filter_are_subtracted() -> None:
+    """Which onnx's evaluator does not do."""
+    generator = np.random.default_rng(2)
+    arrays = {
+        "x": integers(generator, 1, 2, 5),
+        "w": integers(generator, 3, 2, 2, signed=True),
+        "x_zero": np.asarray(np.uint8(3)),
+        "w_zero": np.array([1, -2, 3], np.int8),
+    }
+    model = model_of(helper.make_node("ConvInteger", list(arrays), ["y"], kernel_shape=[2]), arrays)
+    definitions.define(model)
+    x, w = arrays["x"].astype(int) - 3, arrays["w"].astype(int) - np.array([1, -2, 3])[:, None, None]
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], 2, axis=1)
+    expected = np.einsum("cpk,fck->fp", windows, w)[None]
+    np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, {})[0], expected)

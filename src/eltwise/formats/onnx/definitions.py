@@ -14,37 +14,11 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, parser
 
 from eltwise.core.machine import memory_bytes
+from eltwise.formats.onnx.composed import DEFINED, NAMES, OF_ONNX, composed
 from eltwise.formats.onnx.messages import walk
 from eltwise.formats.onnx.nodes import called_functions
 
 _DOMAIN = "com.microsoft"
-_DEFINED = "eltwise"
-"""The domain of the functions, for which no runtime has kernels of its own."""
-
-_FUSED = {
-    "FusedConv": (
-        "Conv",
-        {"auto_pad": "string", "group": "int"}
-        | dict.fromkeys(("dilations", "kernel_shape", "pads", "strides"), "ints"),
-        "X, W, B",
-    ),
-    "FusedGemm": ("Gemm", {"alpha": "float", "beta": "float", "transA": "int", "transB": "int"}, "A, B, C"),
-}
-"""What is followed by an activation: the operator, the types of its attributes, and its operands."""
-
-_CLIP = "Clip"
-_ACTIVATIONS = {
-    **dict.fromkeys(("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"), ()),
-    **dict.fromkeys(("Elu", "LeakyRelu", "ThresholdedRelu"), ("alpha",)),
-    "HardSigmoid": ("alpha", "beta"),
-    _CLIP: ("min", "max"),
-}
-_OF_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta")
-
-_CONCAT = "QLinearConcat"
-_RESULT, _EACH = 2, 3
-"""How many inputs of a QLinearConcat are of the result, and of each operand."""
-
 _COPIES = 5
 _LEAST_MEMORY = 1 << 31
 """Of a machine whose memory is not known."""
@@ -60,7 +34,7 @@ def define(model: ModelProto) -> None:
     onnx's evaluator knows neither defaults nor all uses. It asks for all operands, so that a node gets empty ones.
     """
     called = {name for domain, name in called_functions(model) if domain == _DOMAIN}
-    nodes = [node for node in walk(model) if isinstance(node, NodeProto) and node.domain == _DOMAIN]
+    nodes = [node for node in walk(model) if isinstance(node, NodeProto) and _is_defined(node)]
     functions = dict[bytes, FunctionProto]()
     for node in nodes:
         definition = None if node.op_type in called else _definition(node)
@@ -69,29 +43,29 @@ def define(model: ModelProto) -> None:
         candidate = _with_attributes(definition, node)
         function = functions.setdefault(candidate.SerializeToString(deterministic=True), candidate)
         function.name = function.name or f"{node.op_type}_{len(functions)}"
-        node.domain, node.op_type = _DEFINED, function.name
+        node.domain, node.op_type = DEFINED, function.name
         node.input.extend([""] * (len(definition.input) - len(node.input)))
         del node.attribute[:]
     if functions:
         model.functions.extend([*_called(functions.values()), *functions.values()])
-        model.opset_import.add(domain=_DEFINED, version=1)
+        model.opset_import.add(domain=DEFINED, version=1)
         model.ir_version = max(model.ir_version, _FIRST_WITH_FUNCTIONS)
 
 
+def _is_defined(node: NodeProto) -> bool:
+    """Whether the operator of a node may have a definition."""
+    return node.domain == _DOMAIN or (node.domain in ("", "ai.onnx") and node.op_type in OF_ONNX)
+
+
 def _definition(node: NodeProto) -> FunctionProto | None:
-    if node.op_type in _FUSED:
-        return _fused(node)
-    if node.op_type != _CONCAT:
-        return _definitions().get(node.op_type)
-    operands, rest = divmod(len(node.input) - _RESULT, _EACH)
-    return _concat(operands) if operands > 0 and not rest else None
+    return composed(node) if node.op_type in NAMES else _definitions().get(node.op_type)
 
 
 def _called(functions: Iterable[FunctionProto]) -> list[FunctionProto]:
     """The definitions that functions call, each behind those that it calls itself, as onnx's evaluator wants them."""
     called = dict[str, FunctionProto]()
     for function in functions:
-        nodes = (one for one in walk(function) if isinstance(one, NodeProto) and one.domain == _DEFINED)
+        nodes = (one for one in walk(function) if isinstance(one, NodeProto) and one.domain == DEFINED)
         inner = [_definitions()[name] for name in dict.fromkeys(node.op_type for node in nodes)]
         called |= {one.name: one for one in (*_called(inner), *inner)}
     return [*called.values()]
@@ -138,41 +112,3 @@ def _with_attributes(definition: FunctionProto, node: NodeProto) -> FunctionProt
 def _definitions() -> Mapping[str, FunctionProto]:
     text = (package_files("eltwise.formats.onnx") / "definitions.txt").read_text(encoding="utf-8")
     return {function.name: function for function in parser.parse_model(text).functions}
-
-
-def _fused(node: NodeProto) -> FunctionProto | None:
-    """A convolution or product with the activation that it names; None for another one."""
-    values = {one.name: one for one in node.attribute}
-    name = values.get("activation", AttributeProto()).s.decode(errors="replace")
-    if name not in _ACTIVATIONS:
-        return None
-    parameters = _ACTIVATIONS[name]
-    numbers = dict(zip(parameters, values.get("activation_params", AttributeProto()).floats, strict=False))
-    numbers |= {one: values[f"activation_{one}"].f for one in parameters if f"activation_{one}" in values}
-    if numbers.keys() != {*parameters}:
-        return None
-    operator, attributes, operands = _FUSED[node.op_type]
-    passed = ", ".join(f"{one}: {kind} = @{one}" for one, kind in attributes.items())
-    lines = [f"{one} = Constant <value_float: float = {value!r}> ()" for one, value in numbers.items()]
-    given = f"<{', '.join(f'{one}: float = {value!r}' for one, value in numbers.items())}>" if numbers else ""
-    activated = f"{name} {given} (sum)" if name != _CLIP else f"{_CLIP} (sum, min, max)"
-    return parser.parse_function(f"""<domain: "{_DEFINED}", opset_import: ["": 21, "{_DEFINED}": 1]>
-    {node.op_type} <{", ".join(attributes)}, {", ".join(_OF_ACTIVATION)}> ({operands}, Z) => (Y) {{
-        {" ".join(lines)}
-        product = {operator} <{passed}> ({operands})
-        sum = {_DEFINED}.Shifted (product, Z)
-        Y = {activated}
-    }}""")
-
-
-def _concat(count: int) -> FunctionProto:
-    """QLinearConcat of so many operands."""
-    numbers = range(count)
-    operands = [f"X{number}, scale{number}, zero_point{number}" for number in numbers]
-    lines = [f"x{number} = DequantizeLinear ({operands[number]})" for number in numbers]
-    return parser.parse_function(f"""<domain: "{_DEFINED}", opset_import: ["": 21]>
-    {_CONCAT} <axis: int> (Y_scale, Y_zero_point, {", ".join(operands)}) => (Y) {{
-        {" ".join(lines)}
-        y = Concat <axis: int = @axis> ({", ".join(f"x{number}" for number in numbers)})
-        Y = QuantizeLinear (y, Y_scale, Y_zero_point)
-    }}""")
