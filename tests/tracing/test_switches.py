@@ -105,17 +105,21 @@ def test_the_step_that_is_right_and_changes_least_is_found(right: set[str]) -> N
     assert str(found) == f"right with {expected.removeprefix('openvino:')}; {above}"
 
 
-def test_an_option_may_do_instead_of_fewer_optimizations() -> None:
-    """And is named first, as it changes less."""
-    instead = "onnxruntime:config.session.qdq_matmulnbits_accuracy_level=1,threads=1"
+@pytest.mark.parametrize("option", LADDERS["onnxruntime"][0].of_bytes)
+@pytest.mark.parametrize("with_fewer", [True, False])
+def test_an_option_may_make_products_of_bytes_right(option: tuple[str, str], with_fewer: bool) -> None:
+    """And is named first, as it changes less than fewer optimizations."""
+    with_option = f"onnxruntime:{option[0]}={option[1]},threads=1"
 
     def judge(text: str) -> Trial:
-        is_right = "optimization=disabled" in text or "optimization=basic" in text or text == instead
-        return Trial(text, "agree" if is_right else "disagree")
+        is_fewer = "optimization=disabled" in text or "optimization=basic" in text
+        return Trial(text, "agree" if text == with_option or (with_fewer and is_fewer) else "disagree")
 
-    found = find_switches("onnxruntime:threads=1", judge)
-    assert [trial.name for trial in found.remedies] == [instead, "onnxruntime:optimization=basic,threads=1"]
-    assert "right with config.session.qdq_matmulnbits_accuracy_level=1" in found.sentences
+    found = find_switches("onnxruntime:threads=1", judge, has_bytes=True)
+    fewer = ["onnxruntime:optimization=basic,threads=1"] if with_fewer else []
+    assert [trial.name for trial in found.remedies] == [with_option, *fewer]
+    assert f"right with {option[0]}={option[1]}" in found.sentences
+    assert not any(option[0] in trial.name for trial in find_switches("onnxruntime:threads=1", judge).trials)
 
 
 @pytest.mark.usefixtures("planted")

@@ -26,7 +26,7 @@ from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, severity_named, shipped_rules
 from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.recording import is_recording
-from eltwise.tracing.switches import Trial, find_switches
+from eltwise.tracing.switches import Trial, find_switches, multiplies_bytes
 from eltwise.tracing.trace import trace
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
     # What only rules say no run refutes or confirms.
     is_shown = replace(deployed, severity=report.severity).verdict == "disagree"
     if switches is None and is_shown and not any(trial.verdict == "agree" for trial in remedies):
-        switches = find_switches(report.target, run)
+        switches = find_switches(report.target, run, has_bytes=multiplies_bytes(model.graph))
     remedies += () if switches is None else switches.remedies[:1]
     if report.is_refused and not any(trial.verdict == "agree" for trial in remedies):
         remedies += _of_sizes(report.target, model, inputs, run)
@@ -217,7 +217,8 @@ def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[
             return
         if trial.error is not None:  # Other sizes may not fit the model.
             yield replace(trial, name=suffix)
-        switches = find_switches(target, partial(run, repaired=deployed))
+        has_bytes = multiplies_bytes(graph)
+        switches = find_switches(target, partial(run, repaired=deployed), has_bytes=has_bytes)
         for helpful in (*switches.remedies, *(tried for tried in switches.trials if tried.exception))[:1]:
             yield replace(helpful, name=f"{helpful.name} and {suffix}")
             return

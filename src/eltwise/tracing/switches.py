@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from eltwise.core.errors import named
 from eltwise.core.escaping import on_one_line
+from eltwise.ir.graph import Graph
 from eltwise.runtimes.specification import Settings, Specification, split
 from eltwise.tracing.records import Verdict
 from eltwise.tracing.search import smallest
@@ -39,13 +40,13 @@ class Ladder:
         steps: the settings, from those that change a model least; the last ones are the default.
         parts: what the options switch on as a whole, which another option, a list, switches off one by one.
         parts_option: that other option.
-        instead: an option that may do instead of a lower step, where one makes the model right.
+        of_bytes: options of which one may make a model right that has products of bytes.
     """
 
     steps: tuple[Settings, ...]
     parts: tuple[str, ...] = ()
     parts_option: str = ""
-    instead: tuple[str, str] | None = None
+    of_bytes: Settings = ()
 
 
 _LEVELS = ("disabled", "basic", "extended", "layout", "all")
@@ -54,13 +55,19 @@ _NOT_QUANTIZED = ("config.DYNAMIC_QUANTIZATION_GROUP_SIZE", "0")
 _NOT_IN_INTEGERS = ("config.session.qdq_matmulnbits_accuracy_level", "1")
 """Activations that meet integer weights are quantized at run time otherwise, in OpenVINO and in onnxruntime."""
 
+_NOT_SATURATED = ("config.session.x64quantprecision", "1")
+"""Sums of two products of bytes saturate in int16 otherwise, on processors without VNNI."""
+
+_OF_BYTES = ("Quantize", "Integer", "NBits")
+"""In the names of operators that multiply bytes, or make them, as those that start with Q do."""
+
 LADDERS: Mapping[str, tuple[Ladder, ...]] = {
     "onnxruntime": (
         Ladder(
             tuple((("optimization", level),) for level in _LEVELS),
             tuple(_OPTIMIZERS.split()),
             "disabled_optimizers",
-            _NOT_IN_INTEGERS,
+            (_NOT_SATURATED, _NOT_IN_INTEGERS),
         ),
     ),
     **dict.fromkeys(
@@ -173,7 +180,9 @@ class _Search:
         return left[0], left[1]
 
 
-def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()) -> Switches:
+def find_switches(
+    specification: str, judge: Judge, versions: Sequence[str] = (), *, has_bytes: bool = False
+) -> Switches:
     """Find what makes a model right that is wrong with a run specification.
 
     Its options are tried step by step, then their parts one by one, then versions; each search halves what is left.
@@ -182,11 +191,12 @@ def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()
         specification: what the model is wrong with.
         judge: runs the model with another specification.
         versions: of the runtime, the oldest first, among which the change is sought.
+        has_bytes: whether the model may have products of bytes.
     """
     current, search = split(specification), _Search(judge)
     search.trials[specification] = Trial(specification, "disagree")
     for ladder in LADDERS.get(current.name, ()):
-        _climb(search, current, ladder)
+        _climb(search, current, ladder, has_bytes=has_bytes)
     if versions:
         _of_versions(search, current, versions)
     del search.trials[specification]
@@ -194,7 +204,13 @@ def find_switches(specification: str, judge: Judge, versions: Sequence[str] = ()
     return Switches(tuple(search.trials.values()), tuple(search.sentences), remedies)
 
 
-def _climb(search: _Search, specification: Specification, ladder: Ladder) -> None:
+def multiplies_bytes(graph: Graph) -> bool:
+    """Whether a model may have products of bytes, or of fewer bits."""
+    names = {node.schema.name for node in graph.nodes}
+    return any(name.startswith("Q") or any(part in name for part in _OF_BYTES) for name in names)
+
+
+def _climb(search: _Search, specification: Specification, ladder: Ladder, *, has_bytes: bool) -> None:
     """Try the steps below the present one, and where one is right, the parts of what is above.
 
     OpenVINO may be wrong at the lowest step and right above it, where the reference quantizes operands as well.
@@ -214,6 +230,11 @@ def _climb(search: _Search, specification: Specification, ladder: Ladder) -> Non
     starts = range(1 if ladder.parts else below)  # Where parts are switched off one by one, the lowest has none.
     changes = (search.change(steps[start:], of_step) for start in starts)
     change = next((change for change in changes if change is not None), None)
+    with_option = {option: specified((*specification.settings, option)) for option in ladder.of_bytes if has_bytes}
+    option = next((option for option, text in with_option.items() if search.is_right(text)), None)
+    if option is not None:
+        search.remedies.append(with_option[option])
+        search.sentences.append(f"right with {_written((option,))}")
     if change is None:
         wrong = (step for step in steps[:-1] if search.was_wrong(of_step(step)))
         search.sentences += [f"{_written(step)} does not help" for step in islice(wrong, 1)]
@@ -226,9 +247,6 @@ def _climb(search: _Search, specification: Specification, ladder: Ladder) -> Non
     def without(parts: Sequence[str]) -> str:
         return specified((*specification.settings, (ladder.parts_option, "+".join(sorted(parts)))))
 
-    if ladder.instead and search.is_right(instead := specified((*specification.settings, ladder.instead))):
-        search.remedies.insert(len(search.remedies) - 1, instead)
-        search.sentences.append(f"right with {_written((ladder.instead,))}")
     off = smallest(ladder.parts, lambda parts: bool(search.is_right(without(parts))))
     if off and search.is_right(without(off)):
         search.remedies.append(without(off))

@@ -39,7 +39,7 @@ from eltwise.tracing.references import (
 from eltwise.tracing.report import TraceReport
 from eltwise.tracing.runner import Runner
 from eltwise.tracing.segments import segments
-from eltwise.tracing.switches import Switches, find_switches
+from eltwise.tracing.switches import Switches, find_switches, multiplies_bytes
 from eltwise.tracing.tracer import Tracer
 from eltwise.tracing.whole import judge_of
 
@@ -206,7 +206,8 @@ def _search(
     def start(specification: str) -> Host:
         return Host(_adapters([(specification, runs.model.graph)], progress)[0], limit, shares_memory=True)
 
-    return find_switches(runs.tested.name, judge_of(runs, right, differing, start), versions)
+    has_bytes = multiplies_bytes(runs.model.graph)
+    return find_switches(runs.tested.name, judge_of(runs, right, differing, start), versions, has_bytes=has_bytes)
 
 
 def _versions_of(runtime: str, graph: Graph, versions: str | Sequence[str]) -> Sequence[str]:
