@@ -38,8 +38,9 @@ from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.places import Claim, covered
-from eltwise.comparison.scan import Figures, spread
+from eltwise.comparison.scan import Figures
 from eltwise.comparison.value_hypotheses import narrowings
+from eltwise.core.blocks import spread
 from eltwise.core.shares import percent
 from eltwise.kernels.threads import num_threads, run_together
 
@@ -230,7 +231,7 @@ def _fact(figures: Figures) -> Cause | None:
 def _problem(pair: Pair, figures: Figures, copies: Copies) -> Problem:
     """The sample that hypotheses are tried on."""
     total, element_type = pair.b.size, pair.element_type
-    even = np.unique((np.arange(_EQUAL_SAMPLED) * 2 + 1) * total // (2 * _EQUAL_SAMPLED)) if total else np.arange(0)
+    even = spread(total, _EQUAL_SAMPLED)
     if pair.a.shape != pair.b.shape:
         ends = np.arange(min(total, _ENDS_SAMPLED)), np.arange(max(total - _ENDS_SAMPLED, 0), total)
         indices = np.unique(np.concatenate([even, *ends]))
@@ -246,7 +247,7 @@ def _problem(pair: Pair, figures: Figures, copies: Copies) -> Problem:
 def _joined(figures: Figures, most: int, rest: Sample) -> Sample:
     """A sample of so many elements that differ, and after them those that do not."""
     parts = ((figures.sample, rest.indices), (figures.sample_a, rest.a), (figures.sample_b, rest.b))
-    indices, a, b = (np.concatenate([spread(one, most), equal]) for one, equal in parts)
+    indices, a, b = (np.concatenate([one[spread(one.size, most)], equal]) for one, equal in parts)
     return Sample(rest.element_type, indices, a, b, min(figures.sample.size, most))
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
 from eltwise.comparison.pairs import Pair
-from eltwise.comparison.scan import Figures, spread
+from eltwise.comparison.scan import Figures
 from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.blocks import spread
 from eltwise.core.dtypes import ElementType
 from eltwise.core.progress import Meter
 from eltwise.faults.record import Fault, Operation
@@ -123,7 +124,7 @@ class Sample:
     def thinned(self, most: int) -> Sample:
         """At most so many of those that differ, and of the others, spread evenly."""
         parts = np.arange(self.count), np.arange(self.count, self.indices.size)
-        chosen = np.concatenate([spread(part, most) for part in parts])
+        chosen = np.concatenate([part[spread(part.size, most)] for part in parts])
         arrays = (self.indices[chosen], self.a[chosen], self.b[chosen])
         return Sample(self.element_type, *arrays, min(self.count, most))
 

@@ -12,6 +12,7 @@ import numpy as np
 from eltwise.comparison.naming import Renamer, numbers_of, renaming_of
 from eltwise.comparison.near_rows import NearRows
 from eltwise.comparison.numbers import bits_of, values_of
+from eltwise.core.blocks import spread
 from eltwise.core.border import stripped
 from eltwise.core.errors import EltwiseError
 from eltwise.ir.tensor_sets import TensorSet
@@ -203,7 +204,7 @@ def _sizes(tensor: Tensor) -> _Sizes:
 def _sample(tensor: Tensor, unread: dict[str, EltwiseError], is_transposed: bool = False) -> np.ndarray | None:
     if not tensor.size:
         return np.zeros(0, tensor.storage)
-    indices = np.unique((np.arange(_SAMPLED) * 2 + 1) * tensor.size // (2 * _SAMPLED))
+    indices = spread(tensor.size, _SAMPLED)
     if is_transposed:
         rows, columns = _sizes(tensor)
         column, row = np.divmod(indices, rows)

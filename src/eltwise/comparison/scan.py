@@ -12,6 +12,7 @@ from eltwise.comparison.numbers import gaps, is_float, norm, values_of
 from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.records import LEAST_ELEMENTS, block_elements_of, measure
 from eltwise.comparison.tolerance import Tolerance
+from eltwise.core.blocks import spread
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.progress import Meter
@@ -186,11 +187,11 @@ class _Chunk:
     def _sample(self, unequal: np.ndarray, blocks: int) -> None:
         """Keep places of some blocks, evenly spread; every second one is dropped when there are too many."""
         figures = self.figures
-        chosen = spread(unequal, blocks)
+        chosen = unequal[spread(unequal.size, blocks)]
         indices = [self._places(int(block)) for block in chosen]
         each = max(MOST_SAMPLED // (2 * len(indices)), 16)
         figures.is_complete &= chosen.size == unequal.size and all(one.size <= each for one in indices)
-        new = np.concatenate([spread(one, each) for one in indices])
+        new = np.concatenate([one[spread(one.size, each)] for one in indices])
         local = new - self.start
         sampled = [new, self.a[local], self.b[local]]
         if figures.sample.size:
@@ -199,10 +200,3 @@ class _Chunk:
         if sampled[0].size > MOST_SAMPLED:
             sampled, figures.is_complete = [part[::2].copy() for part in sampled], False
         figures.sample, figures.sample_a, figures.sample_b = sampled
-
-
-def spread(values: np.ndarray, most: int) -> np.ndarray:
-    """At most so many values, evenly spread; all of them where there are no more."""
-    if values.size <= most:
-        return values
-    return values[(np.arange(most) * 2 + 1) * values.size // (2 * most)]

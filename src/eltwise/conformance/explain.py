@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from eltwise.conformance.compare import CaseResult
+from eltwise.core.blocks import spread
 from eltwise.core.errors import named
 from eltwise.faults.catalog import fault_of, faults_of, misaligned_faults_of
 from eltwise.faults.families import UNEXPLAINED
@@ -218,9 +219,8 @@ class _Compared:
             return self.whole
         is_wrong = np.zeros(self.item.elements, bool)
         is_wrong[list(self.item.wrong)] = True
-        return _Elements(
-            self.item, np.concatenate([_spread(np.flatnonzero(is_wrong)), _spread(np.flatnonzero(~is_wrong))])
-        )
+        both = np.flatnonzero(is_wrong), np.flatnonzero(~is_wrong)
+        return _Elements(self.item, np.concatenate([some[spread(some.size, _SAMPLED)] for some in both]))
 
     def is_predicted(self, fault: Fault) -> bool:
         """Whether a fault predicts every element."""
@@ -280,13 +280,6 @@ def internal_error(error: Exception, where: str) -> str:
     """An error of eltwise itself as a sentence; its notes come last."""
     parts = f"internal error in {where}", type(error).__name__, str(error), *getattr(error, "__notes__", ())
     return " ".join(": ".join(filter(None, parts)).split())
-
-
-def _spread(indices: Values) -> Values:
-    """A few indices, spread evenly; the ends, which are often special, stay out of many."""
-    if indices.size <= _SAMPLED:
-        return indices
-    return indices[(np.arange(_SAMPLED) * 2 + 1) * indices.size // (2 * _SAMPLED)]
 
 
 def _wrong(some: Iterable[_Compared]) -> int:

@@ -93,6 +93,15 @@ def ranges(size: int, most: int, multiple: int = 1) -> list[tuple[int, int]]:
     return [(first, last) for first, last in pairwise(ends) if first < last]
 
 
+def spread(size: int, most: int) -> np.ndarray:
+    """At most so many indices of a size, spread evenly: all of them, or, of more, neither the first nor the last.
+
+    >>> spread(3, 4), spread(12, 3)
+    (array([0, 1, 2]), array([ 2,  6, 10]))
+    """
+    return np.arange(size) if size <= most else (np.arange(most) * 2 + 1) * size // (2 * most)
+
+
 def boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[Box]:
     """The boxes that a flat range of a shape consists of, in C order.
 
