@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 TAKEN = {
-    "darwin": ["os.sched_getaffinity", "mmap.MADV_HUGEPAGE", "os.pidfd_open"],
+    "darwin": ["os.sched_getaffinity", "mmap.MADV_HUGEPAGE", "os.pidfd_open", "os.memfd_create"],
     "win32": [
         *("os.sched_getaffinity", "os.register_at_fork", "os.fork", "os.killpg", "os.setsid", "os.getuid"),
         *("os.sysconf_names", "os.O_NOFOLLOW", "mmap.MAP_PRIVATE", "mmap.MADV_HUGEPAGE"),
-        *("signal.SIGKILL", "os.pidfd_open", "os.getloadavg"),
+        *("signal.SIGKILL", "os.pidfd_open", "os.getloadavg", "os.memfd_create"),
     ],
 }
 """What the system lacks, of what Linux has; more than these are taken away one by one."""
@@ -40,6 +40,12 @@ assert dispatch.has_compiler()
 assert image.can_be_mapped() == (sys.platform == "linux")
 assert threads.THREAD_POOL.workers == 1
 from eltwise.runtimes.host import Host
+from eltwise.runtimes.memory import SharedMemory
+memory = SharedMemory()
+offset = memory.put(result)
+other = SharedMemory(memory.path)
+assert (other.at(offset, result.dtype, result.shape) == result).all()
+other.close(), memory.close()
 """
 
 

@@ -13,6 +13,9 @@ import pytest
 import eltwise
 from eltwise.core.errors import AttributeValueError, ElementTypeError, NameUnknownError, ShapeError
 from eltwise.core.shapes import parse
+from eltwise.engine.api import Operator
+from eltwise.ops.registry import ELEMENTWISE
+from support.operands import choices
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 COLUMN = np.array([1, 2], np.float32)
@@ -161,6 +164,16 @@ def test_an_operator_that_was_called_can_be_pickled(name: str) -> None:
     result = bound(*operands)
     again = pickle.loads(pickle.dumps(bound))  # noqa: S301 - its own bytes
     np.testing.assert_array_equal(again(*operands), result)
+
+
+def test_operators_are_equal_where_version_and_attributes_are() -> None:
+    operations = [schema.bind(attributes) for schema in ELEMENTWISE for attributes in choices(schema)]
+    operators = [Operator(operation) for operation in operations]
+    copies = pickle.loads(pickle.dumps(operators))  # noqa: S301 - its own bytes
+    assert copies == operators
+    assert [*map(hash, copies)] == [*map(hash, operators)]
+    assert len({*operators, *copies}) == len({*operations})
+    assert not any(operator == operation for operator, operation in zip(operators, operations, strict=True))
 
 
 def test_a_boolean_scalar_goes_with_booleans_only() -> None:
