@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from eltwise.conformance.cases import Attributes, Case
 from eltwise.conformance.report import ConformanceReport
 from eltwise.conformance.reproduce import SCRIPT, files_of, reproduce
 from eltwise.conformance.results import Failing, TestResult, shown
-from eltwise.core.dtypes import BY_NAME
+from eltwise.core.dtypes import BY_NAME, TYPES
 from eltwise.core.errors import NameUnknownError, UnsupportedError
 from eltwise.ops import registry
 from eltwise.runtimes import installed
@@ -96,6 +97,22 @@ def test_the_script_calls_a_callable(tmp_path: Path) -> None:
     mine.write_text("import beside\ndef run(op, a, b, **more):\n    return beside.wrong(a, b)\n", encoding="utf-8")
     done = run(cell_of(f"{mine}:run", "Sub-14", "uint8", "call"), tmp_path / "case")
     assert (done.returncode, done.stdout.splitlines()[-2]) == (1, "got      uint8 [3] [3 4 4]")
+
+
+def test_only_the_type_shape_and_bits_of_the_reference_are_right(tmp_path: Path) -> None:
+    test = cell_of("numpy", "Sub-14", "int8", "call")
+    reproduce(ConformanceReport((test,)), test.key, tmp_path / "case")
+    is_right = runpy.run_path(str(tmp_path / "case" / SCRIPT))["is_right"]
+    types = [one for one in TYPES if one.runs]
+    zeros = [np.zeros(shape, one.storage) for one in types for shape in ((4,), (2, 2), (1, 4), (5,), (0, 4))]
+    assert [is_right(a, b) for a in zeros for b in zeros] == [a is b for a in zeros for b in zeros]
+    assert not any(is_right(array.tolist(), array) for array in zeros)
+    for one in types:
+        expected = np.zeros(4, one.storage)
+        flipped = [expected.copy() for _bit in range(8 * expected.itemsize)]
+        for bit, array in enumerate(flipped):
+            array.view(np.uint8)[bit // 8] ^= 1 << bit % 8
+        assert not any(is_right(array, expected) for array in flipped), one
 
 
 def test_the_script_shows_who_writes_to_its_operands(tmp_path: Path) -> None:
