@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import product
 
 import ml_dtypes
 import numpy as np
@@ -409,6 +410,22 @@ def test_every_fault_is_of_a_family_and_has_one_meaning() -> None:
             assert fault.families == tuple(faults_of(operation)[part].family for part in fault.slugs)
             assert family_of.setdefault(slug, fault.family) == fault.family
     assert all(alignment.family in FAMILIES for alignment in WRONG_ALIGNMENTS)
+
+
+@pytest.mark.parametrize("element_type", [each for each in TYPES if each.is_numeric and each.kind == "float"], ids=str)
+def test_each_operand_alone_may_lose_its_subnormals_or_be_clamped(element_type: ElementType, seed: int) -> None:
+    operation = Operation(expression_of("subtract"), element_type)
+    operands = [values_of(array, element_type) for array in operands_of(operation, seed)]
+    predicted = [operation.predict(fault, operands) for fault in faults_of(operation).values()]
+    others = [each for each in (FLOAT16, BFLOAT16, FLOAT32) if not each.holds(element_type)]
+    for index, limit in product((0, 1), (0.0, *(each.largest_finite for each in others))):
+        changed = list(operands)
+        is_subnormal = np.abs(operands[index]) < element_type.least_normal
+        flushed = np.where(is_subnormal, np.copysign(0.0, operands[index]), operands[index])
+        changed[index] = np.clip(operands[index], -limit, limit) if limit else flushed
+        got = operation.predict(AS_SPECIFIED, changed)
+        assert (got != operation.predict(AS_SPECIFIED, operands)).any()
+        assert any((got == each).all() for each in predicted), ("AB"[index], limit)
 
 
 def test_every_primitive_that_rounds_has_faults_of_floats(seed: int) -> None:
