@@ -88,6 +88,29 @@ def test_few_models_find_what_single_ones_find(
         assert found.items() <= outcomes.items() or "crashed" in found.values(), test
 
 
+class EndedByTwo(Planned):
+    """Ends where two of some cases are in one model."""
+
+    def __init__(self, fatal: Sequence[Case]) -> None:
+        super().__init__(nothing, nothing, 512)
+        self.fatal = set(fatal)
+
+    def _answers(self, cases: Sequence[Case]) -> list[Answer]:
+        ends = len(self.fatal.intersection(cases)) > 1
+        return [Answer("crashed", message="SIGFPE")] * len(cases) if ends else super()._answers(cases)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_what_cases_of_a_test_end_together_is_a_crash_of_this_test(count: int) -> None:
+    tests = [cases for (name, _source), cases in TESTS.items() if "uint8" in name][:count]
+    for fatal in tests:
+        runner = EndedByTwo(fatal)
+        runner.run([case for cases in tests for case in cases])
+        crashed = {case for case, result in runner.results.items() if result.outcome == "crashed"}
+        assert crashed
+        assert crashed <= {*fatal}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino", "openvino-onnx"])
 def test_runtimes_give_the_same_in_one_model_as_in_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
