@@ -59,6 +59,15 @@ def test_the_picture_is_small_however_large_the_tensor(shape: tuple[int, ...]) -
     assert found.heat_map.grid.shape <= (MOST_ROWS, MOST_COLUMNS)
 
 
+@pytest.mark.parametrize("count", [1, 2, 300])
+def test_patterns_are_shown_where_one_has_several_tensors(count: int) -> None:
+    letters = ["".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(count)]
+    for names in (letters, [f"layer.{number}.weight" for number in range(count)]):
+        a = {name: np.arange(4, dtype=np.float32) for name in names}
+        text = eltwise.compare(a, {name: -array for name, array in a.items()}, causes=False).to_html()
+        assert ("By the pattern of names" in text) == (names != letters and count > 1)
+
+
 def test_the_picture_shows_the_most_telling_axes() -> None:
     a = np.zeros((20, 30, 40), np.float32)
     b = a.copy()
