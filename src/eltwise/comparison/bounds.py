@@ -12,6 +12,7 @@ from eltwise.comparison.low_rank import low_rank
 from eltwise.comparison.numbers import exact_values, is_float, shown, values_of
 from eltwise.comparison.pairs import Pair, converted, same_bits
 from eltwise.comparison.value_hypotheses import narrower, neighbours
+from eltwise.core.blocks import spread
 from eltwise.core.dtypes import ElementType
 from eltwise.core.shares import percent
 
@@ -108,7 +109,7 @@ def _random_tail(problem: Problem) -> Cause | None:
     first, count = figures.first, figures.total - figures.first
     if first <= 0 or figures.differing < 0.98 * count or count < _LEAST_RANDOM or not is_float(element_type):
         return None
-    tail = np.unique(np.linspace(first, figures.total - 1, _SAMPLED).astype(np.int64))
+    tail = first + spread(count, _SAMPLED)
     values = np.abs(values_of(converted(problem.pair.b.at(tail), element_type), element_type).astype(np.float64))
     usual = np.abs(problem.sample.x)
     usual = usual[np.isfinite(usual) & (usual > 0)]

@@ -13,6 +13,7 @@ import numpy as np
 from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, LEAST_BITS_OF_INTEGERS, Hypothesis, Problem
 from eltwise.comparison.numbers import bits_of, exact_values, shown
 from eltwise.comparison.pairs import converted
+from eltwise.core.blocks import spread
 from eltwise.ir.tensors import Tensor
 
 Shape = Sequence[int]
@@ -151,7 +152,7 @@ def _shifts(a: np.ndarray, b: np.ndarray) -> list[int]:
     """By how much short windows of a line have moved, where they are there once; at most two answers."""
     length = min(_LONGEST_WINDOW, max(a.size // 2, 1))
     windows, moves = np.lib.stride_tricks.sliding_window_view(a, length), Counter[int]()
-    for start in np.unique(np.linspace(0, a.size - length, _WINDOWS).astype(np.int64)):
+    for start in spread(a.size - length + 1, _WINDOWS):
         starts = np.flatnonzero((windows == b[start : start + length]).all(axis=1))
         moves.update([int(start - starts[0])] if starts.size == 1 else [])
     return [count for count, _times in moves.most_common(3) if count][:2]
@@ -206,7 +207,7 @@ def _text_of(order: np.ndarray) -> str:
 def _order_of(problem: Problem, axis: int, size: int, rest: int) -> np.ndarray | None:
     """Which slice of A each slice of B is, as far as some elements of each tell; None if any is another."""
     step = _steps(problem.pair.a.shape)[axis]
-    chosen = np.unique(np.linspace(0, rest - 1, _ROW_SAMPLE).astype(np.int64))
+    chosen = spread(rest, _ROW_SAMPLE)
     base = chosen // step * (step * size) + chosen % step
     indices = (np.arange(size)[:, None] * step + base[None, :]).reshape(-1)
     a, b = problem.pair.at(indices)

@@ -20,6 +20,7 @@ from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis,
 from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
+from eltwise.core.blocks import spread
 from eltwise.core.dtypes import ElementType
 from eltwise.oracle.numbers import FLOAT_LAYOUTS
 
@@ -137,8 +138,7 @@ def quantized_by_channel(problem: Problem) -> Iterator[Hypothesis]:
     for axis, size in enumerate(pair.shape):
         if not 1 < size <= _MOST_CHANNELS or pair.size // size < _LEAST_ELEMENTS:
             continue
-        probed = dict.fromkeys(int(one) for one in np.linspace(0, size - 1, _PROBED))
-        if any(_grid(*_channel(pair, axis, one), plain) is None for one in probed):
+        if any(_grid(*_channel(pair, axis, int(one)), plain) is None for one in spread(size, _PROBED)):
             continue
         parts = [_channel(pair, axis, number) for number in range(size)]
         fitted = _fitted(parts, [_grid(*part, plain) for part in parts], plain, _LEAST_OF_CHANNELS)
@@ -193,7 +193,7 @@ def _channel(pair: Pair, axis: int, number: int) -> tuple[np.ndarray, np.ndarray
     """Some evenly spread elements of one slice along an axis, of A and of B."""
     step, count = math.prod(pair.shape[axis + 1 :]), pair.shape[axis]
     rest = pair.size // count
-    chosen = np.unique(np.linspace(0, rest - 1, min(rest, _SAMPLED)).astype(np.int64))
+    chosen = spread(rest, _SAMPLED)
     return pair.at(chosen // step * (step * count) + number * step + chosen % step)
 
 
