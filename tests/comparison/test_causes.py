@@ -494,6 +494,21 @@ def test_what_predicts_each_element_is_named_before_noise(seed: int) -> None:
     assert compare_arrays(few, np.where(few < 1, np.float32(0), few)).cause == "subnormals_flushed"
 
 
+@pytest.mark.parametrize("keeps_sign", [True, False])
+@pytest.mark.parametrize("element_type", [FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_zeros_that_were_subnormal_have_the_sign_that_is_named(
+    element_type: ElementType, keeps_sign: bool, seed: int
+) -> None:
+    generator, storage = rng_of(seed, str(element_type)), element_type.storage
+    patterns = generator.integers(1, 1 << element_type.digits - 1, 1000).astype(f"u{storage.itemsize}")
+    subnormal, sign = patterns.view(storage), generator.choice([-1, 1], 1000).astype(storage)
+    a = np.where(generator.random(1000) < 0.3, subnormal * sign, generator.standard_normal(1000).astype(storage))
+    zero = np.copysign(0, a).astype(storage) if keeps_sign else storage.type(0)
+    found = compare_arrays(a, np.where(np.abs(a) < element_type.least_normal, zero, a))
+    assert (found.cause, found.cause_share) == ("subnormals_flushed", 1), found.explanation
+    assert found.explanation_details["keeps_sign"] is keeps_sign
+
+
 @pytest.mark.parametrize("count", [2, 5, 30])
 def test_noise_of_the_last_bits_is_no_factor_and_no_offset(count: int, seed: int) -> None:
     generator = np.random.default_rng([seed, count])
