@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,9 +21,11 @@ from onnx import helper, numpy_helper
 
 import eltwise
 from eltwise.cli import COMMANDS, app
+from eltwise.cli.ops import opset_range
 from eltwise.cli.options import OutputPath
 from eltwise.cli.run import read_inputs
 from eltwise.ops import registry
+from eltwise.ops.schema import Domain
 from eltwise.targets.rules import SEVERITIES
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
@@ -152,6 +155,15 @@ def test_show_says_what_changed(cli: Cli) -> None:
         assert name in out
     assert json.loads(cli("show", "Sub-14", "--json")[1])["previous"] == "Sub-13"
     assert "Sub-7, Sub-13, Sub-14; the newest is Sub-14" in cli("show", "Sub-8")[2]
+
+
+def test_one_version_of_an_operator_holds_for_each_opset_since_its_first() -> None:
+    by_operator = defaultdict[tuple[Domain, str], list[int]](list)
+    for schema in registry.ELEMENTWISE:
+        first, _to, last = opset_range(schema).partition(" to ")
+        by_operator[schema.domain, schema.name] += range(int(first), int(last or first) + 1)
+    for (domain, name), opsets in by_operator.items():
+        assert sorted(opsets) == [*range(min(opsets), registry.NEWEST_OPSET[domain] + 1)], name
 
 
 def test_show_knows_every_operator_version(cli: Cli) -> None:

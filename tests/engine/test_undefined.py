@@ -142,6 +142,15 @@ def test_the_oracle_leaves_the_same_values_undefined() -> None:
             np.testing.assert_array_equal(shift(amounts, amounts), expected, err_msg=f"{name} of {element_type}")
 
 
+def test_integers_have_the_powers_and_quotients_that_python_has_as_integers() -> None:
+    for element_type in (each for each in TYPES if each.is_integer and each.runs):
+        numbers = hard_values(element_type)
+        exponents = [isinstance(pow(1, number), int) for number in numbers.tolist()]
+        assert is_defined("power", 1, numbers, {}).tolist() == exponents, element_type
+        for name in (each.name for each in PRIMITIVES.values() if each.divides and element_type.kind in each.kinds):
+            assert is_defined(name, 1, numbers, {}).tolist() == [number != 0 for number in numbers.tolist()], name
+
+
 @pytest.mark.parametrize("operator", ["Div", "Mod"])
 @given(
     values=st.lists(st.sampled_from([0, 1, -1, 2, -7, 127, -128]), min_size=12, max_size=12),
