@@ -424,6 +424,19 @@ def test_a_corrupt_chunk_is_named_and_the_rest_is_kept(
     assert read(tmp_path / output).tobytes() == eltwise.subtract(*operands).tobytes()
 
 
+def test_a_result_of_another_command_is_left_as_it_is(
+    cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    a, b = (store(tmp_path / f"{name}.zarr", values) for name, values in zip("ab", operands, strict=True))
+    target = tmp_path / "c.zarr"
+    assert cli("apply", "Subtract-1", a, b, "-o", target)[0] == 0
+    before = chunk_files(target)
+    for others in (("Subtract-1", b, a), ("openvino.Add-1", a, b), ("Sub-14", a, a)):
+        code, out, err = cli("apply", *others, "-o", target)
+        assert (code, out, "is not what this command has begun" in err) == (2, "", True), err
+    assert chunk_files(target) == before
+
+
 def test_other_operands_do_not_resume_a_job(cli: Cli, operands: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, "npy", values) for name, values in zip("ab", operands, strict=True))
     other = store(tmp_path / "other.zarr", operands[0])
