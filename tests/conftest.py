@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +41,17 @@ def pytest_report_header() -> str:
     return f"eltwise: random data is drawn with ELTWISE_SEED={SEED}"
 
 
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of random name is made in it
+_LEAST_FREE = 8 << 30
+
+
+def _is_roomy_memory() -> bool:
+    """Whether the system has a file system in memory in which the tests can write and start programs."""
+    if not os.access(_MEMORY, os.W_OK) or shutil.disk_usage(_MEMORY).free < _LEAST_FREE:
+        return False
+    return not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more process than processors: some tests wait, for clusters, environments and runtimes."""
@@ -52,7 +65,11 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         config.pluginmanager.register(_Failures(reporter))
-    if not hasattr(config, "workerinput"):  # The processes of xdist inherit the variable.
+    if not hasattr(config, "workerinput"):  # The processes of xdist inherit the variables.
+        if "TMPDIR" not in os.environ and _is_roomy_memory():  # On a disk, a file takes longer than most of its tests.
+            temporary = TemporaryDirectory(prefix="eltwise-tests-", dir=_MEMORY, ignore_cleanup_errors=True)
+            os.environ["TMPDIR"] = tempfile.tempdir = temporary.name
+            config.add_cleanup(temporary.cleanup)
         folder = TemporaryDirectory(prefix="eltwise-test-results-")
         os.environ["ELTWISE_TEST_RESULTS"] = folder.name
         config.add_cleanup(folder.cleanup)
