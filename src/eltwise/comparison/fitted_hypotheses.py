@@ -101,26 +101,14 @@ def best_fit(numbers: Iterable[T], predict: Callable[[np.ndarray, T], np.ndarray
 
     Those that rounding hardly tells apart are not alike: they lie on either side of a tie.
     """
-    best = best_of(numbers, predict, sample.a, sample.b, sample.element_type)
-    return best[1] if best is not None and best[0] > MOST_OF else None
-
-
-def best_of(
-    numbers: Iterable[T],
-    predict: Callable[[np.ndarray, T], np.ndarray],
-    a: np.ndarray,
-    b: np.ndarray,
-    element_type: ElementType,
-) -> tuple[float, T] | None:
-    """The largest share of B that a function of A predicts with one of some numbers, and the first such number."""
     best: tuple[float, T] | None = None
     for number in numbers:
-        share = float(agrees(predict(a, number), b, element_type).mean())
+        share = float(agrees(predict(sample.a, number), sample.b, sample.element_type).mean())
         if best is None or share > best[0]:
             best = share, number
         if share == 1:
             break
-    return best
+    return best[1] if best is not None and best[0] > MOST_OF else None
 
 
 def cancelled(problem: Problem) -> Iterator[Hypothesis]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eltwise.comparison.matching import Copies
 from eltwise.comparison.numbers import bits_of, is_float, values_of
-from eltwise.comparison.pairs import Pair
+from eltwise.comparison.pairs import Pair, same_bits
 from eltwise.comparison.scan import Figures
 from eltwise.comparison.tolerance import Tolerance
 from eltwise.core.blocks import spread
@@ -243,8 +243,10 @@ def evidence(hypothesis: Hypothesis, sample: Sample, right: np.ndarray) -> float
         _values, counts = np.unique(bits_of(sample.b), return_counts=True)
         shares = counts / counts.sum()
         return used.size * float(-(shares * np.log2(shares)).sum()) - hypothesis.free_bits
-    pairs = np.unique(np.stack([bits_of(sample.a)[used], bits_of(sample.b)[used]]), axis=1)
-    a, b = (row.copy().view(sample.a.dtype) for row in pairs)
+    used = used[np.lexsort((bits_of(sample.a)[used], bits_of(sample.b)[used]))]
+    a, b = sample.a[used], sample.b[used]
+    is_other = ~(same_bits(a[1:], a[:-1]) & same_bits(b[1:], b[:-1]))
+    a, b = (side[np.append(True, is_other)] for side in (a, b))  # Each pair counts once.
     bits = np.minimum(digits_of(a, sample.element_type), digits_of(b, sample.element_type))
     bits = np.clip(bits, hypothesis.least_bits, BITS_OF_A_NUMBER)
     return float(bits.sum()) - hypothesis.free_bits

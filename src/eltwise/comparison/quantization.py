@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 
 from eltwise.comparison.bounds import PIECE
-from eltwise.comparison.fitted_hypotheses import best_fit, best_of, candidates, factor_bounds
+from eltwise.comparison.fitted_hypotheses import best_fit, candidates, factor_bounds
 from eltwise.comparison.grids import Grid, grid_of, middle_of, scales_of
-from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, computed
+from eltwise.comparison.hypotheses import BITS_OF_A_NUMBER, MOST_OF, Hypothesis, Problem, Sample, agrees, computed
 from eltwise.comparison.numbers import shown, values_of
 from eltwise.comparison.pairs import Pair, converted
 from eltwise.comparison.places import coordinates_of
@@ -239,11 +239,11 @@ def _fitted(parts: Parts, grids: Sequence[Grid | None], plain: _Quantizing, leas
     if not plain.is_whole:
         plain = replace(plain, limits=(min(grid[2] for grid in fitted), max(grid[3] for grid in fitted)))
     best: _Fitted = (0.0, plain, [])
+    tried = [np.array([0.0] if grid is None else [*candidates(*grid[:2])]) for grid in grids]
     for rounding in ROUNDINGS:
         quantizing, shares, scales = replace(plain, rounding=rounding), [], []
-        for grid, (a, b) in zip(grids, parts, strict=True):
-            numbers = (0.0,) if grid is None else candidates(*grid[:2])
-            share, scale = best_of(numbers, quantizing, a, b, plain.element_type) or (0.0, 0.0)
+        for numbers, (a, b) in zip(tried, parts, strict=True):
+            share, scale = _best_scale(numbers, quantizing, a, b)
             shares.append(share)
             scales.append(scale)
             if share < least:
@@ -253,6 +253,18 @@ def _fitted(parts: Parts, grids: Sequence[Grid | None], plain: _Quantizing, leas
             if min(shares) == 1:
                 break
     return best if best[0] else None
+
+
+def _best_scale(scales: np.ndarray, quantizing: _Quantizing, a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """The largest share of B that one of some scales gives, and the first such scale; 0 and 0 where there are none."""
+    best = 0.0, 0.0
+    for some in (scales[:1], scales[1:]):  # Mostly the first one is right, or none is.
+        if some.size and best[0] < 1:
+            right = agrees(quantizing(a, some[:, None]), b, quantizing.element_type)
+            counts = np.count_nonzero(right, axis=1)
+            first = int(np.argmax(counts))
+            best = max(best, (int(counts[first]) / b.size, float(some[first])), key=lambda one: one[0])
+    return best
 
 
 def integer_type_of(least: float, most: float) -> tuple[str, int]:
