@@ -73,10 +73,10 @@ def of_operation_jointly(problem: Problem, settings: ComparisonSettings) -> Iter
     if operation is None or not _is_of(operation, problem):
         return
     few = problem.sample.thinned(_MOST_OF_JOINT)
-    values = _operands(operation, settings, few.indices)
+    predict = operation.predictor(_operands(operation, settings, few.indices))
 
     def predicted(fault: Fault) -> int:
-        results = operation.predict(fault, values).view(operation.result_type.storage)
+        results = predict(fault).view(operation.result_type.storage)
         return int(agrees(results, few.b, few.element_type).sum())
 
     candidates = joint_faults(operation, predicted, few.indices.size, problem.figures.differing)

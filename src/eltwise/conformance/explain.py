@@ -171,7 +171,8 @@ def _merged(groups: Sequence[_Group]) -> list[_Group]:
 
 def _joint_of(case: _Compared) -> tuple[Fault, ...]:
     few, wrong = case.few, len(case.item.wrong)
-    for candidates in joint_faults(case.operation, few.count_predicted, few.size, wrong):
+    predict = case.operation.predictor(few.operands)
+    for candidates in joint_faults(case.operation, lambda fault: few.count(predict(fault)), few.size, wrong):
         if matching := _predicting(case, candidates):
             return matching
     return ()
@@ -241,6 +242,11 @@ class _Elements:
         """How many they are."""
         return len(self._readings[0])
 
+    @property
+    def operands(self) -> list[Values]:
+        """The exact values of the operands, aligned as specified."""
+        return self._aligned(None) or []
+
     def are_predicted(self, fault: Fault) -> bool:
         """Whether a fault predicts them."""
         # With another number of operands it is another record.
@@ -248,11 +254,14 @@ class _Elements:
         return same is not None and self.count_predicted(same) == self.size
 
     def count_predicted(self, fault: Fault) -> int:
-        """How many of them a fault of their operation predicts, by the reading by which it predicts most."""
+        """How many of them a fault of their operation predicts; -1 where its alignment is none of theirs."""
         values = self._aligned(fault.align)
         if values is None:
             return -1
-        predicted = self._case.computed.predict(fault, values)
+        return self.count(self._case.computed.predict(fault, values))
+
+    def count(self, predicted: Values) -> int:
+        """How many of them are as predicted, by the reading by which most are."""
         return max(int(np.count_nonzero(predicted == patterns)) for patterns in self._readings)
 
     def differ_by(self, align: Align) -> bool:

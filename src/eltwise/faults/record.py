@@ -7,8 +7,10 @@ of the result before it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -123,17 +125,45 @@ class Operation:
         Returns:
             The bit patterns of the results, with one pattern for every NaN.
         """
-        values = list(operands)
+        values: Any = list(operands)
         with np.errstate(all="ignore"):
-            for operand, change in fault.before:
-                for index in self.of_element_type if operand is None else (operand,):
-                    values[index] = change(values[index])
-            values = values[::-1] if fault.swaps else values
-            steps = fault.steps or StepPolicy(self.element_type if self.element_type.kind == "float" else None)
-            result = fault.compute(steps, *values) if fault.compute else steps.evaluate(self.expression, values)
-            for change in fault.after:
-                result = change(result)
-            return stored(result, self.result_type)
+            for _name, stage in self._stages(fault):
+                values = stage(values)
+        return np.asarray(values)
+
+    def predictor(self, operands: Sequence[Values]) -> Callable[[Fault], Values]:
+        """Compute with many faults, as ``predict`` does: stages that several have in common are computed once."""
+        results: dict[tuple[object, ...], Any] = {(): list(operands)}
+
+        def predict(fault: Fault) -> Values:
+            done: tuple[object, ...] = ()
+            with np.errstate(all="ignore"):
+                for name, stage in self._stages(fault):
+                    before, done = results[done], (*done, name)
+                    if done not in results:
+                        results[done] = stage(before)
+            return np.asarray(results[done])
+
+        return predict
+
+    def _stages(self, fault: Fault) -> Iterator[tuple[object, Callable[[Any], Any]]]:
+        """The functions that the operands go through one after the other, each with what tells it from others."""
+        for change in fault.before:
+            yield change, partial(self._changed, change)
+        yield (fault.swaps, fault.compute, fault.steps), partial(self._computed, fault)
+        for each in fault.after:
+            yield each, each
+        yield "stored", lambda result: stored(result, self.result_type)
+
+    def _changed(self, change: OperandChange, operands: Sequence[Values]) -> list[Values]:
+        index, function = change
+        indices = self.of_element_type if index is None else (index,)
+        return [function(each) if number in indices else each for number, each in enumerate(operands)]
+
+    def _computed(self, fault: Fault, operands: Sequence[Values]) -> Values:
+        values = operands[::-1] if fault.swaps else operands
+        steps = fault.steps or StepPolicy(self.element_type if self.element_type.kind == "float" else None)
+        return fault.compute(steps, *values) if fault.compute else steps.evaluate(self.expression, values)
 
 
 AS_SPECIFIED = Fault("as_specified", "", "the result is right")
