@@ -6,6 +6,7 @@ Source: TypeProto and TensorShapeProto in onnx.proto.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from onnx import TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
@@ -83,6 +84,7 @@ def _text(proto: TypeProto) -> str:
     return ""
 
 
+@lru_cache(maxsize=64)
 def _element_text(number: int) -> str:
     """The name of an element type; empty where it is not declared, ``?`` where ONNX does not know the number."""
     if number == TensorProto.UNDEFINED:
