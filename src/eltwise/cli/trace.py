@@ -78,7 +78,6 @@ def trace(
 ) -> ExitCode:
     """Run a model in two runtimes, compare every value and name the first node that is wrong by itself."""
     from eltwise.comparison.tolerance import tolerance_files
-    from eltwise.conformance.reproduce import SCRIPT
     from eltwise.formats.files import check_new_folder
     from eltwise.formats.registry import files_of
     from eltwise.tracing.trace import trace as trace_model
@@ -112,6 +111,8 @@ def trace(
         text = report.to_text(all_nodes=all_nodes, has_hint=reproduce is None)
         printing.lines(on_one_line(report.summary) if summary else text)
     if reproduce is not None and report.is_reproducible:
+        from eltwise.conformance.reproduce import SCRIPT  # It loads much, and few traces write a case.
+
         report.reproduce(reproduce)
         printing.note(f"run: python {shlex.quote(str(reproduce / SCRIPT))}")
     elif reproduce is not None:

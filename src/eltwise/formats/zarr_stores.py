@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
@@ -237,7 +236,9 @@ def _check_one_format(node: Any, where: Path | str) -> None:
     marks = [mark for mark, other in FORMATS.items() if other != version]  # Its own format has been read.
 
     async def exist() -> list[Any]:
-        return list(await asyncio.gather(*((node.store_path / mark).exists() for mark in marks)))
+        from asyncio import gather  # Zarr has loaded it, and tensors of other files need none.
+
+        return list(await gather(*((node.store_path / mark).exists() for mark in marks)))
 
     others = [mark for mark, exists in zip(marks, sync(exist()), strict=True) if exists]
     if others and _meaning(node.store_path, version) != _meaning(node.store_path, FORMATS[others[0]]):

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from eltwise.comparison.tensor_report import number
-from eltwise.conformance.reproduce import files_of_case, model_files, write_case
 from eltwise.core.border import public
 from eltwise.core.errors import UnsupportedError, counted, named
 from eltwise.core.escaping import as_lines, on_one_line
@@ -193,6 +192,8 @@ class TraceReport(Written[TracedNode]):
             UnsupportedError: if the tested runtime gave no wrong result of a node as a model of its own.
             FileFormatError: if the folder is not empty or cannot be written.
         """
+        from eltwise.conformance.reproduce import files_of_case, model_files, write_case
+
         if self.blamed is None or not self.is_reproducible:
             message = f"no node is wrong as a model of its own in {self.runtime}: there is nothing to reproduce"
             raise UnsupportedError(message)
