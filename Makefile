@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale test test-slow test-random test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale browser test test-slow test-random test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -59,14 +59,16 @@ demo: $(VENV)/.installed
 demo-scale: $(VENV)/.installed-scale
 	$(BIN)/python examples/demo_scale.py
 
-# The tests that take less than about two seconds.
-test: $(VENV)/.installed-test
+# Install Chromium for the tests of pages, if it is missing and may be installed.
+browser:
 	.ci/browser
+
+# The tests that take less than about two seconds.
+test: browser $(VENV)/.installed-test
 	$(PYTEST) -n auto -m "not slow" --durations=15
 
 # The tests that take longer.
-test-slow: $(VENV)/.installed-test
-	.ci/browser
+test-slow: browser $(VENV)/.installed-test
 	$(PYTEST) -n auto -m slow --durations=15
 
 # Random models beside the reference, run and converted in every way. SEED=7 COUNT=5000 draws others, and more.
@@ -78,8 +80,7 @@ test-regressions: $(VENV)/.installed-test
 	ELTWISE_REGRESSIONS=1 $(BIN)/python -m pytest -n 0 tests/regressions tests/test_docs.py -k "regression or export or versions or mode or device"
 
 # All tests, collected once; those of a module run in one process where that keeps both busy, as they share fixtures.
-test-all: $(VENV)/.installed-test
-	.ci/browser
+test-all: browser $(VENV)/.installed-test
 	$(PYTEST) -n auto --dist worksteal --durations=30
 
 # Lint, format and types.
