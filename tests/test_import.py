@@ -37,6 +37,13 @@ def test_a_large_call_of_arithmetic_loads_what_it_computes() -> None:
             assert done.stdout.strip() == "[]"
 
 
+def test_traces_and_comparisons_load_neither_conformance_tests_nor_asyncio() -> None:
+    code = "import sys, eltwise.comparison.compare, eltwise.tracing.trace"
+    code += "\nprint([name for name in ('asyncio', 'eltwise.conformance') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "[]"
+
+
 def test_assertions_of_equal_arrays_load_little() -> None:
     others = ("onnx", "llvmlite", "eltwise.ir", "eltwise.engine", "eltwise.comparison.causes", "eltwise.tracing")
     code = "import numpy, sys; from eltwise.testing import assert_same; assert_same(numpy.ones(9), numpy.ones(9))"
