@@ -509,11 +509,18 @@ def test_operands_of_one_shape_need_no_broadcasting(operator: str, shapes: list[
 
 
 @pytest.mark.parametrize("opset", [11, 10])
+@pytest.mark.parametrize("declares", ["sizes", "symbols", "nothing"])
 @pytest.mark.parametrize("shape", [(2, 3), ("N", 3), (3,)])
-def test_branches_of_an_if_give_one_shape_before_opset_11(shape: tuple[int | str, ...], opset: int) -> None:
+def test_branches_of_an_if_give_one_shape_before_opset_11(
+    shape: tuple[int | str, ...], declares: str, opset: int
+) -> None:
+    def result(name: str, sizes: tuple[int | str, ...]) -> onnx.ValueInfoProto:
+        declared = {"sizes": sizes, "symbols": tuple("ab"[: len(sizes)]), "nothing": None}
+        return value(name, declared[declares])
+
     given = {name: value(name, shape if name == "y" else (2, 3)) for name in "xy"}
     branches = {
-        f"{kind}_branch": helper.make_graph([node("Neg", [name], [kind], kind)], kind, [], [value(kind, size)])
+        f"{kind}_branch": helper.make_graph([node("Neg", [name], [kind], kind)], kind, [], [result(kind, size)])
         for kind, name, size in (("then", "x", (2, 3)), ("else", "y", shape))
     }
     inputs = [*given.values(), value("c", (), TensorProto.BOOL)]

@@ -123,6 +123,12 @@ class Shape(NamedTuple):
             raise ShapeError("the shape is not known", got=str(self))
         return sizes
 
+    def is_same(self, other: Shape) -> bool:
+        """Whether both have one rank and the same sizes for certain."""
+        if self.dimensions is None or other.dimensions is None or len(self.dimensions) != len(other.dimensions):
+            return False
+        return all(mine.is_same(theirs) for mine, theirs in zip(self.dimensions, other.dimensions, strict=True))
+
     def meet(self, other: Shape) -> Shape | None:
         """The shapes that both stand for, None where there are none."""
         if self.dimensions is None or other.dimensions is None:

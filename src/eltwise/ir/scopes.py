@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from eltwise.core.shapes import Shape
@@ -28,12 +28,14 @@ class Scope:
         parent: the scope around it; None for the model's graph and for functions.
         is_in_function: whether it is the body of a function, or lies in one.
         own_types: the types of the values that the graph makes, as far as they are known.
+        inner: the scopes of the graphs in its nodes, by the graph's id.
     """
 
     graph: Graph
     parent: Scope | None
     is_in_function: bool
     own_types: Types
+    inner: dict[int, Scope] = field(default_factory=dict, repr=False)
 
     @cached_property
     def producers(self) -> dict[str, Node]:
@@ -107,6 +109,8 @@ def scopes_of(graph: Graph, types: Mapping[int, Types]) -> Iterator[Scope]:
 
 def _scopes(graph: Graph, parent: Scope | None, in_function: bool, types: Mapping[int, Types]) -> Iterator[Scope]:
     scope = Scope(graph, parent, in_function, dict(graph.declared if in_function else types.get(id(graph), {})))
+    if parent is not None:
+        parent.inner[id(graph)] = scope
     yield scope
     for node in graph.nodes:
         for _name, inner in node.graphs:

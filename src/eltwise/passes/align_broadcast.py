@@ -126,8 +126,7 @@ def _from_equal(rule: Rule, a: Shape, b: Shape, target: Broadcasting) -> Alignme
 
 def _to_equal(rule: Rule, a: Shape, b: Shape) -> Alignment:
     result = broadcast(rule, a, b)
-    pairs = zip(a.dimensions or (), b.dimensions or (), strict=False)
-    if a.rank is None or a.rank != b.rank or not all(mine.is_same(other) for mine, other in pairs):
+    if not a.is_same(b):
         raise _may_differ(f"the shapes are ({a}) and ({b})")
     return Alignment(assumptions=result.assumptions)
 

@@ -149,10 +149,15 @@ def _have_one_shape(node: Node, scope: Scope) -> bool:
     return True
 
 
-def _branches_have_one_shape(node: Node, _scope: Scope) -> bool:
-    """Whether the branches of an If declare equal shapes."""
-    shapes = [[port.type.shape for port in branch.outputs] for _name, branch in node.graphs]
-    return all(each == shapes[0] for each in shapes)
+def _branches_have_one_shape(node: Node, scope: Scope) -> bool:
+    """Whether the branches of an If are known to give equal shapes.
+
+    Their graphs may have been rewritten, which changes no shape: what was inferred is of those in the source.
+    """
+    source = scope.producer(next(filter(None, node.outputs)))
+    scopes = [scope.inner[id(branch)] for _name, branch in (source or node).graphs]
+    first, *others = ([each.shape(port.value) for port in each.graph.outputs] for each in scopes)
+    return all(shape.is_same(other) for shapes in others for shape, other in zip(first, shapes, strict=True))
 
 
 def _has_one_scale(node: Node, scope: Scope) -> bool:
