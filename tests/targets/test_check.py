@@ -188,13 +188,19 @@ def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPat
     assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions[0] == note
 
 
-def test_the_same_version_with_other_settings_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A processor decides in which precision OpenVINO computes float32, and with it what rules say."""
-    others = "(CPU, inference precision f8 by default)"
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Settings with which the rules were measured, and which no processor has."""
+    settings = "(CPU, inference precision f8 by default)"
     monkeypatch.setattr(
         "eltwise.targets.check.shipped_rules",
-        lambda name: replace(shipped_rules(name), version=f"{shipped_rules(name).number} {others}"),
+        lambda name: replace(shipped_rules(name), version=f"{shipped_rules(name).number} {settings}"),
     )
+    return settings
+
+
+def test_the_same_version_with_other_settings_is_told(others: str) -> None:
+    """A processor decides in which precision OpenVINO computes float32, and with it what rules say."""
     report = eltwise.check(bytes_model(), "openvino")
     assert others in report.note
     assert report.version in report.note
@@ -205,6 +211,27 @@ def observed(monkeypatch: pytest.MonkeyPatch, outcome: TargetReport) -> None:
     is_compared = bool(outcome.findings) or bool(outcome.comparison and outcome.comparison.is_proof)
     outcome = replace(outcome, is_compared=is_compared)
     monkeypatch.setattr(deployed, "observe", lambda *_arguments, **_options: outcome)
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("takes_it", [False, True])
+def test_a_run_refutes_no_finding_of_a_branch(takes_it: bool) -> None:
+    """It shows nothing of the other branch, whose nodes did not run; what was measured of another version counts."""
+    made = parsed(
+        """g (uint8[2,3] x, uint8[2,3] y, bool c)
+        => (uint8[2,3] z, uint8[2,3] w) {
+            [outside] w = Sub(x, y)
+            z = If (c) <
+                then_branch = t () => (uint8[2,3] a) { [inside] a = Sub(x, y) },
+                else_branch = e () => (uint8[2,3] b) { b = Max(x, y) }
+            >
+        }"""
+    )
+    ones = np.ones((2, 3), np.uint8)
+    report = eltwise.check(made, "openvino", inputs={"x": ones * 9, "y": ones, "c": np.array(takes_it)})
+    differing = [finding for finding in report.findings if finding.kind == "differs"]
+    assert {finding.node: finding.is_seen for finding in differing} == {"outside": False, "inside": None}
+    assert report.verdict == "disagree"
 
 
 def refuse(*_models: object, **_options: object) -> None:

@@ -57,8 +57,12 @@ def explained(report: TargetReport, observed: TargetReport, *, is_of_another_ver
         return report
     report = replace(report, is_compared=observed.is_compared, trace=observed.trace, sets=observed.sets)
     if is_of_another_version and observed.traced_verdict == "agree":  # What was measured of another version loses.
-        unseen = tuple(replace(one, is_seen=False) if one.kind == "differs" else one for one in report.findings)
-        report = replace(report, findings=unseen)
+        # Of a branch that was not taken, the run shows nothing.
+        unseen = (
+            replace(one, is_seen=False) if one.kind == "differs" and not one.is_in_branch else one
+            for one in report.findings
+        )
+        report = replace(report, findings=tuple(unseen))
     if not observed.is_compared:  # It was loaded, which tells of refusals only.
         findings = (replace(one, is_seen=False) if one.kind in ("refused", INVALID) else one for one in report.findings)
         return replace(report, findings=(*findings, *observed.findings), special=observed.special)
@@ -150,7 +154,7 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
 def _of_sites(
     versions: Versions, target: str, analysis: Analysis, rules: RuleSet, least: Severity
 ) -> Iterator[Finding]:
-    is_whole = not unread(analysis)
+    is_whole, branches = not unread(analysis), _in_branches(analysis.graph)
     for site in measured(analysis.graph, rules):
         matches = ask(rules, site) or ()
         severity = worst(matches)
@@ -174,7 +178,15 @@ def _of_sites(
             helps,
             steps is not None and is_whole,
             is_of_site=True,
+            is_in_branch=id(site.node) in branches,
         )
+
+
+def _in_branches(graph: Graph) -> set[int]:
+    """The nodes in branches of Ifs, by their ids."""
+    ifs = (node for body in all_graphs(graph) for node in body.nodes if node.schema.name == "If")
+    bodies = (body for node in ifs for _name, branch in node.graphs for body in all_graphs(branch))
+    return {id(node) for body in bodies for node in body.nodes}
 
 
 def _message(rule: Rule, site: Site) -> str:
