@@ -463,9 +463,10 @@ MINUS = eltwise.operator("Sub-14")
         (
             ("sum", MINUS, X, X),
             {"broadcast": 1},
-            "a reduction takes no attributes of the operator, whose axis is another one than its own, got broadcast; "
-            "bind them first: eltwise.operator('Sub-14', broadcast=...)",
+            "a reduction has no such argument, got broadcast; allowed: axis, dtype, dim, keepdims, initial, where; "
+            "those of the operator are bound first, as its axis is another one: eltwise.operator('Sub-14', ...)",
         ),
+        (("sum", MINUS, X, X), {"out": X}, "a reduction has no such argument, got out; allowed: axis, dtype, dim, "),
         (("mean", "Sub-14", X, X[0, :2]), {}, "Sub-14: shapes (2,3) and (2) do not"),
         (("max", "Sub-14", X[:0], X[:0]), {}, "Sub-14: the max of no elements is undefined"),
     ],

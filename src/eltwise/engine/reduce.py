@@ -183,11 +183,11 @@ def reduce(
     """
     if attributes:
         name = operator_.name if isinstance(operator_, Operator) else operator_
-        written = ", ".join([repr(name), *(f"{attribute}=..." for attribute in attributes)])
         raise AttributeValueError(
-            "a reduction takes no attributes of the operator, whose axis is another one than its own",
+            "a reduction has no such argument",
             got=", ".join(attributes),
-            hint=f"bind them first: eltwise.operator({written})",
+            allowed="axis, dtype, dim, keepdims, initial, where",
+            hint=f"those of the operator are bound first, as its axis is another one: eltwise.operator({name!r}, ...)",
         )
     return reduced(reduction, operator_, operands, axis, dtype, dim, keepdims, initial, where)
 
