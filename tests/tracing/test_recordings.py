@@ -14,7 +14,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import eltwise
-from eltwise.core.errors import EltwiseError, UnsupportedError
+from eltwise.core.dtypes import TYPES, by_name
+from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.model import read
 from eltwise.runtimes.registry import RUNTIMES
 from eltwise.tracing.record import LEFT_OUT, record, record_whole
@@ -263,3 +264,16 @@ def test_outputs_that_no_node_makes_are_recorded_and_compared(kind: str, runtime
             report = eltwise.trace(model, runtime=tested, against=reference, switches=False)
             assert report.verdict == "disagree", str(report)
             assert [one.name for one in report.outputs if one.status == "differs"] == [name]
+
+
+@pytest.mark.parametrize("name", [each.name for each in TYPES if each.library])
+def test_a_value_of_every_type_is_stored_bit_for_bit_or_named(tmp_path: Path, name: str) -> None:
+    array = np.arange(5).astype(by_name(name).storage)
+    recording, path = Recording({}, {"logits": array}, {}), tmp_path / "run.safetensors"
+    if name in ("int4", "uint4"):
+        with pytest.raises(ElementTypeError, match=f"^value logits: safetensors has no such element type, got {name}$"):
+            recording.save(path)
+        return
+    recording.save(path)
+    stored = read_recording(path).values["logits"]
+    assert (stored.dtype, stored.tobytes()) == (array.dtype, array.tobytes())

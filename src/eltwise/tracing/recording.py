@@ -18,7 +18,7 @@ import numpy as np
 
 from eltwise.core.border import public
 from eltwise.core.dtypes import of_numpy
-from eltwise.core.errors import EltwiseError, FileFormatError, counted, named
+from eltwise.core.errors import EltwiseError, FileFormatError, counted, errors_located, named
 from eltwise.core.exit_codes import ExitCode
 from eltwise.core.shapes import of_sizes
 from eltwise.formats import files
@@ -80,9 +80,10 @@ class Recording:
             raise files.unknown_ending(target, ENDING)
         pairs = [(_INPUT, self.inputs), (_VALUE, self.values)]
         arrays = {kind + name: array for kind, named_arrays in pairs for name, array in named_arrays.items()}
-        described = [
-            (name, dtype_of(of_numpy(array.dtype)), array.shape, array.nbytes) for name, array in arrays.items()
-        ]
+        described = []
+        for name, array in arrays.items():
+            with errors_located(operand=name.replace("/", " ", 1)):
+                described.append((name, dtype_of(of_numpy(array.dtype)), array.shape, array.nbytes))
         header = header_of(described, dict(self.metadata))
         contents = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
         files.write_atomically(target, chain([len(header).to_bytes(8, "little") + header], contents))
