@@ -62,7 +62,7 @@ def test_each_node_is_named_and_what_is_not_checked_is_counted() -> None:
     assert "Sub-13 of bfloat16 at 2 nodes ('first', 'second'): refused: " in str(report)
     assert "computes it in float32 and casts back, which was measured to be exact" in str(report)
     assert str(report).splitlines()[-2:] == [
-        "onnxruntime 1.31.1: 3 nodes checked by rules: 1 ok, 2 not ok",
+        "onnxruntime 1.32.0: 3 nodes checked by rules: 1 ok, 2 not ok",
         "onnxruntime: by rules alone, the model does not run",
     ]
 
@@ -184,7 +184,7 @@ def test_of_a_model_with_other_operators_only_nothing_is_said() -> None:
 def test_another_version_than_was_measured_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "version", lambda _package: "9.9")
     note = by_rules(bfloat16_model(), "onnxruntime").note
-    assert note.startswith("onnxruntime 9.9 is installed here, the rules are of 1.31.1")
+    assert note.startswith("onnxruntime 9.9 is installed here, the rules are of 1.32.0")
     assert eltwise.repair(bfloat16_model(), "onnxruntime")[1].assumptions[0] == note
 
 
@@ -240,7 +240,7 @@ def refuse(*_models: object, **_options: object) -> None:
 
 def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.MonkeyPatch) -> None:
     output = replace(SEVERE, node="", subject="the model, output 'z'", reasons=(), is_seen=True)
-    observed(monkeypatch, TargetReport("", "1.31.1", findings=(output,)))
+    observed(monkeypatch, TargetReport("", "1.32.0", findings=(output,)))
     (finding,) = eltwise.check(bytes_model(), "openvino").findings
     assert (finding.node, finding.is_seen) == ("n", True)  # The output is not named, since the rules explain it.
     unexplained = eltwise.check(model([node("Sub", ["x", "x"], ["z"])], [value("x")], [value("z")], 14), "openvino")
@@ -249,12 +249,12 @@ def test_what_a_run_shows_decides_and_rules_explain_it(monkeypatch: pytest.Monke
 
 
 def test_what_a_run_refutes_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed(monkeypatch, TargetReport("", "1.31.1", comparison=Comparison(4, 100)))
+    observed(monkeypatch, TargetReport("", "1.32.0", comparison=Comparison(4, 100)))
     report = eltwise.check(bytes_model(), "openvino")
     assert ([found.is_seen for found in report.findings], report.is_good) == ([False], True)
     assert "not seen in the run: 1 finding that the rules expect" in str(report)
     # What was only loaded tells of refusals and of nothing else.
-    observed(monkeypatch, TargetReport("", "1.31.1", comparison=Comparison(0, 0, "Relu does not run here")))
+    observed(monkeypatch, TargetReport("", "1.32.0", comparison=Comparison(0, 0, "Relu does not run here")))
     monkeypatch.setattr(deployed, "trace", refuse)
     assert eltwise.check(bfloat16_model(), "onnxruntime").verdict == "not_established"
     assert eltwise.check(bytes_model(), "openvino").verdict == "disagree"
