@@ -27,6 +27,7 @@ from eltwise.passes.report import PassReport
 from eltwise.targets import deployed
 from eltwise.targets.repair import repair_file
 from eltwise.targets.report import Finding, TargetReport
+from eltwise.targets.rules import shipped_rules
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir, binary
 from support.target_models import bfloat16_model, bytes_model, chain, integer_ir, legacy_model
@@ -105,7 +106,9 @@ def test_what_is_left_is_what_the_repaired_model_has() -> None:
         assert measured(eltwise.repair(repaired, "onnxruntime")[1]) == left, path.name
 
 
-def test_versions_are_lowered_only_where_nothing_needs_them() -> None:
+def test_versions_are_lowered_only_where_nothing_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = replace(shipped_rules("onnxruntime"), file_versions=tuple(range(3, 14)), opsets=tuple(range(1, 27)))
+    monkeypatch.setattr("eltwise.targets.repair.shipped_rules", lambda _name: older)
     right = model([node("Sub", ["x", "y"], ["z"])], [value("x"), value("y")], [value("z")], 13, 14)
     made, report = eltwise.repair(right, "onnxruntime")
     assert (made.proto().ir_version, made.proto().opset_import[0].version) == (13, 13)

@@ -153,11 +153,17 @@ class TracedModel:
         return self.sizes_of(value) in (None, shape)
 
     def contradiction(self, inputs: Mapping[str, np.ndarray], results: Mapping[str, np.ndarray]) -> str:
-        """That a result has another shape than follows from the inputs of the model; empty where that is not so.
+        """That a result has another type or shape than follows from the inputs of the model; empty if that is not so.
 
-        What the file declares of values does not count. Of inputs that have other shapes themselves nothing follows.
+        What the file declares of values does not count. Of inputs that have other shapes themselves nothing follows,
+        and of floats the type is not compared, which is another one in a wider run.
         """
         arrays = {**inputs, **results}
+        for name in results.keys() & self._inferred.keys():
+            inferred, dtype = self._inferred[name].element_type, results[name].dtype
+            if inferred is None or inferred.kind == "float" or dtype.kind in "OSTU" or of_numpy(dtype) is inferred:
+                continue
+            return f"gave {of_numpy(dtype)} where {inferred} follows from its inputs"
         shapes = {name: self._inferred[name].shape for name in arrays if name in self._inferred}
         wrong = [name for name, shape in shapes.items() if shape.is_known and shape.sizes() != arrays[name].shape]
         if not wrong or not inputs.keys().isdisjoint(wrong):

@@ -14,7 +14,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ChangedInputError, EltwiseError
 from eltwise.ir.graph import Graph, Node
 from eltwise.runtimes import Answer, Host
-from eltwise.tracing.integers import sums_integers, wrong_integers
+from eltwise.tracing.inexact import inexact_results, sums_integers
 from eltwise.tracing.model import Submodel, TracedModel
 from eltwise.tracing.model_program import as_file
 
@@ -119,7 +119,7 @@ class Runner:
             first, then = (outcome.values, values) if isolated else (values, outcome.values)
             operands = {**first, **then, **(replaced or {})}
             contradiction = self.model.contradiction(outcome.submodel.inputs, outcome.values)
-            contradiction = contradiction or wrong_integers(self.model, chosen, operands, outcome.values)
+            contradiction = contradiction or inexact_results(self.model, chosen, operands, outcome.values)
             outcome = Outcome(message=contradiction) if contradiction else outcome
         for runner in self.fallbacks if outcome.message and len(chosen) == 1 else ():
             node = runner.model.nodes[chosen[0]]

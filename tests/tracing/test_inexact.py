@@ -1,10 +1,11 @@
-"""Integers of the reference in float64 are exact, whatever its runtime computes, which may be the tested one."""
+"""What a reference in float64 has in other types is exact, also where its runtime is the tested one."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
@@ -16,7 +17,7 @@ import eltwise
 from eltwise.core.dtypes import FLOAT64
 from eltwise.model import read
 from eltwise.runtimes import Answer
-from eltwise.tracing.integers import sums_integers, wrong_integers
+from eltwise.tracing.inexact import inexact_results, sums_integers
 from eltwise.tracing.model import TracedModel, read_model
 from eltwise.tracing.runner import Runner
 from support.operands import drawn
@@ -52,21 +53,62 @@ def test_a_result_of_integers_with_one_other_element_is_wrong(
     right = eltwise.load(model).run(feeds)["z"]
     other = right.copy()
     other[element] = not right[element] if right.dtype == np.bool_ else right[element] ^ right.dtype.type(1)
-    assert wrong_integers(traced(model, feeds), [0], feeds, {"z": right}) == ""
-    assert operator in wrong_integers(traced(model, feeds), [0], feeds, {"z": other})
+    assert inexact_results(traced(model, feeds), [0], feeds, {"z": right}) == ""
+    assert operator in inexact_results(traced(model, feeds), [0], feeds, {"z": other})
+
+
+@pytest.mark.parametrize(
+    ("node", "result", "right", "wrong"),
+    [
+        ("Cast <to = 6> (f)", "int32", [1, -2, 3], [1, -3, 3]),
+        ("Greater (f, g)", "bool", [True, False, True], [True, True, True]),
+        ("IsNaN (f)", "bool", [False] * 3, [False, False, True]),
+    ],
+)
+def test_integers_and_booleans_that_are_made_of_floats_are_exact_too(
+    node: str, result: str, right: list[object], wrong: list[object]
+) -> None:
+    model = parsed(f"g (double[3] f, double[3] g) => ({result}[3] z) {{ z = {node} }}")
+    feeds = {"f": np.array([1.5, -2.5, 3.75]), "g": np.array([1, 0, 3.0])}
+    for values, is_right in ((right, True), (wrong, False)):
+        array = np.array(values, result)
+        assert (inexact_results(traced(model, feeds), [0], feeds, {"z": array}) == "") == is_right
+
+
+def test_a_result_of_another_type_is_none_of_the_reference() -> None:
+    """As onnx's evaluator gives sums of squares."""
+    model = parsed(
+        "g (int32[3] x, float[3] f) => (int32 z, float y) { z = ReduceSumSquare (x) y = ReduceSumSquare (f) }"
+    )
+    feeds = {"x": np.ones(3, np.int32), "f": np.ones(3, np.float32)}
+    read = traced(model, feeds)
+    right, wide = {"z": np.full(1, 3, np.int32), "y": np.ones(1)}, {"z": np.full(1, 3, np.int64), "y": np.ones(1)}
+    assert read.contradiction(feeds, right) == ""
+    assert read.contradiction(feeds, wide) == "gave int64 where int32 follows from its inputs"
 
 
 def test_what_no_text_states_is_not_wrong() -> None:
     model = parsed(a_model("Div", "int32"))
     feeds = {"a": np.array([5, 7], np.int32), "b": np.array([0, 2], np.int32)}
     for result in ([0, 3], [123, 3]):
-        assert wrong_integers(traced(model, feeds), [0], feeds, {"z": np.array(result, np.int32)}) == ""
-    assert wrong_integers(traced(model, feeds), [0], feeds, {"z": np.array([0, 4], np.int32)})
+        assert inexact_results(traced(model, feeds), [0], feeds, {"z": np.array(result, np.int32)}) == ""
+    assert inexact_results(traced(model, feeds), [0], feeds, {"z": np.array([0, 4], np.int32)})
 
 
 def _result(model: ModelProto, feeds: dict[str, np.ndarray]) -> Any:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, feeds)[0]
+
+
+def test_floats_of_few_bits_are_exact_too() -> None:
+    """Beyond the range a Cast without saturation gives an infinity, and some runtimes NaN."""
+    model = parsed("g (double[3] x) => (float8e5m2[3] z) { z = Cast <to = 19, saturate = 0> (x) }")
+    model.opset_import[0].version = 19
+    feeds = {"x": np.array([1.25, 1e6, np.nan])}
+    right = np.array([1.25, np.inf, np.nan]).astype(ml_dtypes.float8_e5m2)
+    other = np.array([1.25, np.nan, np.nan]).astype(ml_dtypes.float8_e5m2)
+    assert inexact_results(traced(model, feeds), [0], feeds, {"z": right}) == ""
+    assert inexact_results(traced(model, feeds), [0], feeds, {"z": other}) == "gave other float8_e5m2 than Cast does"
 
 
 @pytest.mark.parametrize("depth", [2, 64])
@@ -100,6 +142,7 @@ def test_an_element_wise_result_is_right_only_if_it_is_the_exact_one() -> None:
         ("CumSum (x, axis)", True),
         ("ArgMax (x)", True),
         ("MatMul (x, x)", True),
+        ("ReduceProd (x)", False),  # It is not stated that these wrap.
         ("Transpose (x)", False),
         ("Add (x, x)", False),
         ("ReduceMax (f)", False),
