@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import onnx
@@ -42,20 +43,6 @@ def test_the_fault_is_there(report: Any) -> None:
     assert result != report.expected, message
 
 
-class Asked(onnxruntime.InferenceSession):
-    """A session that remembers the last model that was run, and on what."""
-
-    last: tuple[bytes, dict[str, Any]] | None = None
-
-    def __init__(self, model: bytes, *others: Any, **options: Any) -> None:
-        super().__init__(model, *others, **options)
-        self._bytes = model
-
-    def run(self, names: Any, feeds: dict[str, Any], *others: Any) -> Any:
-        Asked.last = self._bytes, feeds
-        return super().run(names, feeds, *others)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "report", [one for one in REPORTS if one.packages[0] == "onnxruntime"], ids=lambda one: one.name
@@ -64,12 +51,19 @@ def test_no_model_that_shows_a_fault_computes_the_same(report: Any, monkeypatch:
     """Though the reference in float64 is a kernel of the same runtime, which may have the same fault."""
     if report.name in ENDS_OR_ALLOWED or SCRIPT.actual(report) == report.expected:
         pytest.skip("the process ends, the tolerance allows it, or this processor does not show it")
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Asked)
-    with contextlib.redirect_stdout(io.StringIO()):
+    session, asked = onnxruntime.InferenceSession, list[tuple[bytes, dict[str, Any]]]()
+
+    def remembering(model: bytes, *others: Any, **options: Any) -> Any:
+        def run(names: Any, feeds: dict[str, Any]) -> Any:
+            asked.append((model, feeds))
+            return session(model, *others, **options).run(names, feeds)
+
+        return SimpleNamespace(run=run)
+
+    with monkeypatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
+        patch.setattr(onnxruntime, "InferenceSession", remembering)
         exec(report.code, {})  # noqa: S102 - it is ours
-    assert Asked.last is not None
-    model, feeds = Asked.last
-    monkeypatch.undo()
+    model, feeds = asked[-1]
     traced = eltwise.trace(
         onnx.load_from_string(model), runtime="onnxruntime", against="float64", inputs=feeds, switches=False
     )

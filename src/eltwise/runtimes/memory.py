@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import tempfile
 from math import prod
 from pathlib import Path
@@ -34,7 +33,7 @@ class SharedMemory:
         self._is_named = False
         if path:
             self._file = os.open(path, os.O_RDWR)
-        elif sys.platform == "linux":
+        elif hasattr(os, "memfd_create"):  # Of Linux, in most Pythons.
             self._file = os.memfd_create("eltwise")
             path = f"/proc/{os.getpid()}/fd/{self._file}"
         else:
