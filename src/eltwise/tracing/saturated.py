@@ -22,6 +22,9 @@ CAUSE = "saturated_pairs"
 _MOST_PRODUCTS = 1 << 26
 """Of so many products at most results are predicted: those of some rows, evenly spread."""
 
+_LEAST_OF_ROW = 1 << 10
+"""A row counts as so many products at least, as it takes memory of its own."""
+
 _QUANTIZED = ("a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "scale", "zero", "bias")
 _OPERANDS = {
     "MatMulInteger": ("a", "b", "a_zero", "b_zero"),
@@ -119,7 +122,7 @@ def _of_windows(node: Node, arrays: Mapping[str, np.ndarray], result: np.ndarray
 
 def _chosen(count: int, products: int) -> np.ndarray:
     """The numbers of so many rows, or of some of them, each of so many products."""
-    most = min(count, max(1, _MOST_PRODUCTS // max(1, products)))
+    most = min(count, max(1, _MOST_PRODUCTS // max(_LEAST_OF_ROW, products)))
     return np.linspace(0, max(0, count - 1), most).astype(np.int64)
 
 
