@@ -134,3 +134,24 @@ def test_a_processor_without_the_instruction_is_named(name: str, seed: int) -> N
     causes = [node.alone.cause for node in report.nodes if node.alone is not None]
     assert (CAUSE in causes) == saturates, str(report)
     assert (report.verdict == "agree") == (not saturates), str(report)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("position", range(8))
+@pytest.mark.parametrize("change", ["unknown", "empty", "one for each row"])
+def test_operands_of_other_kinds_are_not_explained(name: str, position: int, change: str, seed: int) -> None:
+    model, feeds, saturated = CASES[name](seed)
+    node = read(model).graph.nodes[0]
+    constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    operands: list[np.ndarray | None] = [(constants | feeds)[one] for one in node.inputs]
+    operand = operands[position % len(operands)]
+    assert operand is not None
+    if change == "unknown":
+        operands[position % len(operands)] = None
+    elif change == "empty":
+        operands[position % len(operands)] = operand[..., :0] if operand.ndim else operand.reshape(1)[:0]
+    else:
+        operands[position % len(operands)] = np.resize(operand, 5)
+    difference = measure("y", saturated, saturated ^ saturated.dtype.type(1), ())
+    for result in (saturated, saturated[:0], saturated.reshape(-1)):
+        assert of_saturated_pairs(difference, node, operands, [("one", result)]).share in (0, 1)

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from eltwise.core.blocks import spread
 from eltwise.core.dtypes import of_numpy
 from eltwise.formats.onnx.schemas import attribute_value
 from eltwise.ir.graph import Node
@@ -65,12 +66,12 @@ def _share(node: Node, operands: Sequence[np.ndarray | None], result: np.ndarray
     """The share that saturated sums predict of some rows of a result, where exact ones do not; 0 of other nodes."""
     values = dict(zip(_OPERANDS.get(node.schema.name, ()), operands, strict=False))
     arrays = {name: array for name, array in values.items() if array is not None}
-    if not {"a", "b"} <= arrays.keys() or arrays["a"].dtype != np.uint8 or arrays["b"].dtype != np.int8:
+    if not _are_supported(arrays, is_quantized="scale" in values):
         return 0.0
     zero = arrays.get("a_zero", np.zeros(1, np.uint8))
     of_node = _of_windows if node.schema.name == "QLinearConv" else _of_rows
-    matrices = of_node(node, arrays, result) if zero.size == 1 else None
-    if matrices is None or 0 in (matrices[0].size, matrices[1].size):
+    matrices = of_node(node, arrays, result)
+    if matrices is None or not _fits(arrays, *matrices[:2]):
         return 0.0
     a, b, rows = matrices
     shift = int(zero.item()) * b.sum(0, dtype=np.int64)
@@ -85,18 +86,35 @@ def _share(node: Node, operands: Sequence[np.ndarray | None], result: np.ndarray
     return float((predicted == rows)[is_shown].mean()) if is_shown.any() else 0.0
 
 
+def _are_supported(arrays: Mapping[str, np.ndarray], *, is_quantized: bool) -> bool:
+    """Whether operands are those of such a kernel, with one scale and zero point but of the second one."""
+    needed = {"a", "b", *(("a_scale", "b_scale", "scale") if is_quantized else ())}
+    if not needed <= arrays.keys() or arrays["a"].dtype != np.uint8 or arrays["b"].dtype != np.int8:
+        return False
+    single = (arrays[name] for name in ("a_scale", "a_zero", "scale", "zero") if name in arrays)
+    return all(each.size == 1 for each in single) and 0 not in (arrays["a"].size, arrays["b"].size)
+
+
+def _fits(arrays: Mapping[str, np.ndarray], a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether matrices have one depth, and what belongs to columns is one for all of them or for each."""
+    columns = [arrays[name].size for name in ("b_scale", "b_zero", "bias") if name in arrays]
+    return a.shape[1] == b.shape[0] and all(size in (1, b.shape[1]) for size in columns)
+
+
 def _of_rows(_node: Node, arrays: Mapping[str, np.ndarray], result: np.ndarray) -> Matrices | None:
     """The matrices of a product with one matrix."""
     a, b = arrays["a"], arrays["b"]
-    if b.ndim != 2 or a.ndim < 1:
+    if b.ndim != 2 or result.shape != (*a.shape[:-1], b.shape[1]):
         return None
-    rows = _chosen(a.size // a.shape[-1], b.size)
+    rows = spread(a.size // a.shape[-1], _most_rows(b))
     return a.reshape(-1, a.shape[-1])[rows], b, result.reshape(-1, b.shape[1])[rows]
 
 
 def _of_windows(node: Node, arrays: Mapping[str, np.ndarray], result: np.ndarray) -> Matrices | None:
     """The matrices of a convolution: a row is a window, its channels last."""
     x, w = arrays["a"], arrays["b"]
+    if x.ndim != w.ndim or w.ndim < 3:
+        return None
     window, rank = w.shape[2:], w.ndim - 2
     strides, dilations = (attribute_value(node, name) or (1,) * rank for name in ("strides", "dilations"))
     pads = attribute_value(node, "pads") or (0,) * (2 * rank)
@@ -106,8 +124,9 @@ def _of_windows(node: Node, arrays: Mapping[str, np.ndarray], result: np.ndarray
     around = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]
     padded = np.pad(x, around, constant_values=zero)
     reach = tuple((length - 1) * step + 1 for length, step in zip(window, dilations, strict=True))
-    axes = tuple(range(2, 2 + rank))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=axes)
+    if any(length > size for length, size in zip(reach, padded.shape[2:], strict=True)):
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, 2 + rank)))
     starts = [slice(None, None, step) for step in strides]
     parts = [slice(None, None, step) for step in dilations]
     of_places = np.moveaxis(windows[:, :, *starts, *parts], 1, -1)
@@ -115,15 +134,14 @@ def _of_windows(node: Node, arrays: Mapping[str, np.ndarray], result: np.ndarray
     filters = np.moveaxis(w, 1, -1).reshape(w.shape[0], -1).T
     if result.shape != (places[0], w.shape[0], *places[1:]):
         return None
-    rows = _chosen(prod(places), filters.size)
+    rows = spread(prod(places), _most_rows(filters))
     chosen = of_places[np.unravel_index(rows, places)].reshape(rows.size, -1)
     return chosen, filters, np.moveaxis(result, 1, -1).reshape(-1, w.shape[0])[rows]
 
 
-def _chosen(count: int, products: int) -> np.ndarray:
-    """The numbers of so many rows, or of some of them, each of so many products."""
-    most = min(count, max(1, _MOST_PRODUCTS // max(_LEAST_OF_ROW, products)))
-    return np.linspace(0, max(0, count - 1), most).astype(np.int64)
+def _most_rows(matrix: np.ndarray) -> int:
+    """How many rows are predicted of products with a matrix."""
+    return max(1, _MOST_PRODUCTS // max(_LEAST_OF_ROW, matrix.size))
 
 
 def _saturated(a: np.ndarray, b: np.ndarray) -> np.ndarray:
