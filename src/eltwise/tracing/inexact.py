@@ -19,7 +19,7 @@ from eltwise.ir.graph import Node, Port
 from eltwise.ir.types import TensorType
 from eltwise.ir.verify import reads
 from eltwise.ops.schema import ElementwiseSchema
-from eltwise.tracing.model import TracedModel
+from eltwise.tracing.model import TracedModel, has_numbers
 
 _REDUCTIONS = ("L1", "Max", "Mean", "Min", "Sum")
 _SUMS = {"ArgMax", "ArgMin", "CumSum", "Einsum", "Gemm", "MatMul", *(f"Reduce{name}" for name in _REDUCTIONS)}
@@ -56,7 +56,7 @@ def inexact_results(
         read = {value: model.array_of(value, operands) for value in reads(node)}
         arrays = {value: array for value, array in read.items() if array is not None}
         result = results[node.outputs[0]]
-        if len(arrays) == len(read) and all(map(_is_numeric, arrays.values())) and _is_as_narrow(result):
+        if len(arrays) == len(read) and all(map(has_numbers, arrays.values())) and _is_as_narrow(result):
             exact = _exact(model, node, arrays)
             if exact is not None and not _is_same(result, *exact):
                 return f"gave other {of_numpy(result.dtype)} than {node.schema.name} does"
@@ -83,14 +83,9 @@ def _exact(
     return exact[value], unstated.get(value)
 
 
-def _is_numeric(array: np.ndarray) -> bool:
-    """Whether it holds no text."""
-    return array.dtype.kind not in "OSTU"
-
-
 def _is_as_narrow(array: np.ndarray) -> bool:
     """Whether a run in float64 has the same type."""
-    return _is_numeric(array) and (of_numpy(array.dtype).kind != "float" or of_numpy(array.dtype).bits < FLOAT16.bits)
+    return has_numbers(array) and (of_numpy(array.dtype).kind != "float" or of_numpy(array.dtype).bits < FLOAT16.bits)
 
 
 def _is_same(result: np.ndarray, exact: np.ndarray, unstated: np.ndarray | None) -> bool:

@@ -160,10 +160,11 @@ class TracedModel:
         """
         arrays = {**inputs, **results}
         for name in results.keys() & self._inferred.keys():
-            inferred, dtype = self._inferred[name].element_type, results[name].dtype
-            if inferred is None or inferred.kind == "float" or dtype.kind in "OSTU" or of_numpy(dtype) is inferred:
+            inferred, result = self._inferred[name].element_type, results[name]
+            if inferred is None or inferred.kind == "float" or not has_numbers(result):
                 continue
-            return f"gave {of_numpy(dtype)} where {inferred} follows from its inputs"
+            if of_numpy(result.dtype) is not inferred:
+                return f"gave {of_numpy(result.dtype)} where {inferred} follows from its inputs"
         shapes = {name: self._inferred[name].shape for name in arrays if name in self._inferred}
         wrong = [name for name, shape in shapes.items() if shape.is_known and shape.sizes() != arrays[name].shape]
         if not wrong or not inputs.keys().isdisjoint(wrong):
@@ -352,6 +353,11 @@ def read_model(graph: Graph, arrays: Mapping[str, np.ndarray], deciding: frozens
     types |= {value: _type_of(array) for value, array in arrays.items()}
     typed = replace(graph, inputs=tuple(replace(port, type=types[port.value]) for port in graph.inputs))
     return TracedModel(graph, value_types(typed) | types, deciding)
+
+
+def has_numbers(array: np.ndarray) -> bool:
+    """Whether the elements are of a type that runs: no text, and no complex numbers."""
+    return array.dtype.kind not in "OSTUc"
 
 
 def _is_constant(node: Node) -> bool:
