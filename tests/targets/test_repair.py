@@ -379,3 +379,25 @@ def test_refusals_of_one_cause_share_a_line() -> None:
     assert [problem.node for problem in caught.value.problems] == ["sub_0", "sub_1", "mul_2"]
     _head, line = str(caught.value).splitlines()
     assert line.startswith("  1. 3 nodes (Sub-14 'sub_0', Sub-14 'sub_1', Mul-14 'mul_2'): wrong values on openvino ")
+
+
+@pytest.mark.parametrize("takes_it", [False, True])
+def test_verified_names_what_did_not_run(takes_it: bool) -> None:
+    """A node that is rewritten in a branch is shown to be right only where the inputs take it."""
+    made = parsed(
+        """g (uint8[4] x, uint8[4] y, bool c) => (uint8[4] z) {
+            z = If (c) <
+                then_branch = t () => (uint8[4] a) { [inside] a = Sub(x, y) },
+                else_branch = e () => (uint8[4] b) { b = Identity(x) }
+            >
+        }"""
+    )
+    inputs = {"x": np.arange(4, dtype=np.uint8), "y": np.full(4, 9, np.uint8), "c": np.array(takes_it)}
+    traced = eltwise.trace(eltwise.repair(made, "openvino")[0], runtime="openvino", against="float64", inputs=inputs)
+    assert traced.verdict == "agree", str(traced)
+    assert ("inside" in str(traced.not_run)) is not takes_it
+    _repaired, report = eltwise.repair(made, "openvino")
+    (changed,) = report.changes
+    assert changed.node == "inside"
+    assumed = [line for line in report.assumptions if "not run" in line]
+    assert len(assumed) == 1, report

@@ -29,6 +29,7 @@ from eltwise.targets.plan import (
 from eltwise.targets.report import INVALID, Finding, TargetReport
 from eltwise.targets.rules import REFUSALS, Rule, RuleSet, Severity, level
 from eltwise.targets.sites import Site, sites_of
+from eltwise.tracing.report import TraceReport
 
 
 def by_rules(analysis: Analysis, target: str, rules: RuleSet, least: Severity) -> TargetReport:
@@ -57,9 +58,8 @@ def explained(report: TargetReport, observed: TargetReport, *, is_of_another_ver
         return report
     report = replace(report, is_compared=observed.is_compared, trace=observed.trace, sets=observed.sets)
     if is_of_another_version and observed.traced_verdict == "agree":  # What was measured of another version loses.
-        # Of a branch that was not taken, the run shows nothing.
         unseen = (
-            replace(one, is_seen=False) if one.kind == "differs" and not one.is_in_branch else one
+            replace(one, is_seen=False) if one.kind == "differs" and _has_run(one, observed.trace) else one
             for one in report.findings
         )
         report = replace(report, findings=tuple(unseen))
@@ -133,6 +133,14 @@ def _of_problem(problem: EltwiseError) -> Finding:
     return Finding(problem.node, subject, message=message, helps=problem.hint)
 
 
+def _has_run(finding: Finding, trace: TraceReport | None) -> bool:
+    """Whether a run shows anything of a node, as it does not where it lies in a branch or loop that was not entered."""
+    if not finding.is_in_body or trace is None:
+        return not finding.is_in_body
+    # A node of a function, which is inlined, has a longer name in the run.
+    return not (trace.not_opened or any(node.label.startswith(finding.node) for node in trace.not_run))
+
+
 def _not_measured(site: Site, *, is_declared: bool) -> str:
     if site.element_type is None:
         return f"{site.schema.versioned_name} of unknown type"
@@ -154,7 +162,7 @@ def _of_versions(versions: Versions, target: str) -> Iterator[Finding]:
 def _of_sites(
     versions: Versions, target: str, analysis: Analysis, rules: RuleSet, least: Severity
 ) -> Iterator[Finding]:
-    is_whole, branches = not unread(analysis), _in_branches(analysis.graph)
+    is_whole, inner = not unread(analysis), _in_bodies(analysis.graph)
     for site in measured(analysis.graph, rules):
         matches = ask(rules, site) or ()
         severity = worst(matches)
@@ -178,14 +186,14 @@ def _of_sites(
             helps,
             steps is not None and is_whole,
             is_of_site=True,
-            is_in_branch=id(site.node) in branches,
+            is_in_body=id(site.node) in inner,
         )
 
 
-def _in_branches(graph: Graph) -> set[int]:
-    """The nodes in branches of Ifs, by their ids."""
-    ifs = (node for body in all_graphs(graph) for node in body.nodes if node.schema.name == "If")
-    bodies = (body for node in ifs for _name, branch in node.graphs for body in all_graphs(branch))
+def _in_bodies(graph: Graph) -> set[int]:
+    """The nodes in branches and loops, by their ids."""
+    nodes = (node for body in all_graphs(graph) for node in body.nodes)
+    bodies = (body for node in nodes for _name, one in node.graphs for body in all_graphs(one))
     return {id(node) for body in bodies for node in body.nodes}
 
 

@@ -57,6 +57,7 @@ from eltwise.targets.rules import (
     severity_named,
     shipped_rules,
 )
+from eltwise.tracing.notes import not_run
 from eltwise.tracing.trace import LIMIT
 
 if TYPE_CHECKING:
@@ -233,6 +234,7 @@ def _verified(observed: TargetReport, target: str, report: PassReport, least: Se
     if trace is not None and trace.verdict == "agree":
         elements = sum(output.total or 0 for output in trace.outputs)
         comparison = Comparison(1, elements, "", trace.inputs, f"are those of {trace.against}, within the tolerance")
+        seen += [not_run(trace.not_run)] if trace.not_run else []
     elif trace is not None and not (comparison and comparison.is_proof):
         reasons = [f"output {output.name!r}: {output.message}" for output in trace.outputs if output.message]
         comparison = Comparison(0, 0, next(iter(reasons), trace.summary))

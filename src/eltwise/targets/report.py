@@ -58,7 +58,7 @@ class Finding:
         is_repairable: whether ``repair`` makes it exact.
         is_seen: whether it was seen when the model was run there; None if the model was not run, or not compared.
         is_of_site: whether it is the first finding of a node that was checked by rules; names are no identity.
-        is_in_branch: whether its node lies in a branch of an If, which a run may not take.
+        is_in_body: whether its node lies in a branch or a loop, which a run may not enter.
     """
 
     node: str
@@ -73,7 +73,7 @@ class Finding:
     is_repairable: bool = False
     is_seen: bool | None = None
     is_of_site: bool = False
-    is_in_branch: bool = False
+    is_in_body: bool = False
 
     def __str__(self) -> str:
         return on_one_line(_sentence([self]))

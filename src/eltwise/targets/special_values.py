@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -55,10 +55,8 @@ def with_special_values(
     out, and how precise a float is does not count: random inputs through the whole model show that. Of branches those
     are tried that the inputs take.
     """
-    nodes = [
-        node for graph in all_graphs(model.graph) for node in graph.nodes if isinstance(node.schema, ElementwiseSchema)
-    ]
-    if not nodes and not model.graph.functions:
+    nodes = (node for body in all_graphs(model.graph) for node in body.nodes)
+    if not (_elementwise(nodes) or model.graph.functions):
         return report
     findings, tried, others = list[Finding](), 0, list[str]()
     with Host(runtime, LIMIT) as host:
@@ -66,10 +64,10 @@ def with_special_values(
             request = InputRequest.of(model.graph, arrays, seed)
             graph, feeds = request.graph, fitting_feeds([host], request).feeds
             result = opened(graph, host, feeds)
-            graphs = [result.graph]
+            models = [read_model(result.graph, feeds)]
             if result.longer:  # Of loops that are not followed the nodes of one round are tried, too.
-                graphs.append(opened(graph, host, feeds, shortens=True).graph)
-            models = [read_model(one, feeds) for one in graphs]
+                result = opened(graph, host, feeds, shortens=True)
+                models.append(read_model(result.graph, feeds))
         except EltwiseError as error:
             return replace(report, special=f"special values were not tried: {error}")
         kinds: dict[object, tuple[TracedModel, int]] = {}
@@ -85,8 +83,8 @@ def with_special_values(
             tried += 1
             findings += [] if finding is None else [finding]
     others += [traced.nodes[number].label for traced, number in list(kinds.values())[_MOST_KINDS:]]
-    operators = {node.schema.name for traced in models for node in traced.nodes}
-    others += [f"{one.schema.name} {one.label!r} (in a body)" for one in nodes if one.schema.name not in operators]
+    in_bodies = _elementwise((*result.not_run, *result.not_opened))
+    others += [f"{one.schema.name} {one.label!r} (in a body)" for one in in_bodies]
     if not kinds and not others:
         return report
     kinds_tried = counted(tried, "kind")
@@ -94,6 +92,10 @@ def with_special_values(
     summary += f", {len(findings)} different" if tried else ""
     summary += f"; not tried: {named(others)}" if others else ""
     return replace(report, findings=(*report.findings, *findings), special=summary)
+
+
+def _elementwise(nodes: Iterable[Node]) -> list[Node]:
+    return [node for node in nodes if isinstance(node.schema, ElementwiseSchema)]
 
 
 def _kinds(traced: TracedModel) -> dict[object, tuple[TracedModel, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eltwise.core.errors import counted, named
+from eltwise.ir.graph import Node
 from eltwise.passes.unintended import unintended_nodes
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.opened import MOST_ROUNDS, Opened
@@ -35,10 +36,17 @@ def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | Non
         *notes_of_ties(tracer.steps.ties, lambda one: tracer.nodes[one].name, runs.tested.name),
         *([f"opened: {counted(result.branches, 'If')}, on the branch that is taken"] if result.branches else []),
         *([f"opened: {counted(result.rounds, 'loop')}, round by round"] if result.rounds else []),
+        *([not_run(result.not_run)] if result.not_run else []),
         *([f"{first.name!r} was made by {line}"] if first is not None and line else []),
         *_of_reference(runs, tracer.renamed),
         *_of_doubts(runs, [tracer.nodes[number] for number in sorted(tracer.steps.doubted)]),
     ]
+
+
+def not_run(nodes: Sequence[Node]) -> str:
+    """The sentence of nodes in branches and loops that do not run on the inputs."""
+    names = named([f"{node.schema.name} {node.label!r}" for node in nodes])
+    return f"{counted(len(nodes), 'node')} not run, in a branch or loop that these inputs do not enter: {names}"
 
 
 def swapped(report: TraceReport) -> TraceReport:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from eltwise.core.errors import EltwiseError
-from eltwise.formats.onnx.inlining import REPEATED, with_counted_rounds, with_inlined
+from eltwise.formats.onnx.inlining import BRANCHES, REPEATED, with_counted_rounds, with_inlined
 from eltwise.ir.graph import Graph, Node, Port
+from eltwise.ir.scopes import all_graphs
 from eltwise.ir.verify import reads, topological_order
 from eltwise.runtimes import Host
 from eltwise.tracing.model import read_model
@@ -34,6 +35,7 @@ class Opened:
         rounds: how many Loops and Scans were.
         deciding: the values that decide on a branch or end a loop, which the graph gives out, too.
         longer: how many rounds each Loop and Scan has that was not opened for their number, by its first output.
+        not_run: the nodes of branches that are not taken, and of loops without a round.
         conditions: what decides on each If that was opened and whether it holds, by the first output of the If.
     """
 
@@ -42,7 +44,15 @@ class Opened:
     rounds: int = 0
     deciding: frozenset[str] = frozenset()
     longer: Mapping[str, int] = field(default_factory=dict)
+    not_run: tuple[Node, ...] = ()
     conditions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+
+    @property
+    def not_opened(self) -> tuple[Node, ...]:
+        """The nodes in bodies that stay as they are, of which it is not known whether they run."""
+        bodies = (body for body in all_graphs(self.graph) if body is not self.graph)
+        known = {node.outputs for node in self.not_run}
+        return tuple(node for body in bodies for node in body.nodes if node.outputs not in known)
 
 
 def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shortens: bool = False) -> Opened:
@@ -59,24 +69,54 @@ def opened(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray], *, shorten
     has_bodies = any(node.schema.name in ("If", *REPEATED) for node in graph.nodes)
     if graph.origin.domain != "ai.onnx" or not (graph.functions or has_bodies):
         return Opened(graph)
-    result = Opened(graph)
+    result, bodies = Opened(graph), _Bodies()
     with suppress(EltwiseError):
         result = Opened(with_inlined(graph, {})[0])
         for _depth in range(_DEEPEST):
             conditions, counts = _conditions_of(result.graph, host, feeds), _rounds_of(result.graph, host, feeds)
             branches = {output: holds for output, (_value, holds) in conditions.items()}
+            bodies.add(result.graph, branches, counts)
             longer = {output: count for output, count in counts.items() if count > MOST_ROUNDS}
-            rounds = {output: 1 if output in longer else count for output, count in counts.items()}
+            rounds = {output: 1 if output in longer else count for output, count in counts.items() if count}
             if not shortens:
                 rounds = {output: count for output, count in rounds.items() if output not in longer}
-            result = replace(result, longer=longer)
+            result = replace(result, longer=longer, not_run=bodies.not_run)
             if not branches and not rounds:
                 break
             graph, deciding = with_inlined(result.graph, branches, rounds)
             opened_so_far = result.branches + len(branches), result.rounds + len(rounds)
             conditions = {**result.conditions, **conditions}
-            result = Opened(graph, *opened_so_far, result.deciding.union(deciding), longer, conditions)
+            result = Opened(graph, *opened_so_far, result.deciding.union(deciding), longer, bodies.not_run, conditions)
     return result
+
+
+class _Bodies:
+    """Which branches and bodies run; of those in a loop, whose copies keep the names in them, in any of its rounds."""
+
+    def __init__(self) -> None:
+        self._runs: dict[object, tuple[Graph, bool]] = {}
+
+    def add(self, graph: Graph, branches: Mapping[str, bool], counts: Mapping[str, int]) -> None:
+        """Note the bodies of a graph's nodes of which it is known.
+
+        Args:
+            graph: the model, as far as it is opened.
+            branches: whether the condition of an If holds, by its first output.
+            counts: how many rounds a Loop or a Scan has, by its first output.
+        """
+        for node in graph.nodes:
+            taken = {BRANCHES[branches[name]] for name in node.outputs[:1] if name in branches}
+            taken |= {"body" for name in node.outputs[:1] if counts.get(name)}
+            for name, body in node.graphs if taken or 0 in map(counts.get, node.outputs[:1]) else ():
+                key = name, tuple(inner.outputs for inner in body.nodes)
+                _body, runs = self._runs.get(key, (body, False))
+                self._runs[key] = body, runs or name in taken
+
+    @property
+    def not_run(self) -> tuple[Node, ...]:
+        """The nodes in those that never run."""
+        bodies = (inner for body, runs in self._runs.values() if not runs for inner in all_graphs(body))
+        return tuple(node for body in bodies for node in body.nodes)
 
 
 def _conditions_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, tuple[str, bool]]:
@@ -88,14 +128,14 @@ def _conditions_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) ->
 
 
 def _rounds_of(graph: Graph, host: Host, feeds: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """How many rounds each Loop and Scan has, at least one, by its first output."""
+    """How many rounds each Loop and Scan has, by its first output."""
     if graph.origin.opset < _FIRST_WITH_AXES or not any(_is(node, REPEATED) for node in graph.nodes):
         return {}
     counted, counters = with_counted_rounds(graph)
     runner = Runner("", host, read_model(counted, feeds))
     used = {node.outputs[0] for node in runner.model.nodes if _is(node, REPEATED)}
     arrays = _arrays_of(runner, {output: name for output, name in counters.items() if output in used}, feeds)
-    return {output: array.size for output, array in arrays.items() if array.size}
+    return {output: array.size for output, array in arrays.items()}
 
 
 def _is(node: Node, operators: Sequence[str]) -> bool:

@@ -60,6 +60,8 @@ class TraceReport(Written[TracedNode]):
         feeds: the inputs that the tested model was run on, by value.
         right_outputs: the right outputs of the whole model, of those that the reference gave, by value.
         in_other_type: the nodes that the reference computed in their own type, as no runtime has them in float64.
+        not_run: the nodes in branches and loops that the inputs do not enter.
+        not_opened: the nodes in those that were run as a whole, of which it is not known whether they ran.
     """
 
     json_kind = "trace"
@@ -80,6 +82,8 @@ class TraceReport(Written[TracedNode]):
     feeds: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
     right_outputs: Mapping[str, np.ndarray] = field(default_factory=dict, compare=False)
     in_other_type: tuple[Node, ...] = field(default=(), compare=False)
+    not_run: tuple[Node, ...] = field(default=(), compare=False)
+    not_opened: tuple[Node, ...] = field(default=(), compare=False)
 
     @property
     def verdict(self) -> Verdict:

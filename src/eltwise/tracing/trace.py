@@ -182,6 +182,8 @@ def trace(
         model=tested_model.analysis.name or graph.name,
         switches=search,
         in_other_type=tuple(node for node, _runner in runs.reference.fallback_nodes),
+        not_run=result.not_run,
+        not_opened=result.not_opened,
     )
     return swapped(report) if is_swapped else report
 

@@ -23,9 +23,11 @@ from eltwise.ir.graph import Graph
 from eltwise.ir.scopes import Names
 
 REPEATED = ("Loop", "Scan")
+BRANCHES = {True: "then_branch", False: "else_branch"}
+"""The branch of an If that is taken, by whether its condition holds."""
+
 OneT = TypeVar("OneT")
 OtherT = TypeVar("OtherT")
-_BRANCHES = {True: "then_branch", False: "else_branch"}
 
 
 def with_counted_rounds(graph: Graph) -> tuple[Graph, dict[str, str]]:
@@ -56,7 +58,7 @@ def with_inlined(
     nodes, deciding = list[NodeProto](), list[str]()
     for node in model.graph.node:
         if node.op_type == "If" and node.output and node.output[0] in branches:
-            name = _BRANCHES[branches[node.output[0]]]
+            name = BRANCHES[branches[node.output[0]]]
             nodes += _nodes_of(node, dict(subgraphs(node))[name], model, free)
             deciding.append(node.input[0])
         elif node.op_type in REPEATED and node.output and node.output[0] in rounds:
