@@ -105,12 +105,12 @@ class _Bodies:
             counts: how many rounds a Loop or a Scan has, by its first output.
         """
         for node in graph.nodes:
-            taken = {BRANCHES[branches[name]] for name in node.outputs[:1] if name in branches}
-            taken |= {"body" for name in node.outputs[:1] if counts.get(name)}
-            for name, body in node.graphs if taken or 0 in map(counts.get, node.outputs[:1]) else ():
+            entered = {BRANCHES[branches[name]] for name in node.outputs[:1] if name in branches}
+            entered |= {"body" for name in node.outputs[:1] if counts.get(name)}
+            for name, body in node.graphs if entered or 0 in map(counts.get, node.outputs[:1]) else ():
                 key = name, tuple(inner.outputs for inner in body.nodes)
                 _body, runs = self._runs.get(key, (body, False))
-                self._runs[key] = body, runs or name in taken
+                self._runs[key] = body, runs or name in entered
 
     @property
     def not_run(self) -> tuple[Node, ...]:
