@@ -27,6 +27,7 @@ from eltwise.tracing.difference import (
     with_unstated,
     worst_value,
 )
+from eltwise.tracing.fused import find_group, nodes_before, together
 from eltwise.tracing.isolated import Isolated, exact_results, isolated_of
 from eltwise.tracing.model import TracedModel
 from eltwise.tracing.partners import Runs
@@ -41,6 +42,12 @@ _PRODUCTS = ("MatMul", "Gemm")
 
 _MOST_HELD = 16
 """So many nodes that give another result alone are held with their inputs and results."""
+
+_MOST_IN_GRAPH = 4
+"""For so many nodes of a segment that are right alone those are sought with which they are wrong together."""
+
+_LEAST_OF_ERROR = 0.5
+"""Nodes that are wrong together by a smaller part of the error in the model are wrong in another way."""
 
 _MOST_SOUGHT = 16
 """For so many nodes of an operator every kind of cause is tried, and for the others that of the last one."""
@@ -80,11 +87,15 @@ class Attribution:
         for result in suspects:
             _set_blame(runs, result, owns.get(result.number), runs.model.ancestors([result.number], values))
         chosen = [result for result in suspects if result.blame == "own"]
-        numbers = runs.model.ancestors((result.number for result in chosen), values)
+        in_graph = [result for result in suspects if result.blame == "in_graph"][:_MOST_IN_GRAPH]
+        numbers = {*runs.model.ancestors((result.number for result in chosen), values)}
+        numbers = numbers.union(*(nodes_before(runs.model, result.number, values) for result in in_graph))
         needed = {*runs.model.read_by(numbers), *runs.model.made_by(numbers)}
         values = {name: array.copy() for name, array in values.items() if name in needed}
         for result in chosen:
             self._isolate(result, values)
+        for result in in_graph:
+            self._find_group(result, values)
 
     def _isolate(self, result: TracedNode, values: Values) -> None:
         """Run a node as a model of its own, and look for the cause of its error."""
@@ -103,6 +114,16 @@ class Attribution:
         elif record is None or record.difference.cause is None:
             result.message = "its cause was not looked for"
 
+    def _find_group(self, result: TracedNode, values: Values) -> None:
+        """Look for those before a node with which it is wrong in a model of their own, and for the cause of that."""
+        group = find_group(self._runs.tested, result.number, values, self._runs.tolerances)
+        if group is None or (group.difference.error or 0) < _LEAST_OF_ERROR * (result.error_out or 0):
+            return
+        difference = of_products(self._runs, group, group.difference)
+        result.blame, result.message = "fused", together(self._runs.model, group.numbers)
+        result.out, result.value = difference, group.value
+        self.isolated[result.number] = replace(group, difference=difference)
+
     def _with_cause(self, isolated: Isolated) -> Isolated:
         """The same with the cause: that of other nodes of its operator, or one of all kinds."""
         difference = with_unstated(isolated.difference, isolated.actual, isolated.expected, isolated.unstated)
@@ -119,18 +140,11 @@ class Attribution:
                 expected = isolated.expected if wide is None else isolated.expected.astype(wide.storage)
                 difference = with_overflow(difference, isolated.actual, expected, inputs)
             if difference.share < 1 and difference.cause != OVERFLOW:
-                difference = self._of_pairs(isolated, of_rounding(self._runs, isolated, difference))
+                difference = of_products(self._runs, isolated, difference)
         if difference.cause in CAUSES:
             self._roundings[operator] = [one for one in ROUNDINGS if one.cause == difference.cause]
         is_of_one_type = self._runs.partners.is_of_one_type(isolated.value)
         return replace(isolated, difference=difference, right=isolated.right if is_of_one_type else None)
-
-    def _of_pairs(self, isolated: Isolated, difference: Difference) -> Difference:
-        """The difference explained by products of bytes of which one of the runtimes saturates sums of two."""
-        node, model = self._runs.model.nodes[isolated.numbers[-1]], self._runs.model
-        operands = [model.array_of(name, isolated.submodel.inputs) if name else None for name in node.inputs]
-        results = ((self._runs.tested.name, isolated.actual), (self._runs.reference.name, isolated.expected))
-        return of_saturated_pairs(difference, node, operands, results)
 
 
 def _doubt(runs: Runs, isolated: Isolated | None, result: TracedNode) -> str:
@@ -258,6 +272,12 @@ def _of_stated(unstated: np.ndarray | None, arrays: list[np.ndarray]) -> list[np
     is_right = (actual == expected).reshape(-1)[stated]
     indices = np.where(unstated.reshape(-1), stated[np.argmax(is_right)], np.arange(unstated.size))
     return [array.reshape(-1)[indices].reshape(unstated.shape) for array in arrays]
+
+
+def of_products(runs: Runs, isolated: Isolated, difference: Difference) -> Difference:
+    """The difference explained by operands that a runtime rounds, or by sums of two products that one saturates."""
+    names = (runs.tested.name, runs.reference.name)
+    return of_saturated_pairs(of_rounding(runs, isolated, difference), runs.model, isolated, names)
 
 
 def of_rounding(

@@ -8,10 +8,10 @@ from functools import partial
 
 from eltwise.comparison.tolerance import tolerance_of
 from eltwise.core.errors import named
-from eltwise.tracing.attribute import of_rounding
+from eltwise.tracing.attribute import of_products
 from eltwise.tracing.changed import find_changed, unseen_changes
 from eltwise.tracing.difference import DEFAULT, worst_value
-from eltwise.tracing.fused import Fused, find_fused
+from eltwise.tracing.fused import Fused, find_fused, together
 from eltwise.tracing.partners import Runs
 from eltwise.tracing.records import WITHIN, TracedNode
 from eltwise.tracing.report import TraceReport
@@ -112,7 +112,7 @@ def _blame_fused(runs: Runs, nodes: Mapping[int, TracedNode], fused: Fused, whol
     are_right = all(nodes[number].blame != "own" for number in fused.numbers)
     result.blame, result.message = "fused", _together(runs.tested, fused, are_right=are_right)
     if fused.isolated is not None:
-        result.out = of_rounding(runs, fused.isolated, fused.isolated.difference)
+        result.out = of_products(runs, fused.isolated, fused.isolated.difference)
         result.value = fused.isolated.value
         return
     worst = worst_value(values, whole.tested, values, runs.tolerances)
@@ -120,12 +120,12 @@ def _blame_fused(runs: Runs, nodes: Mapping[int, TracedNode], fused: Fused, whol
 
 
 def _together(runner: Runner, fused: Fused, *, are_right: bool = True) -> str:
-    names = [runner.model.nodes[number].label for number in fused.numbers]
     if fused.isolated is None:
+        names = [runner.model.nodes[number].label for number in fused.numbers]
         return f"the outputs are those of its parts with {named(fused.values)} given out, by {named(names)}"
-    if len(names) == 1:
+    if len(fused.numbers) == 1:
         return "wrong if nothing else is read"
-    return f"{'wrong together, right' if are_right else 'other together than'} one by one: {named(names)}"
+    return together(runner.model, fused.numbers, are_right=are_right)
 
 
 def _note(runner: Runner, fused: Fused | None) -> str:

@@ -10,14 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eltwise.comparison.tolerance import Tolerances
-from eltwise.tracing.difference import worst_value
+from eltwise.core.errors import named
+from eltwise.tracing.difference import measure, worst_value
 from eltwise.tracing.isolated import Isolated, isolated_of
+from eltwise.tracing.model import TracedModel
 from eltwise.tracing.runner import Outcome, Runner, Values, copied
 from eltwise.tracing.search import smallest
 from eltwise.tracing.segments import numbers_of, run_in_segments, segments
 
 _LARGEST_GROUP = 32
 """So many nodes around a value are run as a model of their own."""
+
+_MOST_BEFORE = 3
+"""So far before a node are those that may be wrong only together with it."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +152,54 @@ def _group(tail: _Tail, values: Sequence[str], *, isolates: bool) -> Fused:
 
 def _wrong_within(tail: _Tail, numbers: Sequence[int]) -> Isolated | None:
     """The fewest of some nodes that are wrong as a model of their own, on what they are given in the whole model."""
-    runner, model = tail.runner, tail.runner.model
+    model = tail.runner.model
     names = [value for value in (*model.read_by(numbers), *model.made_by(numbers)) if value not in tail.feeds]
     outcome = tail.run([value for value in dict.fromkeys(names) if model.is_tensor(value)])
-    right = tail.feeds | copied(outcome.values)
-    fewest = smallest(numbers, lambda group: _isolate(runner, group, right, tail.tolerances) is not None)
-    return _isolate(runner, fewest, right, tail.tolerances) if fewest else None
+    return _fewest(tail.runner, numbers, tail.feeds | copied(outcome.values), tail.tolerances)
+
+
+def nodes_before(model: TracedModel, number: int, right: Values) -> list[int]:
+    """A node and those shortly before it of which it is known what they read, which may be wrong only together."""
+    numbers = {number}
+    for _step in range(_MOST_BEFORE):
+        producers = {model.producer[value] for value in model.read_by(numbers) if value in model.producer}
+        numbers |= {one for one in producers if right.keys() >= {*model.reads[one]}}
+    return sorted(numbers)
+
+
+def find_group(runner: Runner, number: int, right: Values, tolerances: Tolerances) -> Isolated | None:
+    """Find the fewest nodes that are wrong together, of a node that is right alone and those before it.
+
+    Args:
+        runner: the model.
+        number: the node.
+        right: the right values.
+        tolerances: what does not count as a difference.
+    """
+    numbers = nodes_before(runner.model, number, right)
+    group = _fewest(runner, numbers, right, tolerances) if len(numbers) <= _LARGEST_GROUP else None
+    return group if group is not None and group.numbers[-1] == number and len(group.numbers) > 1 else None
+
+
+def together(model: TracedModel, numbers: Sequence[int], *, are_right: bool = True) -> str:
+    """The sentence of nodes that are wrong together, and whether they are right one by one."""
+    names = named([model.nodes[number].label for number in numbers])
+    return f"{'wrong together, right' if are_right else 'other together than'} one by one: {names}"
+
+
+def _fewest(runner: Runner, numbers: Sequence[int], right: Values, tolerances: Tolerances) -> Isolated | None:
+    """The fewest nodes that give the same wrong result as all: what is fused of fewer may be wrong in another way."""
+    every = _isolate(runner, numbers, right, tolerances)
+    if every is None:
+        return None
+
+    def is_enough(group: Sequence[int]) -> bool:
+        one = _isolate(runner, group, right, tolerances)
+        if one is None or one.value != every.value:
+            return False
+        return not measure(one.value, one.actual, every.actual, tolerances).is_beyond
+
+    return _isolate(runner, smallest(numbers, is_enough) or numbers, right, tolerances)
 
 
 def _neighbors(tail: _Tail, value: str) -> list[int]:

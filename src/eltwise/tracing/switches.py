@@ -56,7 +56,8 @@ _NOT_IN_INTEGERS = ("config.session.qdq_matmulnbits_accuracy_level", "1")
 """Activations that meet integer weights are quantized at run time otherwise, in OpenVINO and in onnxruntime."""
 
 _NOT_SATURATED = ("config.session.x64quantprecision", "1")
-"""Sums of two products of bytes saturate in int16 otherwise, on processors without VNNI."""
+_NOT_IN_BYTES = ("config.LP_TRANSFORMS_MODE", "NO")
+"""Sums of two products of bytes saturate in int16 otherwise, on processors without VNNI: what each runtime reads."""
 
 _OF_BYTES = ("Quantize", "Integer", "NBits")
 """In the names of operators that multiply bytes, or make them, as those that start with Q do."""
@@ -71,7 +72,8 @@ LADDERS: Mapping[str, tuple[Ladder, ...]] = {
         ),
     ),
     **dict.fromkeys(
-        ("openvino", "openvino-onnx"), (Ladder(((_NOT_QUANTIZED, _FULL_PRECISION), (_FULL_PRECISION,), ())),)
+        ("openvino", "openvino-onnx"),
+        (Ladder(((_NOT_QUANTIZED, _FULL_PRECISION), (_FULL_PRECISION,), ()), of_bytes=(_NOT_IN_BYTES,)),),
     ),
 }
 """The switches of each runtime. onnxruntime ignores the names of optimizers that a version does not have."""
