@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from eltwise.comparison.tolerance import Tolerances
 from eltwise.core.errors import named
 from eltwise.tracing.difference import measure, worst_value
@@ -188,18 +190,29 @@ def together(model: TracedModel, numbers: Sequence[int], *, are_right: bool = Tr
 
 
 def _fewest(runner: Runner, numbers: Sequence[int], right: Values, tolerances: Tolerances) -> Isolated | None:
-    """The fewest nodes that give the same wrong result as all: what is fused of fewer may be wrong in another way."""
+    """The fewest nodes whose wrong result makes that of all: what is fused of fewer may be wrong in another way."""
     every = _isolate(runner, numbers, right, tolerances)
     if every is None:
         return None
 
     def is_enough(group: Sequence[int]) -> bool:
         one = _isolate(runner, group, right, tolerances)
-        if one is None or one.value != every.value:
+        if one is None:
             return False
-        return not measure(one.value, one.actual, every.actual, tolerances).is_beyond
+        behind = runner.model.made_by(number for number in numbers if number not in group)
+        values = {name: array for name, array in right.items() if name not in behind} | {one.value: one.actual}
+        result = _followed(runner, every.value, values)
+        return result is not None and not measure(every.value, result, every.actual, tolerances).is_beyond
 
     return _isolate(runner, smallest(numbers, is_enough) or numbers, right, tolerances)
+
+
+def _followed(runner: Runner, value: str, values: Values) -> np.ndarray | None:
+    """What follows for a value from others; None where it cannot be run."""
+    if value in values:
+        return values[value]
+    numbers = runner.model.ancestors([runner.model.producer[value]], values)
+    return runner.run(numbers, values, [value]).values.get(value)
 
 
 def _neighbors(tail: _Tail, value: str) -> list[int]:
