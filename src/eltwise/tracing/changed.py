@@ -94,7 +94,7 @@ def unseen_changes(runs: Runs) -> list[str]:
     if not changes:
         return []
     names = named(list(dict.fromkeys(f"{one.name!r} of {runs.model.nodes[one.number].label!r}" for one in changes)))
-    return [f"{names}: another constant in the other model, which changes no output on these inputs"]
+    return [f"{names}: another constant in the other model, which takes no output beyond the tolerance on these inputs"]
 
 
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:
