@@ -82,3 +82,17 @@ def test_every_output_has_a_line_or_is_counted_in_one(statuses: list[str]) -> No
     assert (int(count), noun) == (max(left, 0), "output" if left == 1 else "outputs")
     assert sum(map(int, re.findall(r", (\d+) ", more))) == int(count)
     assert [line.partition(": ")[2].partition(":")[0].replace(" ", "_") for line in shown] == compared[:12]
+
+
+@given(st.lists(st.sampled_from(["equal", "inherited", "own", "not_isolated", "failed"]), max_size=6))
+def test_where_no_output_is_compared_nodes_that_only_inherit_a_difference_show_no_fault(kinds: list[str]) -> None:
+    """Of what is right alone on right inputs a difference is rounding that the nodes before it have added up."""
+    nodes = tuple(
+        TracedNode(number, "node", "Sub", has_failed=True)
+        if kind == "failed"
+        else TracedNode(number, "node", "Sub", Difference("equal" if kind == "equal" else "differs", 1.0), blame=kind)
+        for number, kind in enumerate(kinds)
+    )
+    report = TraceReport(nodes, (TracedOutput("y", "not_compared"),), "runtime 1", "other 1")
+    is_wrong = not {*kinds} <= {"equal", "inherited"}
+    assert report.verdict == ("disagree" if is_wrong else "not_established")

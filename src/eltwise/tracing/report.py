@@ -90,12 +90,13 @@ class TraceReport(Written[TracedNode]):
         """Whether the outputs of the whole model are those of the reference.
 
         ``agree`` if every output was compared and is within the tolerance; ``disagree`` if one is not, or if one was
-        not compared and a node differs or failed; otherwise ``not_established``.
+        not compared and a node failed or differs and is not right alone; otherwise ``not_established``.
         """
-        outputs, nodes = {output.status for output in self.outputs}, {node.status for node in self.nodes}
+        outputs = {output.status for output in self.outputs}
         if outputs and outputs <= {*WITHIN}:
             return "agree"
-        return "disagree" if "differs" in outputs or nodes & {"differs", "failed"} else "not_established"
+        is_wrong = any(node.status in ("differs", "failed") and node.blame != "inherited" for node in self.nodes)
+        return "disagree" if "differs" in outputs or is_wrong else "not_established"
 
     @property
     def is_refused(self) -> bool:
