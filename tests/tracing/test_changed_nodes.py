@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 import eltwise
 from eltwise.core.errors import UnsupportedError
 from eltwise.tracing.report import TraceReport
+from eltwise.tracing.runner import Outcome, Runner
 from support.local_hosts import use_local_hosts
 from support.traced_models import parsed
 
@@ -196,3 +198,44 @@ def test_what_another_model_has_in_bodies_and_functions_is_changed(
     first, *others = (node for node in report.nodes if node.is_beyond)
     assert (first.blame, first.message) == ("changed", message), str(report)
     assert {node.blame for node in others} <= {"changed", "inherited"}, str(report)
+
+
+DEFAULTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[1,2,7,7] x, float[3,2,3,3] w) => (float[y1,y2,y3,y4] z)
+{
+  a = LeakyRelu (x)
+  b = Conv (a, w)
+  z = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b)
+}
+"""
+WRITTEN = {
+    "LeakyRelu (x)": "LeakyRelu <alpha = 0.01> (x)",
+    "Conv (a, w)": """Conv <auto_pad = "NOTSET", dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]>
+        (a, w)""",
+    "strides = [2, 2]>": "strides = [2, 2], storage_order = 0, dilations = [1, 1], pads = [0, 0, 0, 0], ceil_mode = 0>",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_runtime_is_to_blame_where_the_other_model_writes_defaults_out(
+    text: str, swapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every optimizer does: a wrong node has another attribute only where that has another meaning."""
+    models = [onnx.parser.parse_model(one) for one in (DEFAULTS, DEFAULTS.replace(text, WRITTEN[text]))]
+    number = [*WRITTEN].index(text)
+    run = Runner.run
+
+    def planted(runner: Runner, numbers: Iterable[int], *arguments: object, **options: object) -> Outcome:
+        outcome = run(runner, numbers, *arguments, **options)  # type: ignore[arg-type]
+        name = "abz"[number]
+        is_wrong = runner.name == "onnxruntime:optimization=basic" and name in outcome.values
+        return replace(outcome, values=outcome.values | {name: outcome.values[name] + 1}) if is_wrong else outcome
+
+    monkeypatch.setattr(Runner, "run", planted)
+    pair = models[::-1] if swapped else models
+    report = eltwise.trace(*pair, runtime="onnxruntime:optimization=basic", against="onnxruntime", switches=False)
+    blamed = [(node.blame, node.op_type) for node in report.nodes if node.is_wrong_itself]
+    assert blamed == [("own", ("LeakyRelu", "Conv", "MaxPool")[number])], str(report)
+    assert not [note for note in report.notes if "another" in note], str(report)

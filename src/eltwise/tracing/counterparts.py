@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError, named
-from eltwise.ir.graph import Function, Graph, Node, Tensor
+from eltwise.ir.graph import ForeignSchema, Function, Graph, Node, Tensor
 from eltwise.ir.verify import free_values
 from eltwise.ops.schema import ElementwiseSchema
 from eltwise.tracing.model import TracedModel
@@ -92,14 +92,22 @@ def is_of_one_operator(one: Node, two: Node) -> bool:
 
 
 def _attributes_of(node: Node) -> dict[str, object]:
-    """The attributes of a node, of which those that name a float type are equal whichever it is; bodies as graphs."""
-    attributes = dict(node.operation.attributes)
-    if node.is_foreign and node.schema.domain == "ai.onnx":
-        from eltwise.formats.onnx.float_types import any_float
+    """The attributes of a node but for defaults, of which those that name a float type are equal whichever it is.
 
-        return {name: any_float(value) for name, value in attributes.items()} | dict(node.graphs)
-    floats = (name for name, value in attributes.items() if isinstance(value, ElementType) and value.kind == "float")
-    return attributes | dict.fromkeys(floats, "float")
+    Bodies are among them, as graphs.
+    """
+    schema, attributes = node.schema, dict(node.operation.attributes)
+    if not isinstance(schema, ForeignSchema):
+        defaults = {each.name: each.default for each in schema.attributes}
+        floats = (name for name, one in attributes.items() if isinstance(one, ElementType) and one.kind == "float")
+        stated = {name: value for name, value in attributes.items() if name not in defaults or value != defaults[name]}
+        return stated | dict.fromkeys(floats, "float")
+    if schema.domain != "ai.onnx":
+        return attributes
+    from eltwise.formats.onnx.float_types import any_float
+    from eltwise.formats.onnx.nodes import is_stated
+
+    return {name: any_float(one) for name, one in attributes.items() if is_stated(node, one)} | dict(node.graphs)
 
 
 def _has_known_attributes(one: Node, two: Node) -> bool:

@@ -40,6 +40,9 @@ _FIELD_OF_TYPE: dict[AttributeProto.AttributeType, str] = {
     AttributeProto.FLOATS: "floats",
     AttributeProto.INTS: "ints",
 }
+_OF_EACH_AXIS = {"dilations": 1, "pads": 0, "strides": 1}
+"""What the elements of lists are that a node leaves out, which have no default in a schema as their lengths vary."""
+
 _VALUE_FIELDS = ("f", "i", "s", "t", "g", "sparse_tensor", "tp")
 _LIST_FIELDS = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos")
 
@@ -326,11 +329,20 @@ def has_default(node: Node, attribute: AttributeProto, name: str = "") -> bool:
     domain = schema.of if isinstance(schema, ForeignSchema) else ""
     published = published_schema(schema.name, schema.version, domain)
     known = published.attributes.get(name or attribute.name) if published else None
-    if known is None:
+    if known is None or known.required:
         return False
+    if known.name in _OF_EACH_AXIS and attribute.ints:
+        return {*attribute.ints} == {_OF_EACH_AXIS[known.name]}
     default = without_text(known.default_value)
     default.name = attribute.name
     return same_value(attribute, default)
+
+
+def is_stated(node: Node, value: object) -> bool:
+    """Whether the value of a node's attribute is another one than that of an attribute which is left out."""
+    if not isinstance(value, AttributeProto) or value.type in (AttributeProto.TENSOR, AttributeProto.GRAPH):
+        return True
+    return not has_default(node, value)
 
 
 def _written(value: AttributeValue, attribute: Attribute, schema: OpSchema) -> AttributeProto:
