@@ -200,6 +200,41 @@ def test_what_another_model_has_in_bodies_and_functions_is_changed(
     assert {node.blame for node in others} <= {"changed", "inherited"}, str(report)
 
 
+UNSEEN = """
+<ir_version: 9, opset_import: ["" : 17, "p" : 1]>
+g (float[4] x, bool is_first) => (float[4] z)
+{
+  a = Abs (x)
+  b = LeakyRelu <alpha = 0.5> (a)
+  z = If (is_first) <
+    then_branch = t () => (first) { first = Neg (b) },
+    else_branch = e () => (second) { second = p.f (b) }
+  >
+}
+<domain: "p", opset_import: ["" : 17]> f (i) => (o) { o = Exp (i) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "change"),
+    [
+        ("alpha = 0.5", "alpha = 0.25", "'b': the other model has another attribute 'alpha'"),
+        ("p.f (b)", "Exp (b)", "'z': the other model has another attribute 'else_branch'"),
+        ("o = Exp (i)", "o = Abs (i)", "'z': the other model has another function 'p.f'"),
+        ("b)", "b)", None),
+    ],
+)
+def test_what_changes_no_output_on_these_inputs_has_a_line(text: str, other: str, change: str | None) -> None:
+    """As a branch that these inputs do not take: whether both models mean the same is not shown by their outputs."""
+    models = (onnx.parser.parse_model(one) for one in (UNSEEN, UNSEEN.replace(text, other)))
+    inputs = X | {"is_first": np.array(True)}
+    report = eltwise.trace(*models, runtime="onnxruntime", against="onnxruntime", inputs=inputs)
+    assert report.is_good, str(report)
+    lines = [note for note in report.notes if "the other model has" in note]
+    expected = [] if change is None else [f"{change}, which takes no output beyond the tolerance on these inputs"]
+    assert lines == expected, str(report)
+
+
 DEFAULTS = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[1,2,7,7] x, float[3,2,3,3] w) => (float[y1,y2,y3,y4] z)

@@ -11,7 +11,7 @@ from eltwise.comparison.arrays import compare_arrays
 from eltwise.comparison.causes import UNEXPLAINED
 from eltwise.core.errors import EltwiseError, named
 from eltwise.ir.graph import Tensor
-from eltwise.tracing.counterparts import as_read, counterpart, is_alike, operand_pairs
+from eltwise.tracing.counterparts import as_read, counterpart, has_other_meaning, is_alike, operand_pairs
 from eltwise.tracing.difference import worst_value
 from eltwise.tracing.isolated import Isolated
 from eltwise.tracing.model import TracedModel
@@ -86,15 +86,21 @@ def find_changed(
 
 
 def unseen_changes(runs: Runs) -> list[str]:
-    """A line for the constants of the other model that are not those of the tested one, where the outputs agree.
+    """Lines for the constants, attributes and functions of the other model that are others, where the outputs agree.
 
-    Models of two formats are passed over: a converter folds nodes into constants of others.
+    Models of two formats are passed over: a converter folds nodes into constants of others. Of two opsets an operator
+    may have other attributes.
     """
-    changes = list(_changed_constants(runs)) if runs.partners.has_one_format else []
-    if not changes:
+    if not runs.partners.has_one_format:
         return []
-    names = named(list(dict.fromkeys(f"{one.name!r} of {runs.model.nodes[one.number].label!r}" for one in changes)))
-    return [f"{names}: another constant in the other model, which takes no output beyond the tolerance on these inputs"]
+    constants = [f"{one.name!r} of {runs.model.nodes[one.number].label!r}" for one in _changed_constants(runs)]
+    groups = {"another constant in the other model": list(dict.fromkeys(constants))} if constants else {}
+    for number, node in enumerate(runs.model.nodes if runs.partners.has_one_opset else ()):
+        other = counterpart(runs.partners, number)
+        if not other.is_same and len(other.nodes) == 1 and has_other_meaning(runs.partners, node, other.nodes[0]):
+            groups.setdefault(other.change, []).append(repr(node.label))
+    reason = "which takes no output beyond the tolerance on these inputs"
+    return [f"{named(names)}: {change}, {reason}" for change, names in groups.items()]
 
 
 def _changed_constants(runs: Runs) -> Iterator[ChangedConstant]:

@@ -91,6 +91,11 @@ def is_of_one_operator(one: Node, two: Node) -> bool:
     return onnx.schema.name.casefold() == other.schema.name.casefold()
 
 
+def has_other_meaning(partners: Partners, one: Node, two: Node) -> bool:
+    """Whether two nodes have one operator, and other attributes or functions."""
+    return is_of_one_operator(one, two) and not (is_alike(one, two) and not _other_functions(partners, one, two))
+
+
 def _attributes_of(node: Node) -> dict[str, object]:
     """The attributes of a node but for defaults, of which those that name a float type are equal whichever it is.
 

@@ -36,6 +36,14 @@ class Partners:
         """Whether both are of one format."""
         return self.first.graph.origin.domain == self.second.graph.origin.domain
 
+    @property
+    def has_one_opset(self) -> bool:
+        """Whether both are of one format, and of one version of the operators of each domain that both import."""
+        first, second = self.first.graph.origin, self.second.graph.origin
+        others = dict(second.other_opsets)
+        is_of_one = all(others.get(domain, version) == version for domain, version in first.other_opsets)
+        return self.has_one_format and first.opset == second.opset and is_of_one
+
     def partner(self, value: str) -> str:
         """What belongs to a value, or to what it is a copy of; empty if that is not known."""
         return self.values.get(value) or self.values.get(self.first.source(value), "")
