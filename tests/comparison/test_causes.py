@@ -738,3 +738,15 @@ def test_a_rounding_of_some_elements_is_named_with_its_share(narrow: ElementType
     assert (found.cause, round(found.cause_share or 0, 1)) == (f"{narrow}_truncation", 0.7), found.explanation
     either = np.where(rng.random(a.size) < 0.5, lower, upper)
     assert compare_arrays(a, np.where(is_rounded, either, a)).cause == "unexplained"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int32, np.uint8])
+def test_of_differences_that_nothing_predicts_the_largest_is_shown(kind: type, seed: int) -> None:
+    """The first one may be a rounding error, which tells nothing of the others."""
+    generator = rng_of(seed, kind)
+    a, index = generator.integers(20, 90, 100).astype(kind), int(generator.integers(100))
+    b = (a + generator.integers(1, 9, 100)).astype(kind)
+    b[index] = a[index] + 50
+    record = compare_arrays(a, b)
+    assert record.cause == "unexplained"
+    assert f"the largest at [{index}]: {a[index]!s} and {b[index]!s}, 0x" in record.explanation

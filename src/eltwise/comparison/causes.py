@@ -306,7 +306,8 @@ def _verified(hypothesis: Hypothesis, problem: Problem) -> Cause | None:
 
 
 def _unexplained(pair: Pair, figures: Figures) -> Cause:
-    a, b = pair.at(np.array([figures.first]))
-    coordinates = list(map(int, np.unravel_index(figures.first, pair.shape))) if pair.shape else []
-    shown = f"first at {coordinates}: 0x{int(bits_of(a)[0]):x} and 0x{int(bits_of(b)[0]):x} as {pair.element_type}"
+    a, b = pair.at(np.array([figures.worst]))
+    coordinates = list(map(int, np.unravel_index(figures.worst, pair.shape))) if pair.shape else []
+    bits = f"0x{int(bits_of(a)[0]):x} and 0x{int(bits_of(b)[0]):x} as {pair.element_type}"
+    shown = f"the largest at {coordinates}: {a[0]!s} and {b[0]!s}, {bits}"
     return Cause(UNEXPLAINED, 0.0, f"no hypothesis predicts the differences; {shown}")
