@@ -8,6 +8,7 @@ import inspect
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,17 @@ from eltwise.engine.reduce import SHORTHANDS
 from support.stub import PATH, stub
 
 SCRIPT = Path(__file__).parent / "support" / "typed_script.py"
+_BODY = ast.parse(PATH.read_text(encoding="utf-8")).body
+_CLASSES = {node.name: node for node in _BODY if isinstance(node, ast.ClassDef)}
 DEFINED = {
-    node.name: node for node in ast.parse(PATH.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
+    node.target.id: (_CLASSES[node.annotation.id].body[-1], document)
+    for node, document in pairwise(_BODY)
+    if isinstance(node, ast.AnnAssign)
+    and isinstance(node.target, ast.Name)
+    and isinstance(node.annotation, ast.Name)
+    and node.annotation.id in _CLASSES
 }
-"""The last overload of each function, which takes anything."""
+"""The last overload of each function, which takes anything; and what follows the function."""
 
 
 def check(tmp_path: Path, text: str) -> tuple[str, int]:
@@ -54,14 +62,18 @@ def test_each_public_name_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *(each.replace("-", "_") for each in SHORTHANDS)])
 def test_the_stub_has_the_arguments_that_functions_have(name: str) -> None:
-    stated = DEFINED[name].args
-    positional = [(each.arg, False) for each in stated.args]
+    overload, document = DEFINED[name]
+    assert isinstance(overload, ast.FunctionDef)
+    stated = overload.args
+    positional = [(each.arg, False) for each in stated.args[1:]]
     named = [(each.arg, True) for each in stated.kwonlyargs]
     actual = inspect.signature(getattr(eltwise, name)).parameters.values()
     assert [*positional, *named] == [(each.name, each.kind == each.KEYWORD_ONLY) for each in actual]
     defaults = [ast.literal_eval(each) for each in (*stated.defaults, *stated.kw_defaults) if each is not None]
     assert defaults == [each.default for each in actual if each.default is not each.empty]
-    assert ast.get_docstring(DEFINED[name]) or name in PATH.read_text(encoding="utf-8")
+    assert isinstance(document, ast.Expr)
+    assert isinstance(document.value, ast.Constant)
+    assert document.value.value == (getattr(eltwise, name).__doc__ or "").partition("\n")[0]
 
 
 @pytest.mark.slow
