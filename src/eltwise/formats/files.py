@@ -61,6 +61,11 @@ class ReadFile:
             return None
 
     @property
+    def size(self) -> int:
+        """How many bytes it had."""
+        return int(self.state.partition(" ")[0])
+
+    @property
     def is_unchanged(self) -> bool:
         """Whether it still is what was read."""
         return ReadFile.of(self.path) == self

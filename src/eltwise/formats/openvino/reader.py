@@ -7,7 +7,7 @@ read: results are inferred anew. Which irregularities OpenVINO 2026.4 takes was 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -70,14 +70,12 @@ class IrFile:
 
     Attributes:
         xml: the content of the .xml file.
-        weights: the content of the .bin file, or its path; None where there is none.
-        state: what tells whether the .bin is still the one that was read.
+        weights: the content of the .bin, or the file; None where there is none.
         file: the .xml file; None where it was read from memory.
     """
 
     xml: bytes
-    weights: bytes | Path | None
-    state: str = ""
+    weights: bytes | files.ReadFile | None
     file: files.ReadFile | None = None
 
     @cached_property
@@ -89,22 +87,19 @@ class IrFile:
 
     def open(self) -> OpenFile | None:
         """The .bin."""
-        if isinstance(self.weights, Path):
-            return OpenFile(self.weights)
+        if isinstance(self.weights, files.ReadFile):
+            return OpenFile(self.weights.path)
         return None if self.weights is None else MemoryFile(self.weights, Path("the .bin"))
 
 
 def read_openvino(xml: bytes, weights: bytes | None) -> Reading:
     """Read an IR from memory: the content of the .xml file, and that of the .bin file if there is one."""
-    file = IrFile(xml, weights)
-    return _read(file, file.open(), "")
+    return _read(IrFile(xml, weights), "")
 
 
 def read_openvino_file(path: Path) -> Reading:
     """Read an IR from its .xml file and the .bin of the same name beside it, of which only the constants are copied."""
-    file = _ir_file(path)
-    weights = file.open()
-    return _read(file if weights is None else replace(file, state=weights.state), weights, path.name)
+    return _read(_ir_file(path), path.name)
 
 
 def port_types(graph: Graph) -> dict[str, TensorType]:
@@ -143,10 +138,11 @@ def _read_named(layer: Layer, weights: OpenFile | None, path: Path) -> Tensor:
 def _ir_file(path: Path) -> IrFile:
     file, xml, weights = files.ReadFile.of(path), files.read_bytes(path, LARGEST_XML), path.with_suffix(".bin")
     files.check_regular(weights)
-    return IrFile(xml, weights.resolve() if weights.exists() else None, file=file)
+    return IrFile(xml, files.ReadFile.of(weights.resolve()), file)
 
 
-def _read(file: IrFile, weights: OpenFile | None, where: str) -> Reading:
+def _read(file: IrFile, where: str) -> Reading:
+    weights = file.open()
     with errors_located(where=where):
         net = read_net(file.xml)
         return _Assembly(net, _wired(net), weights).reading(file)

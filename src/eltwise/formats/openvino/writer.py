@@ -71,13 +71,10 @@ def kept_files(graph: Graph) -> tuple[bytes, Iterable[files.Chunk]] | None:
     file = graph.message
     if not graph.untouched or not isinstance(file, IrFile):
         return None
-    if not isinstance(file.weights, Path):
+    if not isinstance(file.weights, files.ReadFile):
         return file.xml, [file.weights or b""]
-    try:
-        status = file.weights.stat()
-    except OSError:
-        return None
-    return (file.xml, files.copied(file.weights, status.st_size)) if files.state_of(status) == file.state else None
+    weights = file.weights
+    return (file.xml, files.copied(weights.path, weights.size)) if weights.is_unchanged else None
 
 
 def _check(graph: Graph) -> None:
