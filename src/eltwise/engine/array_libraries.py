@@ -17,7 +17,7 @@ from eltwise.core.dtypes import ElementType, of_numpy
 from eltwise.core.errors import ElementTypeError, EltwiseError, UnsupportedError
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import Calls, calls_of
-from eltwise.engine.intake import LIBRARIES, NOT_IN_NUMPY, Kind, array_of, kind_of
+from eltwise.engine.intake import LIBRARIES, NOT_IN_NUMPY, Kind, host_array, kind_of
 from eltwise.ops.computation import Computation
 from eltwise.ops.schema import Operation
 
@@ -82,7 +82,7 @@ def _into(calls: Calls, operands: Sequence[object], out: Any, names: Sequence[st
     kind = common_kind([*operands, out], [*names, "out"])
     if not LIBRARIES[kind].takes_results:
         raise ElementTypeError(f"{kind} arrays have no out", operand="out", hint="assign the result instead")
-    arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
+    arrays = list(map(host_array, operands, names))
     calls.apply(arrays, host_array(out, "out"))
     if kind_of(out) == "torch":
         sys.modules["torch"].autograd.graph.increment_version(out)  # Who needs the old values for gradients sees it.
@@ -189,7 +189,7 @@ def with_libraries(
 
             return pandas_objects.compute(computation, operands, on_arrays, axis)
         case _:
-            arrays = [host_array(value, name) for value, name in zip(operands, names, strict=True)]
+            arrays = list(map(host_array, operands, names))
             return to_library(kind, np.asarray(on_arrays(arrays, axis)), operands)
 
 
@@ -221,11 +221,6 @@ def _names(computation: Computation) -> list[str]:
 
 def _article(kind: Kind) -> str:
     return f"an {kind}" if kind == "xarray" else f"a {kind}"
-
-
-def host_array(value: object, operand: str) -> object:
-    """The NumPy array of an array of another library; any other value itself."""
-    return array_of(value, operand) if kind_of(value) else value
 
 
 def to_library(kind: Kind, result: np.ndarray, operands: Sequence[object] = ()) -> Any:

@@ -363,6 +363,11 @@ def array_of(value: object, operand: str = "") -> np.ndarray:
         raise error.located(operand=operand) from None
 
 
+def host_array(value: object, operand: str) -> object:
+    """The NumPy array of an array of another library; any other value itself."""
+    return array_of(value, operand) if kind_of(value) else value
+
+
 def readable_array(value: object, operand: str = "") -> np.ndarray:
     """The NumPy array of what is only compared: also of a tensor that requires grad, and of a copy from a device.
 

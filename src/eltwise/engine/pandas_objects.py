@@ -21,7 +21,7 @@ from eltwise.core.escaping import shortened
 from eltwise.core.foreign import reason_of
 from eltwise.engine.arrays import Axis, Compute
 from eltwise.engine.call import calls_of
-from eltwise.engine.intake import array_of, common_attributes, is_pandas, kind_of
+from eltwise.engine.intake import common_attributes, host_array, is_pandas, kind_of
 from eltwise.engine.reducing import normalized_axes
 from eltwise.ir.graph import Node
 from eltwise.ir.infer import located
@@ -34,12 +34,6 @@ _MOST_RANK = 2
 def compute(computation: Computation, operands: Sequence[object], on_data: Compute, axis: Axis) -> Any:
     """Compute something of a computation's results on Series and DataFrames.
 
-    Args:
-        computation: says how the operands lie on each other.
-        operands: at least one of pandas, beside arrays and numbers.
-        on_data: computes the data, of the data of the operands and the axes that are reduced.
-        axis: the axes that are reduced.
-
     Returns:
         A number, a Series or a DataFrame, by the rank of the result; with the attributes that do not contradict.
 
@@ -48,9 +42,7 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         ElementTypeError: for columns of several types, and for missing values.
     """
     names = [f"operand {name}" for name in computation.operands]
-    data = [
-        array_of(operand, name) if kind_of(operand) else operand for operand, name in zip(operands, names, strict=True)
-    ]
+    data = list(map(host_array, operands, names))
     plan = calls_of(computation).check(data)[1].plan
     labels = common_labels(plan, names, [labels_of(operand).axes for operand in operands])
     reduced = normalized_axes(axis, len(plan.shape))

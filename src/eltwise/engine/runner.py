@@ -10,10 +10,10 @@ import numpy as np
 
 from eltwise.core.border import untraced
 from eltwise.core.errors import ShapeError
-from eltwise.engine.array_libraries import common_kind, host_array, to_library
+from eltwise.engine.array_libraries import common_kind, to_library
 from eltwise.engine.call_cache import CallCache, key_of
 from eltwise.engine.fusion import Group
-from eltwise.engine.intake import LIBRARIES, is_pandas, kind_of
+from eltwise.engine.intake import LIBRARIES, host_array, is_pandas, kind_of
 from eltwise.engine.io_binding import Symbols, bound_inputs, refuse_conversion
 from eltwise.engine.program import Compute, Observe, Program, make_program
 from eltwise.ir.graph import Graph, Port
@@ -37,11 +37,7 @@ class Runner:
         self._kernel: OneKernel | None = None
 
     def run(self, feeds: Mapping[str, object], observe: Observe | None = None) -> dict[str, np.ndarray]:
-        """Run the graph.
-
-        Args:
-            feeds: the inputs by name, another of their names, or position.
-            observe: gives the result of each step.
+        """Run the graph on inputs by any of their names or position; ``observe`` gives the result of each step.
 
         Returns:
             New arrays by output name, in native byte order; none shares memory with an input or another output.
