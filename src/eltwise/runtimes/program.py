@@ -17,6 +17,8 @@ import numpy as np
 Step = tuple[str, tuple[int, ...]]
 """A primitive by name and the values that it reads, numbered: the operands first, then the result of each step."""
 
+_LONGEST_MESSAGE = 300
+
 
 @dataclass(frozen=True)
 class Model:
@@ -78,7 +80,7 @@ class Answer:
     writes_inputs: bool = False
 
 
-def message_of(error: BaseException, limit: int = 300) -> str:
+def message_of(error: BaseException) -> str:
     """Shorten an error to one line; of a long message, the last lines, which say the most.
 
     >>> message_of(ValueError("no such kernel"))
@@ -91,8 +93,8 @@ def message_of(error: BaseException, limit: int = 300) -> str:
     message = message.encode(errors="backslashreplace").decode()  # It may contain bytes that are not text.
     text = ""
     for line in reversed([line.strip() for line in message.splitlines() if line.strip()]):
-        if text and len(text) + len(line) > limit // 2:
+        if text and len(text) + len(line) > _LONGEST_MESSAGE // 2:
             break
         text = f"{line} {text}" if text else line
     text = " ".join(f"{type(error).__name__}: {text}".split()) if text else type(error).__name__
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 3]}..."
