@@ -239,7 +239,7 @@ class Call:
                 for width, sizes, stride in zip(widths[1:], plan.operands, strides[1:], strict=True)
             ),
             result_bytes=plan.bytes_of(element_type),
-            has_status=self.divisors is not None or bool(self._exponents),
+            has_status=structure.has_status,
         )
 
 
