@@ -1,6 +1,6 @@
 # `make demo` and `make test` need only Python 3.11 or newer, git and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scale browser test test-slow test-random test-regressions test-all mutants test-matrix test-floors test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
+.PHONY: help demo demo-scale browser test test-slow test-random test-regressions test-all mutants test-matrix test-lowest test-aarch64 test-levels environments wheel check format docs serve-docs bench conform clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -144,9 +144,9 @@ test-matrix: $(VENV)/.installed
 	UV=$(BIN)/uv .ci/matrix $(MATRIX_TESTS)
 
 # The fast tests with the lowest allowed version of each direct dependency, on Python 3.11 and the newest one here.
-test-floors: $(VENV)/.installed
+test-lowest: $(VENV)/.installed
 	$(PIP) install uv
-	UV=$(BIN)/uv PYTHONS="python3.11 newest" RESOLUTIONS=lowest-direct .ci/matrix $(FLOOR_TESTS)
+	UV=$(BIN)/uv PYTHONS="python3.11 newest" RESOLUTIONS=lowest-direct .ci/matrix $(LOWEST_TESTS)
 
 # The tests of kernels on an emulated arm64 processor; skipped where that cannot be set up.
 test-aarch64: $(VENV)/.installed-test
