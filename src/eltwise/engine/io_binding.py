@@ -67,8 +67,8 @@ def _bound_input(port: Port, value: object, symbols: Symbols, as_operand: AsOper
     return array if port.inner_type is None else cast(array, element_type, port.inner_type, saturate=False)
 
 
-def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols) -> None:
-    """Check an array's sizes against a declared shape; a symbol is one size in the whole call.
+def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbols | None = None) -> None:
+    """Check an array's sizes against a declared shape; a symbol is one size in the call, where its symbols are given.
 
     Raises:
         ShapeError: where they do not fit.
@@ -81,7 +81,9 @@ def match(declared: Shape, sizes: tuple[int, ...], operand: str, symbols: Symbol
     for index, (dimension, size) in enumerate(zip(declared.dimensions, sizes, strict=True)):
         if not dimension.may_be(size):
             raise ShapeError(f"dimension {index} is {size}, declared is {dimension}", **fields)
-        bound, by = symbols.setdefault(dimension.symbol, (size, operand)) if dimension.symbol else (size, "")
+        if not dimension.symbol or symbols is None:
+            continue
+        bound, by = symbols.setdefault(dimension.symbol, (size, operand))
         if bound != size:
             raise ShapeError(f"{dimension.symbol} is {size} here and {bound} in {by}", **fields)
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, ShapeError, counted
+from eltwise.core.errors import ElementTypeError, EltwiseError, GraphError, counted
 from eltwise.core.shapes import LARGEST_RANK, of_sizes
 from eltwise.engine.arrays import as_array
+from eltwise.engine.io_binding import match
 from eltwise.engine.random_inputs import drawn
 from eltwise.ir.graph import Graph, Port, Tensor
 from eltwise.ir.infer import constant_tensor
@@ -171,11 +172,6 @@ def with_replaced(graph: Graph, names: Container[str]) -> Graph:
 def reference_feeds(graph: Graph, feeds: Mapping[str, np.ndarray], first: Graph) -> dict[str, np.ndarray]:
     """Return the inputs of the second model by value: those of the first, as the float type that the second one takes.
 
-    Args:
-        graph: the second model.
-        feeds: the inputs of the first, by value.
-        first: the first model.
-
     Raises:
         GraphError: if the models have other inputs.
     """
@@ -203,12 +199,5 @@ def _checked(port: Port, value: object) -> np.ndarray:
         hint = "convert it first; types are never changed silently"
         message = "the array has another type than the input"
         raise ElementTypeError(message, operand=operand, got=str(element_type), allowed=str(expected), hint=hint)
-    dimensions = port.type.shape.dimensions
-    if dimensions is not None and (
-        len(dimensions) != array.ndim
-        or not all(one.symbol or one.may_be(size) for one, size in zip(dimensions, array.shape, strict=True))
-    ):
-        message = "the array has another shape than the input"
-        got, allowed = f"({of_sizes(array.shape)})", f"({port.type.shape})"
-        raise ShapeError(message, operand=operand, got=got, allowed=allowed)
+    match(port.type.shape, array.shape, operand)
     return np.asarray(array, element_type.storage, order="C")  # Of rank 0 it keeps its shape.
