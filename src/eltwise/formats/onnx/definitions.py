@@ -16,7 +16,7 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, parser
 from eltwise.core.machine import memory_bytes
 from eltwise.formats.onnx.composed import DEFINED, NAMES, OF_ONNX, composed
 from eltwise.formats.onnx.messages import walk
-from eltwise.formats.onnx.nodes import called_functions
+from eltwise.formats.onnx.nodes import called_functions, nodes_in
 
 _DOMAIN = "com.microsoft"
 _COPIES = 5
@@ -65,7 +65,7 @@ def _called(functions: Iterable[FunctionProto]) -> list[FunctionProto]:
     """The definitions that functions call, each behind those that it calls itself, as onnx's evaluator wants them."""
     called = dict[str, FunctionProto]()
     for function in functions:
-        nodes = (one for one in walk(function) if isinstance(one, NodeProto) and one.domain == DEFINED)
+        nodes = (one for one in nodes_in(function) if one.domain == DEFINED)
         inner = [_definitions()[name] for name in dict.fromkeys(node.op_type for node in nodes)]
         called |= {one.name: one for one in (*_called(inner), *inner)}
     return [*called.values()]

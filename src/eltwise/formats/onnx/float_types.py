@@ -18,7 +18,7 @@ from eltwise.formats.onnx.definitions import define
 from eltwise.formats.onnx.external import ExternalData
 from eltwise.formats.onnx.inference import infer_types
 from eltwise.formats.onnx.messages import walk
-from eltwise.formats.onnx.nodes import subgraphs
+from eltwise.formats.onnx.nodes import nodes_in, subgraphs
 from eltwise.formats.onnx.reader import path_of, read_model_proto
 from eltwise.formats.onnx.tensors import keep_tensor, read_tensor
 from eltwise.formats.onnx.writer import write_model_proto
@@ -206,7 +206,7 @@ class Narrowing:
 def _captured(node: NodeProto) -> Iterator[str]:
     """What the nodes in the bodies of a node read."""
     for _name, body in subgraphs(node):
-        yield from (name for one in walk(body) if isinstance(one, NodeProto) for name in one.input)
+        yield from (name for one in nodes_in(body) for name in one.input)
         yield from (value.name for value in body.output)
 
 

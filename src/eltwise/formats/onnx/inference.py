@@ -16,7 +16,7 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import element_count
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.nodes import subgraphs
+from eltwise.formats.onnx.nodes import bodies, nodes_in, subgraphs
 from eltwise.formats.onnx.tensors import MessageSource, bring_in, keep_tensor, stored_tensor
 from eltwise.formats.onnx.types import type_text, types_in, value_type
 from eltwise.formats.onnx.writer import write_graph
@@ -123,9 +123,8 @@ def _collect(graph: Graph, typed: GraphProto, types_of: dict[int, dict[str, Tens
         name: known for name, known in types if type_text(known) or known.shape.dimensions is not None
     }
     for node, twin in zip(_ordered_nodes(graph), typed.node, strict=True):
-        if node.graphs:
-            for (_name, inner), (_same, inner_typed) in zip(node.graphs, subgraphs(twin), strict=True):
-                _collect(inner, inner_typed, types_of)
+        for inner, inner_typed in bodies(node, twin):
+            _collect(inner, inner_typed, types_of)
 
 
 def _ordered_nodes(graph: Graph) -> list[Node]:
@@ -138,7 +137,7 @@ def _ordered_nodes(graph: Graph) -> list[Node]:
 def _order(graph: Graph, copy: GraphProto) -> None:
     """Bring the nodes of a written graph, and those of the graphs in them, into topological order."""
     for node, twin in zip(graph.nodes, copy.node, strict=True):
-        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
+        for inner, body in bodies(node, twin):
             _order(inner, body)
     ordered = _ordered_nodes(graph)
     if any(node is not other for node, other in zip(ordered, graph.nodes, strict=True)):
@@ -304,7 +303,8 @@ def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
     numbered: list[int] = []
     _prepare(graph, copy.graph, numbered)
     _order(graph, copy.graph)
-    for domain in _domains(copy.graph) - {entry.domain for entry in copy.opset_import} - {"ai.onnx"}:
+    imported = {"ai.onnx", *(entry.domain for entry in copy.opset_import)}
+    for domain in {node.domain for node in nodes_in(copy.graph)} - imported:
         copy.opset_import.add(domain=domain, version=1)
     try:
         _inferred(copy, strict_mode=True)
@@ -315,17 +315,12 @@ def refused_by_inference(graph: Graph) -> Iterator[tuple[int, str]]:
                 yield numbered[int(number)], message
 
 
-def _domains(graph: GraphProto) -> set[str]:
-    inner = (_domains(body) for node in graph.node for _name, body in subgraphs(node))
-    return {node.domain for node in graph.node}.union(*inner)
-
-
 def _prepare(graph: Graph, copy: GraphProto, numbered: list[int], is_outermost: bool = True) -> None:
     """Number the nodes, and leave out the shapes that a runtime does not go by."""
     for node, twin in zip(graph.nodes, copy.node, strict=True):
         twin.name = str(len(numbered))
         numbered.append(id(node))
-        for (_name, inner), (_same, body) in zip(node.graphs, subgraphs(twin), strict=True):
+        for inner, body in bodies(node, twin):
             _prepare(inner, body, numbered, is_outermost=False)
     constants = {name for name, _tensor in graph.constants}
     inputs = GraphProto(input=[value for value in copy.input if value.name not in constants]).input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from onnx.inliner import inline_local_functions, inline_selected_functions
 from eltwise.core.errors import UnsupportedError
 from eltwise.core.foreign import reason_of
 from eltwise.formats.onnx.header import default_domain
-from eltwise.formats.onnx.nodes import shadowing_functions, subgraphs
+from eltwise.formats.onnx.nodes import nodes_in, shadowing_functions, subgraphs
 from eltwise.formats.onnx.reader import path_of, read_model_proto
 from eltwise.formats.onnx.schemas import changes_between
 from eltwise.formats.onnx.writer import write_model_proto
@@ -91,7 +91,7 @@ def _without_functions(model: ModelProto, opset: int) -> ModelProto:
     _align_opsets(model, opset)
     while model.functions:
         functions = {(each.domain, each.name) for each in model.functions}
-        inner = {(node.domain, node.op_type) for each in model.functions for node in _all_nodes(each.node)}
+        inner = {(node.domain, node.op_type) for node in nodes_in(*model.functions)}
         outermost = functions - inner
         _state_defaults(model)
         remaining = [each for each in model.functions if (each.domain, each.name) not in outermost]
@@ -113,7 +113,7 @@ def _without_functions(model: ModelProto, opset: int) -> ModelProto:
 def _align_opsets(model: ModelProto, opset: int) -> None:
     """Let functions import the model's opset of ONNX where their operators are the same there."""
     for function in model.functions:
-        operators = {node.op_type for node in _all_nodes(function.node) if not default_domain(node.domain)}
+        operators = {node.op_type for node in nodes_in(function) if not default_domain(node.domain)}
         for one in function.opset_import:
             if default_domain(one.domain) or one.version == opset:
                 continue
@@ -129,19 +129,11 @@ def _align_opsets(model: ModelProto, opset: int) -> None:
 def _state_defaults(model: ModelProto) -> None:
     """Let each call in the graph state the attributes that it leaves out."""
     functions = {(default_domain(each.domain), each.name, each.overload): each for each in model.functions}
-    for node in _all_nodes(model.graph.node):
+    for node in nodes_in(model.graph):
         function = functions.get((default_domain(node.domain), node.op_type, node.overload))
         stated = {each.name for each in node.attribute}
         if function is not None:
             node.attribute.extend(each for each in function.attribute_proto if each.name not in stated)
-
-
-def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """The nodes and those of the graphs in them."""
-    for node in nodes:
-        yield node
-        for _name, graph in subgraphs(node):
-            yield from _all_nodes(graph.node)
 
 
 class _Free:
@@ -297,15 +289,7 @@ def _slices_of(
 def _joined(
     one: _Repeated, states: list[str], rounds: list[list[str]], model: ModelProto, free: _Free
 ) -> list[NodeProto]:
-    """The nodes that give the outputs: the last state, and what all rounds made together.
-
-    Args:
-        one: the node.
-        states: the state that the last round left.
-        rounds: what each round made beside it.
-        model: where constants go to.
-        free: the names that there are.
-    """
+    """The nodes that give the outputs: the last state, and what all rounds made together."""
     outputs = zip(states, one.node.output, strict=False)
     nodes = [helper.make_node("Identity", [state], [output], output) for state, output in outputs if output]
     for position, (output, axis, is_backward) in enumerate(one.rows):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, helper
 
 from eltwise.core.dtypes import BY_ONNX_NAME, BY_ONNX_NUMBER, ElementType
 from eltwise.core.errors import AttributeValueError, EltwiseError, GraphError, UnsupportedError, raise_all, shown
@@ -136,6 +136,19 @@ def subgraphs(proto: NodeProto) -> Iterator[tuple[str, GraphProto]]:
             yield attribute.name, attribute.g
         for graph in attribute.graphs:
             yield attribute.name, graph
+
+
+def nodes_in(*holders: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+    """The nodes of graphs or functions, and those of the graphs in them."""
+    for holder in holders:
+        for node in holder.node:
+            yield node
+            yield from nodes_in(*(graph for _name, graph in subgraphs(node)))
+
+
+def bodies(node: Node, proto: NodeProto) -> list[tuple[Graph, GraphProto]]:
+    """The graphs in a node, each with its message."""
+    return [(graph, body) for (_name, graph), (_same, body) in zip(node.graphs, subgraphs(proto), strict=True)]
 
 
 @cache
@@ -278,7 +291,7 @@ def write_node(node: Node, write_graph: Callable[[Graph, GraphProto], None] | No
     proto.output[:] = node.outputs
     if original is None or _says(original.operation) != _says(node.operation):
         _write_attributes(node, proto)
-    for (_name, graph), (_same, message) in zip(node.graphs, list(subgraphs(proto)), strict=True):
+    for graph, message in bodies(node, proto):
         if not graph.untouched and write_graph is not None:
             write_graph(graph, message)
     return proto
