@@ -64,7 +64,7 @@ def _apply_to_others(calls: Calls, operands: Sequence[object], out: object) -> A
     """The same, where some operands belong to another library."""
     computation = calls.computation.computation(len(operands))
     if out is not None:
-        return _into(calls, operands, out, _names(computation))
+        return _into(calls, operands, out, computation.operands)
 
     def on_arrays(arrays: Sequence[object], _axes: Axis) -> Any:
         return apply(calls, arrays)
@@ -175,8 +175,7 @@ def with_libraries(
     Raises:
         EltwiseError: where the operands do not go together.
     """
-    names = _names(computation)
-    kind = common_kind(operands, names)
+    kind = common_kind(operands, computation.operands)
     match kind:
         case "dask":
             return on_dask(operands, axis)
@@ -189,7 +188,7 @@ def with_libraries(
 
             return pandas_objects.compute(computation, operands, on_arrays, axis)
         case _:
-            arrays = list(map(host_array, operands, names))
+            arrays = list(map(host_array, operands, computation.operands))
             return to_library(kind, np.asarray(on_arrays(arrays, axis)), operands)
 
 
@@ -213,10 +212,6 @@ def common_kind(operands: Sequence[object], names: Sequence[str]) -> Kind:
                 hint="convert one of them first",
             )
     return first
-
-
-def _names(computation: Computation) -> list[str]:
-    return [f"operand {name}" for name in computation.operands]
 
 
 def _article(kind: Kind) -> str:

@@ -82,12 +82,7 @@ class Calls:
         self.of_any_size = SizelessCalls()
 
     def without_check(self, operands: Sequence[Any], out: object = None) -> np.ndarray | None:
-        """The result of arrays like those of an earlier call; None where a call must be checked.
-
-        Args:
-            operands: as for ``apply``.
-            out: as for ``apply``.
-        """
+        """The result of arrays like those of an earlier call; None where a call must be checked; see ``apply``."""
         if not float_mode.is_default():  # Numbers are converted in it too.
             return None
         key = key_of(operands, out)
@@ -194,7 +189,7 @@ class Calls:
     def _arrays(self, operands: Sequence[object], as_operand: AsOperand) -> tuple[list[Any], list[ElementType]]:
         """The arrays of operands, and their types: that of the first array for Python numbers."""
         computation = self.computation.computation(len(operands))
-        names = [f"operand {name}" for name in computation.operands]
+        names = computation.operands
         converted = [
             None if is_scalar(value) else as_operand(value, name, computation.allowed(index))
             for index, (value, name) in enumerate(zip(operands, names, strict=True))
@@ -236,9 +231,7 @@ class Calls:
             ValueRangeError: naming the first index of the result that would be undefined.
         """
         if typed.checks_divisor:
-            check_divisor(
-                arrays[1], typed.plan.operands[1], f"operand {self.computation.operands[1]}", self.computation.name
-            )
+            check_divisor(arrays[1], typed.plan.operands[1], self.computation.operands[1], self.computation.name)
 
 
 def _type_of_number(name: str, element_type: ElementType, others: Sequence[ElementType] | None) -> ElementType:

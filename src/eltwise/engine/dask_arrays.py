@@ -133,7 +133,7 @@ def _pairs(computation: Computation, arrays: Sequence[Any], plan: Plan) -> tuple
     for name, array, axes in zip(computation.operands, arrays, plan.axes, strict=True):
         of_chunks = tuple(None if size == 1 else axis for size, axis in zip(array.shape, axes, strict=True))
         trailing = len(plan.shape) - 1 - axes[-1] if axes else 0
-        layouts.append(_Layout(computation.name, f"operand {name}", array.dtype, of_chunks, trailing))
+        layouts.append(_Layout(computation.name, name, array.dtype, of_chunks, trailing))
         is_literal = array.ndim == 0 and isinstance(array, np.ndarray)
         pairs += [array.copy(), None] if is_literal else [array, axes]  # It may be changed before it is used.
     return tuple(pairs), tuple(layouts)

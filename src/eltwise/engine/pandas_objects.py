@@ -41,10 +41,9 @@ def compute(computation: Computation, operands: Sequence[object], on_data: Compu
         ShapeError: where labels differ, or pandas holds no array of the result's rank.
         ElementTypeError: for columns of several types, and for missing values.
     """
-    names = [f"operand {name}" for name in computation.operands]
-    data = list(map(host_array, operands, names))
+    data = list(map(host_array, operands, computation.operands))
     plan = calls_of(computation).check(data)[1].plan
-    labels = common_labels(plan, names, [labels_of(operand).axes for operand in operands])
+    labels = common_labels(plan, computation.operands, [labels_of(operand).axes for operand in operands])
     reduced = normalized_axes(axis, len(plan.shape))
     rest = [each for number, each in enumerate(labels) if number not in reduced]
     if len(rest) > _MOST_RANK:
@@ -96,7 +95,7 @@ def labels_of_node(node: Node, operands: Sequence[Any], labels: Sequence[Sequenc
     computation, labelled = node.bound.computation_of(inputs, lambda each: of_numpy(each[0].dtype))
     plan = calls_of(computation).check([array for array, _labels in labelled])[1].plan
     try:
-        return common_labels(plan, [f"operand {each}" for each in computation.operands], [each[1] for each in labelled])
+        return common_labels(plan, computation.operands, [each[1] for each in labelled])
     except ShapeError as error:
         raise located(error, node) from None
 

@@ -25,9 +25,9 @@ from eltwise.ops.expression import COMPOSITES
 from eltwise.ops.openvino_operators import BY_VERSIONED_NAME
 from eltwise.ops.schema import Computable
 
-_SUBTRACT = BY_VERSIONED_NAME["Subtract-1"]
+_TYPES = BY_VERSIONED_NAME["Subtract-1"].types
 ABSOLUTE_DIFFERENCE = Computation(
-    COMPOSITES["absolute_difference"], Rule("numpy"), _SUBTRACT.types, "absolute difference", _SUBTRACT.operands
+    COMPOSITES["absolute_difference"], Rule("numpy"), _TYPES, "absolute difference", ("operand A", "operand B")
 )
 """The absolute difference of two operands, which no operator is; of integers its bits are those of an unsigned one."""
 

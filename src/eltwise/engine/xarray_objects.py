@@ -27,14 +27,7 @@ _ALIGN = "align the operands with xarray.align first"
 
 
 def compute(computation: Computation, operands: Sequence[object], on_data: Compute, axis: Axis) -> Any:
-    """Compute something of a computation's results on DataArrays, or on the variables of Datasets.
-
-    Args:
-        computation: says how the operands lie on each other.
-        operands: at least one of xarray, beside arrays and numbers.
-        on_data: computes the data, of the data of the operands and the axes that are reduced.
-        axis: the axes that are reduced; they may be names of dimensions.
-    """
+    """Compute something of results on DataArrays, or on the variables of Datasets; axes may be names of dimensions."""
     import xarray
 
     datasets = [operand for operand in operands if isinstance(operand, xarray.Dataset)]
@@ -73,8 +66,7 @@ def _on_variables(datasets: Sequence[Any], computation: Computation, operands: S
     except ValueError as error:  # Their dimensions differ, which xarray would fill with missing values.
         problem = "the results of the variables make no Dataset"
         raise ShapeError(problem, got=reason_of(error), hint=_ALIGN) from None
-    pairs = zip(computation.operands, operands, strict=True)
-    labelled = [(f"operand {name}", each) for name, each in pairs if hasattr(each, "coords")]
+    labelled = [pair for pair in zip(computation.operands, operands, strict=True) if hasattr(pair[1], "coords")]
     arrays = [array for _name, each in labelled for array in getattr(each, "data_vars", {"": each}).values()]
     sizes = {name: size for dataset in reversed(datasets) for name, size in dataset.sizes.items()}
     coords = _coords(labelled, {**sizes, **{name: -1 for each in arrays for name in each.dims}, **result.sizes})
@@ -110,10 +102,9 @@ def _frame(
 
     dims: list[Hashable] = [None] * len(plan.shape)
     arrays: list[tuple[str, xarray.DataArray]] = []
-    for index, (operand, axes) in enumerate(zip(operands, plan.axes, strict=True)):
+    for name, operand, axes in zip(computation.operands, operands, plan.axes, strict=True):
         if not isinstance(operand, xarray.DataArray):
             continue
-        name = f"operand {computation.operands[index]}"
         arrays.append((name, operand))
         for number, dimension in zip(axes, operand.dims, strict=True):
             if dims[number] not in (None, dimension):

@@ -24,7 +24,7 @@ class Computation:
         rule: how the operands broadcast.
         types: the element types that T may be.
         name: what errors call it: for an operator its versioned name.
-        operands: what errors call each operand.
+        operands: what errors call each operand: ``operand A``.
         other_types: for each operand what its type may be, None where it is T; empty where all are T.
         keeps_shape: whether the result must have the shape of the first operand.
         unsupported: what T may be by the specification, too, and is not run.
@@ -103,13 +103,13 @@ class Computation:
                 continue
             if element_type not in self.allowed(index):
                 unsupported = self.unsupported if self.allowed(index) is self.types else ()
-                raise wrong_type(element_type, self.allowed(index), self.name, f"operand {name}", unsupported)
+                raise wrong_type(element_type, self.allowed(index), self.name, name, unsupported)
             if self.other_types and self.other_types[index]:
                 continue
             first = first or (element_type, name)
             if element_type is not first[0]:
                 raise ElementTypeError(
-                    f"operand {first[1]} is {first[0]} and operand {name} is {element_type}",
+                    f"{first[1]} is {first[0]} and {name} is {element_type}",
                     operator=self.name,
                     allowed="one type for both" if len(types) == 2 else "one type for all",
                     hint="convert one of them first; types are never changed silently",

@@ -385,7 +385,7 @@ class Operation:
             self.rule,
             self.types,
             self.name,
-            tuple(map(schema.operand_name, indices)),
+            tuple(f"operand {schema.operand_name(index)}" for index in indices),
             other_types if any(other_types) else (),
             schema.keeps_shape,
             schema.unsupported,
