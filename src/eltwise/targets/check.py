@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import TYPE_CHECKING, overload
 
 from eltwise import runtimes
 from eltwise.comparison.tolerance import ToleranceLike, check_patterns, parse_tolerances
@@ -41,12 +41,6 @@ InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 _SIZES_FIXED = "the sizes fixed"
 _UNOPTIMIZED: dict[Domain, str] = {"ai.onnx": "onnxruntime:optimization=disabled", "openvino": "openvino:precision=f32"}
 """What a recorded run of a model that eltwise does not run is compared with, by the domain of the model."""
-
-
-class _Run(Protocol):
-    """Runs a model, or what it was repaired to, with a specification."""
-
-    def __call__(self, specification: str, repaired: Model | None = None) -> Trial: ...
 
 
 @overload
@@ -202,7 +196,7 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
     return replace(report, remedies=tuple(remedies), switches=switches)
 
 
-def _of_sizes(target: str, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
+def _of_sizes(target: str, model: Model, inputs: Inputs, run: Callable[..., Trial]) -> Iterator[Trial]:
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
     graph, arrays = model.graph, next(iter(inputs.sets.values()), {})
     for drawn in InputRequest.of(graph, arrays, inputs.seed).of_each_size():
