@@ -96,14 +96,8 @@ def convert_file(
 ) -> PassReport:
     """Write a model file as another one; the ending of the target says the format.
 
-    Args:
-        source: an .onnx file, or an .xml file with its .bin beside it.
-        target: the .onnx or .xml file to write.
-        opset: as of ``convert``, like the next two.
-        ir_version: the version of an IR.
-        verify: whether bits are compared, before anything is written.
-        in_place: whether the target may be the source.
-        progress: receives how many bytes of external data have been copied.
+    Other arguments are those of ``convert``; with ``in_place`` the target may be the source. Bits are compared before
+    anything is written. Progress is of bytes of external data.
 
     Returns:
         What was changed. A model that is right already is written byte for byte.

@@ -14,13 +14,7 @@ _HIGHEST = 20.0
 
 
 def content(summary: str, facts: Sequence[tuple[str, str]], functions: Sequence[FunctionAccuracy]) -> str:
-    """Make the content of the page of a report.
-
-    Args:
-        summary: the result in a line.
-        facts: when, where and of what it was measured, by name.
-        functions: what was run or failed.
-    """
+    """Make the content of the page of a report."""
     parts = [head("Accuracy of functions", [summary], facts)]
     by_name: dict[str, list[FunctionAccuracy]] = {}
     for each in functions:

@@ -94,12 +94,7 @@ def is_on_command_line(name: str) -> bool:
 
 
 def refuse_on_command_line(names: Iterable[str], problem: str, hint: str) -> None:
-    """Refuse options that would have no effect.
-
-    Args:
-        names: of the parameters of the command that runs.
-        problem: why they have none.
-        hint: what would give them one.
+    """Refuse options, by the names of their parameters, that would have no effect.
 
     Raises:
         AttributeValueError: for the first of them that is on the command line.

@@ -78,13 +78,9 @@ REVERSIBLE: tuple[Generate, ...] = (
 
 
 def find_cause(pair: Pair, figures: Figures, settings: ComparisonSettings, claims: Sequence[Claim] = ()) -> Cause:
-    """Find what predicts the differences of a pair.
+    """Find what predicts the differences of a pair, of which ``figures`` has nothing where the shapes differ.
 
-    Args:
-        pair: the pair.
-        figures: what was measured of it; nothing where the shapes differ.
-        settings: what else is known.
-        claims: where all differences lie, if that is known.
+    ``claims`` say where all differences lie, if that is known.
     """
     best: tuple[float, Hypothesis, Problem] | None = None
     problem, fact = _problem(pair, figures, settings.copies), _fact(figures)

@@ -101,15 +101,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some elements of a pair, those that differ first.
-
-    Attributes:
-        element_type: their type.
-        indices: their flat indices.
-        a: the elements of A.
-        b: the elements of B.
-        count: how many of them differ.
-    """
+    """Elements of a pair by flat indices, those that differ first, with the count of these."""
 
     element_type: ElementType
     indices: np.ndarray

@@ -63,13 +63,7 @@ def match(a: TensorSet, b: TensorSet) -> tuple[Pairs, tuple[str, ...], tuple[str
 
 @dataclass
 class _Samples:
-    """Some tensors, of which a few elements are read when they are asked for.
-
-    Attributes:
-        tensors: the tensors by name.
-        unread: why elements of some could not be read.
-        read: the elements that were read.
-    """
+    """Some tensors, of which a few elements are read when they are asked for, and why those of some could not be."""
 
     tensors: dict[str, Tensor]
     unread: dict[str, EltwiseError] = field(default_factory=dict)

@@ -33,13 +33,7 @@ _LEAST_BLOCKS = 64
 def measure(
     a: np.ndarray, b: np.ndarray, element_type: ElementType, tolerance: Tolerance
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Measure the differences of two flat contiguous arrays.
-
-    Args:
-        a: the reference.
-        b: what is compared with it, of the same type and size.
-        element_type: their type.
-        tolerance: what is forgiven.
+    """Measure the differences of two flat contiguous arrays of one type and size, the first of which is the reference.
 
     Returns:
         A record for each block of ``block_elements``, and how many elements have a distance of so many binary digits.

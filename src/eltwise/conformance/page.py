@@ -20,14 +20,7 @@ leads to the first test that has it."""
 
 
 def content(summary: str, facts: Sequence[tuple[str, str]], tests: Sequence[TestResult], source: str) -> str:
-    """Make the content of the page of some results.
-
-    Args:
-        summary: the results in a line.
-        facts: when and where the tests were run, and with what.
-        tests: the results.
-        source: names the results file in the commands that the page shows.
-    """
+    """Make the content of the page of some results; ``source`` names their file in the commands that it shows."""
     failing = [test for test in tests if test.outcome != "ok"]
     all_findings = findings(tests)
     present = {test.outcome for test in tests}

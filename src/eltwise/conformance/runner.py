@@ -107,10 +107,6 @@ class CaseRunner:
 
         A runtime may take one kernel for another, exchange results, or do something else each time. After the first
         case that comes out alone as it did before, the rest is taken to do so too.
-
-        Args:
-            cases: the cases of one test.
-            explainer: explains with the catalog of faults.
         """
         results = [self.results[case] for case in cases if case in self.results]
         self._separate(cases, explainer.explain(results)[1])

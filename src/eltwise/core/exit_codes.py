@@ -27,11 +27,6 @@ class ExitCode(IntEnum):
 def exit_code(*, findings: bool, is_established: bool = True, is_interrupted: bool = False) -> ExitCode:
     """What a check comes to.
 
-    Args:
-        findings: whether something was found that counts.
-        is_established: whether what was to be checked was checked.
-        is_interrupted: whether it was ended before.
-
     >>> exit_code(findings=False).name, exit_code(findings=False, is_established=False).name
     ('GOOD', 'NOT_ESTABLISHED')
     >>> exit_code(findings=True, is_established=False).name

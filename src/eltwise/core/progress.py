@@ -16,13 +16,7 @@ def no_progress(_done: int, _count: int, _text: str, /) -> None:
 
 
 class Meter:
-    """Counts what is done of a total, and reports it.
-
-    Attributes:
-        total: how much there is to do.
-        done: how much is done.
-        text: what is done now.
-    """
+    """Counts what is done of a total, and reports it with the text that is set."""
 
     def __init__(self, total: int, progress: Progress = no_progress, text: str = "") -> None:
         self.total, self.done, self.text, self._progress = total, 0, text, progress

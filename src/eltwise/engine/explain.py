@@ -18,11 +18,6 @@ from eltwise.ops.expression import operand_name
 def explain(runner: Runner, feeds: Mapping[str, object], kind: Kind) -> str:
     """Run a graph and tell how each of its steps was computed.
 
-    Args:
-        runner: the graph.
-        feeds: as for its ``run``.
-        kind: what to show of the kernels.
-
     Raises:
         NameUnknownError: for a kind that there is not.
         EltwiseError: as the run does.

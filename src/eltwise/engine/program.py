@@ -157,11 +157,7 @@ def _inferred(graph: Graph, bound: Mapping[str, np.ndarray]) -> Mapping[str, Ten
 
 
 def run_node(node: Node, inputs: Sequence[Any]) -> Any:
-    """Run one node; its types and shapes are inferred from the arrays.
-
-    Args:
-        node: the node.
-        inputs: arrays, also of Dask or xarray; None for an input that is left out.
+    """Run one node on arrays, also of Dask or xarray, from which its types and shapes are inferred; None is left out.
 
     Returns:
         An array, of the inputs' library.
@@ -257,12 +253,7 @@ def _check_divisors(group: Group, operands: Sequence[np.ndarray]) -> None:
 
 
 def with_inputs(graph: Graph, types: Mapping[str, TensorType]) -> Graph:
-    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others.
-
-    Args:
-        graph: the graph.
-        types: of the arrays, by value name.
-    """
+    """The same graph with inputs that declare what the arrays are; replaced constants are inputs like others."""
     ports = [
         replace(port, type=types[port.value], inner_type=None)
         for port in (*graph.inputs, *graph.optional_inputs)

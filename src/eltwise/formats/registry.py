@@ -28,13 +28,7 @@ _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """A model format.
-
-    Attributes:
-        name: what ``convert`` calls it.
-        domain: the domain of its operators.
-        ending: the ending of its files.
-    """
+    """A model format: what ``convert`` calls it, the domain of its operators and the ending of its files."""
 
     name: FormatName
     domain: Domain

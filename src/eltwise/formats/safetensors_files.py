@@ -54,16 +54,7 @@ Entry = tuple[str, tuple[int, ...], int, int]
 
 
 class TensorBytes(NamedTuple):
-    """Where the bytes of a tensor are.
-
-    Attributes:
-        name: what it is called.
-        dtype: its element type as the format calls it.
-        shape: its sizes.
-        file: the file.
-        offset: where its bytes begin.
-        size: how many bytes it has.
-    """
+    """Where the bytes of a tensor are, and its element type as the format calls it."""
 
     name: str
     dtype: str
@@ -172,11 +163,7 @@ def parsed_header(header: bytes) -> tuple[dict[str, Entry], dict[str, str]]:
 
 
 def checked_header(header: bytes, size: int) -> dict[str, Entry]:
-    """Refuse a header that the safetensors library does not accept, or that is not clear, before a file is written.
-
-    Args:
-        header: the header, without its length.
-        size: how many bytes of tensors follow.
+    """Refuse a header, without its length, that is not clear or that the safetensors library does not accept.
 
     Returns:
         What it says of each tensor.

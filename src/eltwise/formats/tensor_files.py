@@ -91,13 +91,7 @@ def read_tensor_file(file: TensorFile, raw_type: ElementType | None = None) -> n
 def check_tensor_files(
     targets: Mapping[str, TensorFile], sources: Iterable[TensorFile] = (), inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse files that cannot be written, before anything is computed; see ``files.check_outputs``.
-
-    Args:
-        targets: where each result goes.
-        sources: the tensor files that are read.
-        inputs: the other files that are read.
-    """
+    """Refuse files that cannot be written, before anything is computed; see ``files.check_outputs``."""
     members = dict[tuple[str, str], Path]()
     for name, file in targets.items():
         member = os.path.abspath(file.path), file.key or name if file.ending == ".npz" else ""  # noqa: PTH100 - a link is replaced, not followed

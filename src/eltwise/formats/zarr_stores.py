@@ -140,14 +140,7 @@ def _description(metadata: Any) -> str:
 def _add_members(
     tensors: TensorSet, group: Any, path: Path | str, prefix: str, names: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """Add the arrays of a group and of those in it, one after another: an error leaves no task of zarr behind.
-
-    Args:
-        tensors: takes them.
-        group: the group, or a folder as one.
-        path: the store.
-        prefix: of the names of its members.
-        names: the members; by default all.
+    """Add arrays of a group, by default all, and of those in it, one by one: an error leaves no task of zarr behind.
 
     Returns:
         The description of each array that zarr opens.

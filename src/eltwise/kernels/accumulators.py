@@ -70,13 +70,7 @@ class Accumulator:
         raise NotImplementedError
 
     def finish(self, lanes: int, values: Sequence[str], divisor: Divisor) -> tuple[str, str]:
-        """The bits of the results, and for each an i1 whether it is certain.
-
-        Args:
-            lanes: how many there are.
-            values: what was carried.
-            divisor: for sums that become floats.
-        """
+        """The bits of the results, and for each an i1 whether it is certain."""
         raise NotImplementedError
 
     def load(self, lanes: int, pointers: Sequence[str]) -> list[str]:

@@ -110,11 +110,7 @@ def name_of(key: bytes) -> str:
 
 
 def load(key: bytes) -> bytes | None:
-    """Read object code; None where there is none, or it is not what was written.
-
-    Args:
-        key: all that the code was made from.
-    """
+    """Read object code; None where there is none, or it is not what was written."""
     path = folder()
     if path is None:
         return None

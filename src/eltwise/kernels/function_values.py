@@ -21,12 +21,7 @@ from eltwise.kernels.soft_floats import Soft, of_float, rounded, rounded_to_odd
 
 
 def evaluate(name: str, parameters: Mapping[str, float], array: np.ndarray) -> np.ndarray:
-    """Compute a function of every element with NumPy.
-
-    Args:
-        name: one of the functions of float32.
-        parameters: its attributes, all of them.
-        array: floats of any type and shape.
+    """Compute a function of every element of floats of any type and shape with NumPy.
 
     Returns:
         A new array of the same shape and type with the nearest elements, ties to even. Results beyond a float8 type are

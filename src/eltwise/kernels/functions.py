@@ -40,15 +40,7 @@ def is_estimated_in_single(name: str, parameters: Mapping[str, float], *, has_fu
 def write_function(
     code: Instructions, name: str, parameters: Mapping[str, float], element_type: ElementType, lanes: int, x: str
 ) -> str:
-    """Write a function of elements.
-
-    Args:
-        code: where instructions are written to.
-        name: one of ``estimates.FORMULAS``.
-        parameters: its attributes, all of them.
-        element_type: the operand's and the result's.
-        lanes: how many elements there are.
-        x: the elements as ``Instructions.widened`` gives them.
+    """Write a function of elements, which are as ``Instructions.widened`` gives them.
 
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.

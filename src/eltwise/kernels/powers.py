@@ -120,11 +120,7 @@ def real_power(size: R, y: R) -> R:
 
 
 def evaluate_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Compute the power of every two elements with NumPy.
-
-    Args:
-        x: floats of any type and shape.
-        y: exponents of float64 of the same shape.
+    """Compute the powers of floats of any type to exponents of float64, of one shape, with NumPy.
 
     Returns:
         A new array of the type of ``x`` with the nearest elements, ties to even.

@@ -33,14 +33,7 @@ def why_no_kernel(step: Step, types: Sequence[ElementType]) -> str:
 
 
 def write(code: Instructions, step: Step, types: Sequence[ElementType], lanes: int, operands: Sequence[str]) -> str:
-    """Write a step.
-
-    Args:
-        code: where instructions are written to.
-        step: one that a kernel can compute.
-        types: of the values of its expression.
-        lanes: how many elements there are.
-        operands: the elements as ``Instructions.widened`` gives them.
+    """Write a step that a kernel computes, of elements as ``Instructions.widened`` gives them.
 
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.

@@ -87,12 +87,7 @@ def undecided_single(element_type: ElementType, name: str, x: Vector, estimate: 
 
 
 def is_unclear(estimate: Vector, near: Vector) -> Flags:
-    """Where float64 may be within their error of the middle of two float32, or these are less than normal ones.
-
-    Args:
-        estimate: float64.
-        near: the nearest float32.
-    """
+    """Where float64 may be within their error of the middle of two float32, or these are less than normal ones."""
     code, lanes, kind = near.code, near.lanes, of(near.lanes, "i32")
     units = int(estimates.ERROR * 2**53) << 3
     lower = code.let(f"trunc {of(lanes, 'i64')} {estimate.in_bits()} to {kind}")

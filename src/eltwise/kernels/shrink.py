@@ -13,15 +13,7 @@ from eltwise.ops.sums import limits, saturating
 def write_shrink(
     code: Instructions, element_type: ElementType, lanes: int, operand: str, *, bias: float, lambd: float
 ) -> str:
-    """Write x - bias above lambd, x + bias below -lambd, else 0.
-
-    Args:
-        code: where instructions are written to.
-        element_type: the operand's and the result's.
-        lanes: how many elements there are.
-        operand: the elements as ``Instructions.widened`` gives them.
-        bias: what is added or taken away.
-        lambd: what the elements are compared with.
+    """Write x - bias above lambd, x + bias below -lambd, else 0, of elements as ``Instructions.widened`` gives them.
 
     Returns:
         What ``Instructions.narrowed`` makes the nearest elements of.

@@ -121,12 +121,7 @@ def last_opset(of: ElementwiseSchema) -> int | None:
 
 @lru_cache(maxsize=1024)
 def newest_alike(operation: Operation, present: tuple[bool, ...]) -> ElementwiseSchema:
-    """The newest version of an operator that computes the same with these attributes, in as many types or others.
-
-    Args:
-        operation: an element-wise one.
-        present: whether each input is there.
-    """
+    """The newest version of an operator that computes the same with these attributes, in as many types or others."""
     schema = operation.schema
     assert isinstance(schema, ElementwiseSchema)
     defaults = {each.name: each.default for each in schema.attributes}

@@ -76,13 +76,7 @@ def is_random(node: Node, constant: Constant) -> bool:
 
 
 def random_nodes(graph: Graph, nodes: Sequence[Node], constant: Constant) -> frozenset[int]:
-    """Return the numbers of the random nodes, those included that have random nodes in a body or a called function.
-
-    Args:
-        graph: the model.
-        nodes: its nodes, by number.
-        constant: of the model.
-    """
+    """Return the numbers of the random nodes, those included that have random nodes in a body or a called function."""
     bodies = {function.key: function.body for function in graph.functions}
 
     def has_random(node: Node) -> bool:

@@ -137,13 +137,7 @@ def _text(text: str) -> str:
 
 
 def markdown(report: Annotated, model: Path, command: str) -> str:
-    """The findings of a report as Markdown, for the page of a CI job.
-
-    Args:
-        report: the report; its text is folded below the table.
-        model: the file that it is about.
-        command: what was run.
-    """
+    """The findings of a report as Markdown, for the page of a CI job."""
     annotations = report.annotations()
     lines = [f"### {'✅' if report.is_good else '❌'} {_cell(command)}: {_cell(model.name)}", "", _cell(report.summary)]
     if annotations:

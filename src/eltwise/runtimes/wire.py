@@ -38,10 +38,6 @@ class Message:
 def encode(message: Message, memory: SharedMemory | None = None) -> bytes:
     """Make the bytes of a frame; the arrays must be of element types that run here.
 
-    Args:
-        message: the fields and arrays.
-        memory: where large arrays are put.
-
     Raises:
         FileFormatError: if it is larger than a frame may be.
     """

@@ -28,19 +28,14 @@ Place = tuple[str, Axes]
 def block_call(graph: Graph, output: Port, inputs: Mapping[str, Tensor]) -> BlockCall:
     """Make the function that computes blocks of an output.
 
-    Args:
-        graph: a graph without problems.
-        output: one of its outputs.
-        inputs: the tensors by value name.
-
     Raises:
         UnsupportedError: where an element is computed from more than what lies at its place in the inputs.
         EltwiseError: where types and shapes do not go together.
     """
-    inference = infer_graph(with_inputs(graph, {name: _type_of(tensor) for name, tensor in inputs.items()}))
+    inference = infer_graph(with_inputs(graph, {name: tensor.type for name, tensor in inputs.items()}))
     raise_all(inference.problems)
     tensors = {**_constants(graph, inputs), **inputs}
-    types = inference.types | {name: _type_of(tensor) for name, tensor in tensors.items()}
+    types = inference.types | {name: tensor.type for name, tensor in tensors.items()}
     end: Place = (output.value, tuple(range(len(_sizes(types, output.value)))))
     names = _names(_wanted(graph, types, tensors, end))
     nodes = tuple(_nodes(graph, types, tensors, names))
@@ -62,10 +57,6 @@ def block_call(graph: Graph, output: Port, inputs: Mapping[str, Tensor]) -> Bloc
         element_type,
         _most_alive(nodes),
     )
-
-
-def _type_of(tensor: Tensor) -> TensorType:
-    return TensorType(tensor.element_type, of_sizes(tensor.shape))
 
 
 def _constants(graph: Graph, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -101,13 +101,7 @@ def reduce_files(
 ) -> dict[str, np.ndarray]:
     """Reduce an operator's results on opened operands, block by block.
 
-    The sum is exact and rounded once, so that the result has the same bits for any blocks, and on any cluster.
-
-    Args:
-        reducing: what is reduced, and how.
-        sources: the operands.
-        axis: the axis of the result that is reduced, or several; by default all.
-        resources: what may be used; the workers of a cluster read the same files.
+    By default all axes are reduced. A sum is exact and rounded once: it has the same bits for any blocks and cluster.
 
     Returns:
         The result, called ``result``; of checkpoints one for each tensor.

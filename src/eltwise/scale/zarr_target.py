@@ -54,12 +54,6 @@ def zarr_grid(call: BlockCall) -> Grid:
 def zarr_target(text: str, part: JobPart, identity: JobIdentity, client: Any) -> Iterator[ZarrTarget]:
     """Make an array to be written, or open the one that the same job has begun; no other process may write it.
 
-    Args:
-        text: the path or URL.
-        part: what is written.
-        identity: what the job is.
-        client: of the cluster whose workers write; None without one.
-
     Raises:
         FileFormatError: where something else is there, or another process writes it.
     """
@@ -126,9 +120,6 @@ class ZarrBlocks:
 
     def check_complete(self, checksums: Iterable[int | None]) -> None:
         """Compare the blocks of a complete array with those that were written.
-
-        Args:
-            checksums: of all blocks, in their order.
 
         Raises:
             FileFormatError: where they are others.

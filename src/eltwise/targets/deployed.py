@@ -51,18 +51,11 @@ def deploy(
     *,
     switches: bool = True,
 ) -> TargetReport:
-    """Run a model on a runtime and compare the outputs with what the model means.
+    """Run a model, or what is deployed for it, on a runtime and compare the outputs with what the model means.
 
     Where the bits are not compared, the outputs are compared with those in float64, and element-wise nodes are run
-    alone on special values. Of several sets of inputs the report has the worst.
-
-    Args:
-        runtime: the runtime, with its settings.
-        target: its specification, as the caller names it.
-        model: the model that is right.
-        inputs: what it is run on.
-        deployed: what the runtime is given, if that is not the model itself.
-        switches: whether a trace tries options where it does not compute the same.
+    alone on special values. Of several sets of inputs the report has the worst. With ``switches`` a trace tries options
+    where the runtime does not compute the same.
     """
     names = {name for arrays in inputs.sets.values() for name in arrays}
     model, deployed = (_with_replaced(one, names) for one in (model, deployed or model))

@@ -78,13 +78,7 @@ def measure(
 ) -> tuple[RuleSet, int]:
     """Measure a runtime; what is known of the same version and was not measured now stays.
 
-    A ``KeyboardInterrupt`` ends it with what was measured whole.
-
-    Args:
-        runtime: the runtime.
-        variants: what is measured.
-        progress: receives how many operator versions, types and broadcast rules are done.
-        known: the rules that there are.
+    A ``KeyboardInterrupt`` ends it with what was measured whole. Progress is of operator versions, types and rules.
 
     Returns:
         The rules, and how much was not measured because it was interrupted.

@@ -27,13 +27,7 @@ _EXACT = (
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is known of the values that a node sees.
-
-    Attributes:
-        types: as far as they are known.
-        exact: those that are the same in every run.
-        types_of: those of each graph's values, by the graph's id.
-    """
+    """The values that a node sees: their types, those that are the same in every run, and the types by graph id."""
 
     types: Mapping[str, TensorType]
     exact: set[str]
@@ -78,13 +72,7 @@ def behind_steps(model: TracedModel) -> dict[str, str]:
 
 
 def _step_in(node: Node, results: Iterable[str], scope: _Scope) -> tuple[str, Iterable[str]]:
-    """The first node that rounds or compares floats, a node or one in its bodies, and the results that depend on it.
-
-    Args:
-        node: the node.
-        results: the values of it that are used.
-        scope: what it sees.
-    """
+    """The first node that rounds or compares floats, a node or one in its bodies, and the results that depend on it."""
     if not node.graphs:
         return f"{node.schema.name} {node.label!r}", stepped(node, scope.kind, filter(None, node.inputs), results)
     for _name, body in node.graphs:

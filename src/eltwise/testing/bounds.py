@@ -52,12 +52,6 @@ _GIVE_ONE = "give one, such as tolerance='rtol=1e-3'"
 def bounds_of(model: Model, runtime: str, inputs: Values, outputs: Values) -> Bounds:
     """Derive the tolerances of a model's outputs.
 
-    Args:
-        model: the model.
-        runtime: the specification of the runtime that gave the outputs.
-        inputs: by name.
-        outputs: by name.
-
     Returns:
         A tolerance for each output, and the terms of the formula for each of floats.
 

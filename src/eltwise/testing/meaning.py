@@ -25,10 +25,6 @@ NAMES = (LABELS, PARAMETERS, FORMAT)
 def metadata_of(tensors: TensorSet, objects: Mapping[str, object]) -> dict[str, str]:
     """The metadata of a golden of arrays.
 
-    Args:
-        tensors: a set with their attributes.
-        objects: the arrays in memory by their names.
-
     Raises:
         ElementTypeError: for labels that a text cannot hold.
     """

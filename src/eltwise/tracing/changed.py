@@ -60,12 +60,6 @@ def find_changed(
     where the tested model, given the other model's constants or values of some candidates, has the other model's
     outputs, and has not if one of these is its own.
 
-    Args:
-        runs: the runs.
-        nodes: the results of all nodes.
-        isolated: the nodes that were run alone and gave another result.
-        outputs: the outputs of the reference, by the names of the tested model.
-
     Returns:
         For each changed node the change, as a sentence.
     """

@@ -31,23 +31,13 @@ Shapes = Sequence[tuple[int, ...]]
 
 
 def chosen_ports(request: InputRequest, feeds: Mapping[str, np.ndarray]) -> list[Port]:
-    """The inputs that are drawn and whose values a runtime may refuse: integers, short lists, and flags.
-
-    Args:
-        request: the model and what is given.
-        feeds: all inputs, by value.
-    """
+    """The inputs that are drawn and whose values a runtime may refuse: integers, short lists, and flags."""
     ports, arrays = request.graph.inputs, request.arrays
     return [port for port in ports if port.name not in arrays and _may_be_refused(feeds[port.value])]
 
 
 def choices(request: InputRequest, feeds: Mapping[str, np.ndarray]) -> Iterator[Values]:
-    """Other values for the inputs that a runtime may refuse, all of one kind first and then mixed, with all others.
-
-    Args:
-        request: the model, what is given, and the seed of the values and the mixtures.
-        feeds: all inputs as they were drawn, by value.
-    """
+    """Other values for the inputs that a runtime may refuse, all of one kind first and then mixed, with all others."""
     graph, ports = request.graph, chosen_ports(request, feeds)
     outputs = [shape for port in graph.outputs if (shape := _declared_shape(port, graph, feeds)) is not None]
     generator = np.random.default_rng(request.seed)

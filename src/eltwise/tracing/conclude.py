@@ -26,10 +26,7 @@ _CERTAIN = ("own", "in_graph")
 def conclude(runs: Runs, tracer: Tracer, most_bytes: int) -> TraceReport:
     """Run both models as a whole, and say which nodes make the difference; the results of nodes are completed.
 
-    Args:
-        runs: the runs.
-        tracer: has run all segments.
-        most_bytes: how many bytes the values may have that are given out at once.
+    Values of no more than ``most_bytes`` are given out at once.
 
     Returns:
         The report, with the names of both runs and not their versions, and with notes of the whole model only.

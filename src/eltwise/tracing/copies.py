@@ -19,13 +19,9 @@ def gives_back(node: Node, types: Mapping[str, TensorType]) -> bool:
 
 
 def sources_of(nodes: Iterable[Node], types: Mapping[str, TensorType]) -> dict[str, str]:
-    """What each copy is one of, through other copies.
+    """What each copy is one of, through other copies; nodes are in topological order.
 
     A Cast makes none behind one that loses what its source and its result both have, as one to float16 and back.
-
-    Args:
-        nodes: in topological order.
-        types: the types of their values, as far as these are known.
     """
     sources: dict[str, str] = {}
     passed: dict[str, tuple[ElementType, ...]] = {}

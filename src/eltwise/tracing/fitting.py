@@ -62,11 +62,6 @@ def fitting_feeds(hosts: Sequence[Host], request: InputRequest, second: Graph | 
     runtime takes where it takes none or does not load the model, and then other values of integers, short lists and
     flags, which a runtime refuses where they are no index, axis or size. These count only if both runtimes run the
     model on them, and what only the tested one refuses is a finding.
-
-    Args:
-        hosts: the process of the tested runtime, and perhaps that of the one that it is compared with.
-        request: the model, what is given, and how the others are drawn.
-        second: the model that the other runtime runs, if it is another one.
     """
     first = request.draw()
     ports = chosen_ports(request, first.feeds)

@@ -44,15 +44,7 @@ class Fused:
 
 @dataclass(frozen=True)
 class _Tail:
-    """A model from one of its nodes on, on the values that it has where all before are run in segments.
-
-    Attributes:
-        runner: the model.
-        start: the number of the node.
-        feeds: the values that it reads.
-        outputs: its right outputs.
-        tolerances: what does not count as a difference.
-    """
+    """A model from one of its nodes on, with what this reads where all before are run in segments, and its outputs."""
 
     runner: Runner
     start: int

@@ -55,15 +55,7 @@ class Isolated:
 def isolated_of(
     numbers: Sequence[int], outcome: Outcome, names: Sequence[str], expected: Values, tolerances: Tolerances
 ) -> Isolated | None:
-    """What nodes gave that were run alone; None where they did not run, or gave nothing that is compared.
-
-    Args:
-        numbers: the nodes.
-        outcome: what came of the run.
-        names: the values that are compared.
-        expected: those of the reference.
-        tolerances: what does not count as a difference.
-    """
+    """What nodes gave that were run alone; None where they did not run, or gave nothing that is compared."""
     worst = worst_value(names, outcome.values, expected, tolerances)
     if outcome.submodel is None or worst is None:
         return None

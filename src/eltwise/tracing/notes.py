@@ -21,14 +21,7 @@ from eltwise.tracing.tracer import Tracer
 
 
 def notes_of(runs: Runs, tracer: Tracer, result: Opened, first: TracedNode | None) -> list[str]:
-    """What was not compared and why, and what a reader must know of the model.
-
-    Args:
-        runs: both runs.
-        tracer: what came of each node.
-        result: which branches were opened.
-        first: the first node that is wrong by itself.
-    """
+    """What was not compared and why, and what a reader must know of the model."""
     model = runs.model
     line = "" if first is None else source_line(model.graph, model.nodes[first.number].outputs[0])
     return [
@@ -50,11 +43,7 @@ def not_run(nodes: Sequence[Node]) -> str:
 
 
 def swapped(report: TraceReport) -> TraceReport:
-    """The report of the same runs with the other one tested, which runs no node alone: what it refuses is no fault.
-
-    Args:
-        report: that of the runtime against a recorded run or a program.
-    """
+    """The report of the same runs with the other one tested, which runs no node alone: what it refuses is no fault."""
     blamed = None if report.blamed is None else replace(report.blamed, is_wrong=False)
     nodes = tuple(replace(node, has_failed=False) for node in report.nodes)
     outputs = tuple(

@@ -39,17 +39,7 @@ def content(
     notes: Sequence[str],
     nodes: Sequence[TracedNode],
 ) -> str:
-    """Make the content of the page of a report.
-
-    Args:
-        title: the name of the model.
-        findings: the result in sentences.
-        facts: what was traced, by name.
-        outputs: those of the whole model.
-        causes: the nodes that are wrong themselves, by cause.
-        notes: what else is to be said.
-        nodes: all nodes, in order.
-    """
+    """Make the content of the page of a report."""
     parts = [head(title, findings, facts), *(f"<p>{text(note)}</p>" for note in notes)]
     rows = ((one.name, one.status.replace("_", " "), one.figures, one.message) for one in outputs)
     parts.append(section("Outputs", len(outputs), table(rows, _OUTPUTS), is_open=True))

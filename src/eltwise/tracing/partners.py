@@ -134,10 +134,6 @@ def identity(first: TracedModel, second: TracedModel) -> Partners:
 def last_uses(partners: Partners, steps: Mapping[int, int]) -> tuple[dict[str, int], dict[str, int]]:
     """The last node of the first model for which each value is retained.
 
-    Args:
-        partners: the partner map.
-        steps: its schedule.
-
     Returns:
         The values of the first model, and those of the second. Where a node makes a value without a partner, its inputs
         are retained for the readers of that, which are run together with it.

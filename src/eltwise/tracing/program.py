@@ -43,14 +43,7 @@ _ADAPTER, _EXPORTER = (f"eltwise.runtimes.exported_program:{name}" for name in (
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """A program as one side of a trace.
-
-    Attributes:
-        path: the file.
-        name: the specification of its runtime.
-        limit: how many seconds it may take.
-        is_tested: whether it is the one that is tested.
-    """
+    """A program as one side of a trace; it may take ``limit`` seconds."""
 
     path: Path
     name: str
@@ -119,11 +112,7 @@ def with_export(
 ) -> tuple[Source | Loaded, Source | Loaded | None]:
     """The two models of a trace: of a program alone also the bytes of the ONNX model that PyTorch exports from it.
 
-    Args:
-        model: the first model.
-        other: the second one, if there is one.
-        names: the specifications of the run that is tested and of the reference, one of which is torch.
-        limit: how many seconds the export may take.
+    The export may take ``limit`` seconds.
 
     Raises:
         UnsupportedError: where neither is torch, and where PyTorch does not export it.
@@ -169,12 +158,7 @@ def _ordered(inputs: Mapping[str, str], graph: Graph, feeds: Values, where: str)
 
 
 def notes_of_program(program: Mapping[str, Any], graph: Graph) -> Iterator[str]:
-    """What is no fault of a runtime: training mode, other types, weights that are not those of the program.
-
-    Args:
-        program: what ``runtimes.exported_program`` tells of it.
-        graph: the model.
-    """
+    """What is no fault of a runtime: training mode, other types, weights that are not those of the program."""
     if program["training"]:
         yield f"the program is in training mode: {named(program['training'])}"
     for port, (name, kind) in zip(graph.inputs, program["inputs"].items(), strict=True):
@@ -210,13 +194,7 @@ def source_line(graph: Graph, value: str) -> str:
 
 
 def given_side(model: object, other: object, names: tuple[str, str], limit: float) -> RecordedRun | ProgramRun | None:
-    """The run whose values are given, if one is: a recorded one, or that of a PyTorch program.
-
-    Args:
-        model: the first model.
-        other: the second one, if there is one.
-        names: the specifications of the run that is tested and of the reference.
-        limit: how many seconds a program may take.
+    """The run whose values are given, if one is: a recorded one, or that of a PyTorch program of ``limit`` seconds.
 
     Raises:
         UnsupportedError: where there is nothing to compare it with.

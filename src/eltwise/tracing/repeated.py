@@ -54,12 +54,6 @@ def run_repeatedly(run: Callable[[Values], Outcome], feeds: Values, host: Host, 
     What is the same on the other inputs is computed on these by a new process, too: a runtime may give its first
     results whatever it is given. A model need not run on the other inputs, so that no failure there is a finding, and
     no answer is awaited for much longer than the first ones took.
-
-    Args:
-        run: runs the model.
-        feeds: the inputs, by value.
-        host: the process in which it runs.
-        tolerances: what does not count as a difference.
     """
     first = kept(run(feeds))
     if first.message:

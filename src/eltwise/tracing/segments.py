@@ -34,12 +34,6 @@ def run_in_segments(
 ) -> Iterator[tuple[Outcome, Values]]:
     """Run segments of a model one after the other, each on the values of those before.
 
-    Args:
-        run: runs nodes on values.
-        model: the model.
-        feeds: its inputs.
-        parts: the segments from the first one on.
-
     Returns:
         What came of each, and all values so far that nodes after it read or the model gives out. These are copies.
     """

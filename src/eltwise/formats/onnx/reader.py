@@ -148,15 +148,7 @@ def _unsupported(graph: Graph) -> list[UnsupportedError]:
 
 @dataclass
 class _Reader:
-    """Reads a model's graph and those in it.
-
-    Attributes:
-        origin: the versions that the graph is written in.
-        folder: the files beside the model.
-        called: the domains and names of the model's functions.
-        reads_weights: whether the elements of tensors are read.
-        problems: what is wrong with the parts of the graph.
-    """
+    """Reads a model's graph and those in it, whose functions are ``called``, and collects what is wrong with them."""
 
     origin: Origin
     folder: ExternalData
