@@ -9,6 +9,7 @@ from eltwise.conversion import convert
 from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import of_sizes
+from eltwise.formats.onnx.header import least_ir_version
 from eltwise.formats.onnx.schemas import in_opset, since_versions
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.openvino.writer import write_openvino
@@ -83,7 +84,7 @@ def _model(function: str, domain: Domain, element_type: ElementType, count: int)
     else:
         name = re.sub(r"\(.*", "", function)
         opset = max(_OPSET, since_versions(name)[-1])
-        origin = Origin("ai.onnx", 8 if opset <= 18 else 10, opset)
+        origin = Origin("ai.onnx", least_ir_version(opset), opset)
         foreign = Node("", Foreign(ForeignSchema("ai.onnx", name)), ("x",), ("y",))
         node = in_opset(foreign, opset, attributes=_MODES.get(function, {}))
     tensor = TensorType(element_type, of_sizes((count,)))
