@@ -188,6 +188,8 @@ def test_a_table_says_nearest_only_where_every_result_is_the_nearest(count: int,
     ]
     assert ["; 100 %" in text for text in texts] == [False, True]
     assert 0 <= float(row.split("(")[1].split(")")[0]) < 1
+    if count <= 10**6:  # A share has as many digits as it takes to tell one result in a million.
+        assert round((1 - float(texts[0].split("; ")[-1].removesuffix(" %")) / 100) * count) == wrong
 
 
 @pytest.mark.parametrize(

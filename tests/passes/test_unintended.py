@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from onnx.parser import parse_model
 
 import eltwise
 from eltwise.model import read
-from eltwise.passes.unintended import unintended_constants, unintended_nodes
+from eltwise.passes.unintended import unintended, unintended_constants, unintended_nodes
 
 FLAGS = {"on": np.bool_(True), "off": np.bool_(False), "half": np.float32(0.5), "none": np.float32(0)}
 SIZES = ("s", "b", "m", "v")
@@ -133,6 +134,15 @@ def test_nan_in_constants_is_found(kind: int, count: int) -> None:
     )
     found = [(error.operand, error.got) for error in unintended_constants(read(made).graph)]
     assert found == [("constant 'weights'", f"{count} of 5")] * (count > 0)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: os.truncate(path, 8)], ids=["missing", "truncated"])
+def test_nothing_is_found_in_constants_that_cannot_be_read(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    made = model_of(17, helper.make_node("Relu", ["x"], ["z"], "n"))
+    made.graph.initializer.append(numpy_helper.from_array(np.full(5, np.nan, np.float32), "weights"))
+    onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    damage(tmp_path / "m.data")
+    assert unintended(read(tmp_path / "m.onnx", reads_weights=False).graph) == []
 
 
 def test_check_and_trace_say_so(tmp_path: Path, cli: Callable[..., tuple[int, str, str]]) -> None:

@@ -14,10 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eltwise.comparison.value_hypotheses import narrowings
+from eltwise.core.dtypes import TYPES, ElementType
 from eltwise.core.errors import counted
 from eltwise.core.escaping import on_one_line
 from eltwise.faults.families import FAMILIES
 from eltwise.report.annotations import Annotation, markdown, sarif
+from eltwise.tracing.precision import CAUSES
 from support.sarif import SARIF
 from support.schemas import problems
 
@@ -69,6 +72,12 @@ def test_sarif_is_as_its_specification_requires(found: list[Annotation]) -> None
     for result, each in zip(run["results"], found, strict=True):
         nodes = [node["name"] for node in result["locations"][0].get("logicalLocations", [])]
         assert nodes == ([on_one_line(each.node)] if each.node else [])
+
+
+@pytest.mark.parametrize("element_type", TYPES, ids=str)
+def test_every_rounding_that_is_a_cause_has_a_sentence(element_type: ElementType) -> None:
+    causes = CAUSES | {hypothesis.cause for _digits, hypothesis in narrowings(element_type)}
+    written(Report([Annotation(cause, "error", "text") for cause in sorted(causes)]))
 
 
 def published_schema() -> Any:
