@@ -99,8 +99,6 @@ def _model(function: str, domain: Domain, element_type: ElementType, count: int)
     if origin.domain == domain:
         return Model(*write_openvino(graph)) if domain == "openvino" else Model(write_onnx(graph))
     try:
-        graph = convert(write_onnx(graph), "openvino", ir_version=_IR_VERSION)[0].graph
+        return Model(*write_openvino(convert(write_onnx(graph), "openvino", ir_version=_IR_VERSION)[0].graph))
     except EltwiseError:
         return None
-    computing = [node for node in graph.nodes if node.schema.behaviour != "constant"]
-    return Model(*write_openvino(graph)) if len(computing) == 1 else None
