@@ -20,6 +20,7 @@ from onnx import TensorProto
 import eltwise
 from eltwise.core.errors import UnsupportedError
 from eltwise.kernels import float_mode, jit, threads
+from eltwise.runtimes import worker
 from eltwise.testing import assert_close
 from support.onnx_models import model, node, value
 
@@ -60,6 +61,16 @@ def test_the_change_is_real_and_seen() -> None:
     assert in_mode(ROUNDS_TO_ZERO, float_mode.is_default) is False
     assert in_mode(DEFAULT, float_mode.is_default) is True
     assert float_mode.is_default()
+
+
+@pytest.mark.parametrize("rounding", ["", "down", "up", "toward zero"])
+@pytest.mark.parametrize("flushed", [(), ("operands",), ("results",), ("operands", "results")], ids=" and ".join)
+def test_the_process_of_a_runtime_sees_it_by_its_arithmetic(rounding: str, flushed: tuple[str, ...]) -> None:
+    bits = {"operands": 0x40, "results": 0x8000, "": 0, "down": 0x2000, "up": 0x4000, "toward zero": 0x6000}
+    changes = ["subnormal numbers are flushed to zero"] if flushed else []
+    changes += [f"results are rounded {rounding}"] if rounding else []
+    mode = DEFAULT | sum(bits[name] for name in (*flushed, rounding))
+    assert in_mode(mode, worker.changed_mode) == " and ".join(changes)
 
 
 @pytest.mark.parametrize("mode", [FLUSHES, ROUNDS_DOWN, ROUNDS_TO_ZERO], ids=["flushes", "down", "to zero"])

@@ -170,7 +170,7 @@ def changed_mode() -> str:
     Subnormal numbers are kept and results rounded to nearest by default.
     """
     changed = []
-    if _flushes(np.float32(2.0**-126)) or _flushes(np.float64(2.0**-1022)):
+    if _flushes(np.float32) or _flushes(np.float64):
         changed.append("subnormal numbers are flushed to zero")
     rounding = _rounding(np.float64(2.0**-53)) or _rounding(np.float32(2.0**-24))
     if rounding:
@@ -189,12 +189,10 @@ def restore_mode() -> bool:
     return not changed_mode()
 
 
-def _flushes(smallest_normal: np.floating) -> bool:
-    """Whether a subnormal result, or a subnormal operand, counts as zero."""
-    kind = type(smallest_normal)
-    half = np.full(4, smallest_normal) * kind(0.5)
-    subnormal = np.frombuffer(b"\x01".ljust(half.itemsize, b"\0") * 4, half.dtype)
-    return not half.all() or not (subnormal * kind(2.0**24)).all()
+def _flushes(kind: type[np.floating]) -> bool:
+    """Whether a subnormal operand, or a subnormal result, counts as zero."""
+    least = np.frombuffer(b"\x01".ljust(np.dtype(kind).itemsize, b"\0") * 4, kind)
+    return not (least * kind(1)).all()
 
 
 def _rounding(half_step: np.floating) -> str:
