@@ -7,6 +7,7 @@ import io
 import pickle
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import StringStringEntryProto, TensorProto
+from onnx import StringStringEntryProto, TensorProto, numpy_helper
 
 import eltwise
 from eltwise.core.dtypes import BOOL, TYPES, ElementType
@@ -145,6 +146,17 @@ def test_a_model_saves_itself(tmp_path: Path) -> None:
     loaded = eltwise.load(MODELS / "sub14_uint8.onnx")
     assert loaded.save(tmp_path / "same.onnx") == ()
     assert eltwise.load(tmp_path / "same.onnx") == loaded
+
+
+@pytest.mark.parametrize("arguments", [(), (False,), (True,)])
+@pytest.mark.parametrize("save", [eltwise.save, eltwise.Model.save])
+def test_weights_get_a_file_of_their_own_only_if_asked_for(
+    save: Callable[..., object], arguments: tuple[bool, ...], tmp_path: Path
+) -> None:
+    weights = numpy_helper.from_array(np.ones(1000, np.float32), "w")
+    nodes, x, z = [node("Sub", ["x", "w"], ["z"])], value("x", [1000]), value("z", [1000])
+    save(eltwise.load(model(nodes, [x], [z], 14, initializers=[weights])), tmp_path / "m.onnx", *arguments)
+    assert len([*tmp_path.iterdir()]) == 1 + any(arguments)
 
 
 def test_operators_are_equal_and_hashed_by_what_they_compute() -> None:

@@ -20,10 +20,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 import eltwise
-from eltwise.cli import COMMANDS, app
+from eltwise.cli import COMMANDS, _refuse, app
 from eltwise.cli.ops import opset_range
 from eltwise.cli.options import OutputPath
 from eltwise.cli.run import read_inputs
+from eltwise.core.errors import EltwiseError
 from eltwise.ops import registry
 from eltwise.ops.schema import Domain
 from eltwise.targets.rules import SEVERITIES
@@ -404,6 +405,31 @@ def test_a_wrong_type_or_shape_names_the_input(cli: Cli, tmp_path: Path) -> None
         assert code == 2
         for word in words:
             assert word in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_declares_what_its_function_takes(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    assert command.callback is not None
+    arguments = {*inspect.signature(command.callback).parameters}
+    if "limits" in arguments:  # It is made of three options.
+        arguments = arguments - {"limits"} | {"memory", "scheduler", "wait"}
+    assert {parameter.name for parameter in command.params if parameter.expose_value} == arguments
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_wrong_with_an_argument_is_said_of_its_option(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["eltwise", name])
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    options = {each.name or "": each.opts[0] for each in command.params[::-1] if isinstance(each, click.Option)}
+    for argument, option in options.items():
+        with pytest.raises(SystemExit):
+            _refuse(EltwiseError("this is wrong", operand=argument, hint=f"see {argument}=True"))
+        assert capsys.readouterr().err == f"eltwise: {option}: this is wrong; see {option}\n"
 
 
 def test_as_a_program_of_its_own() -> None:

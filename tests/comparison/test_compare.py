@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
+from math import prod
 from pathlib import Path
 
 import ml_dtypes
@@ -248,6 +250,12 @@ def test_a_near_miss_of_a_renamed_tensor_is_no_renamed_one(number: int, seed: in
 def test_other_types_and_shapes_are_findings(a: np.ndarray, b: np.ndarray, status: str, cause: str) -> None:
     found = compare_arrays(np.asarray(a), np.asarray(b))
     assert (found.status, found.cause) == (status, cause)
+
+
+@pytest.mark.parametrize(("a", "b"), [*product([(0,), (0, 3), (3,), (2, 3)], repeat=2)])
+def test_that_neither_has_elements_is_said_where_it_is_so(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    found = compare_arrays(np.arange(prod(a), dtype=np.float32).reshape(a), np.zeros(b, np.float32))
+    assert ("neither has elements" in found.explanation) == (a != b and not prod(a) and not prod(b))
 
 
 def test_another_type_is_within_a_tolerance() -> None:

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 from eltwise.core.dtypes import (
     FLOAT64,
+    INT32,
     TYPES,
     ElementType,
 )
 from eltwise.faults.values import (
+    StepPolicy,
     as_floats,
     patterns_of,
     stored,
     values_of,
 )
+from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import bits_of, hard_values
 from eltwise.oracle.numbers import FLOAT_LAYOUTS, decode, encode, is_nan
 
@@ -47,6 +50,14 @@ def test_rounding_to_the_nearest_is_the_oracle_s(element_type: ElementType, numb
 
 def same(element_type: ElementType, one: int, other: int) -> bool:
     return one == other or (is_nan(element_type, int(one)) and is_nan(element_type, other))
+
+
+@pytest.mark.parametrize("name", [name for name, primitive in PRIMITIVES.items() if primitive.divides])
+@pytest.mark.parametrize("kind", [np.int64, object])
+def test_a_quotient_by_0_is_that_by_1(name: str, kind: type) -> None:
+    a, b = np.array([7, 7, -7, 0], kind), np.array([0, 2, 0, 0], kind)
+    one = StepPolicy(INT32).apply(name, a, b)
+    assert one.tolist() == StepPolicy(INT32).apply(name, a, np.where(b == 0, np.array(1, kind), b)).tolist()
 
 
 @given(number=st.integers(-(2**63), 2**64 - 1))

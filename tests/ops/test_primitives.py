@@ -16,8 +16,8 @@ from eltwise.ops.expression import COMPOSITES, Expression, Step, expression_of
 from eltwise.ops.primitive import Interval, Primitive
 from eltwise.ops.primitives import PRIMITIVES
 from eltwise.oracle import same_bits
-from eltwise.oracle.hard_values import hard_values
-from support.operands import NUMBERS
+from eltwise.oracle.hard_values import hard_values, ordinary
+from support.operands import NUMBERS, pool
 
 NUMERIC = [each for each in TYPES if each.is_numeric and each.bits <= 16]
 
@@ -203,6 +203,23 @@ def test_conformance_reads_from_the_record_what_is_undefined_and_which_zeros_are
             )
             if case.computed.result_type is FLOAT32:
                 assert (wrong_indices(case, *zeros) == ()) == ignores, schema
+
+
+@pytest.mark.parametrize("name", [name for name, primitive in PRIMITIVES.items() if not primitive.is_real])
+def test_the_numpy_function_gives_the_results_of_the_oracle(name: str) -> None:
+    """Of real functions it is another library's, which need not round to the nearest float."""
+    primitive = PRIMITIVES[name]
+    parameters = {name: NUMBERS[name] for name in primitive.parameters}
+    for element_type in (each for each in TYPES if each.runs and takes(primitive, each)):
+        if parameters and element_type.kind == "unsigned":
+            continue  # Some of the numbers are negative.
+        values = pool(element_type)
+        values = np.append(values, ordinary(element_type, 19, 0)) if element_type.is_numeric else values
+        operands = combined(primitive, element_type, values)
+        with np.errstate(all="ignore"):
+            actual = primitive.numpy_function(element_type)(*operands, **parameters)
+        expected = exact(primitive, *operands)
+        assert not oracle.differences(actual.astype(expected.dtype), expected)[:3], element_type
 
 
 STEPS = (1, 2, 4, 8, -1, -2, -4)

@@ -80,6 +80,19 @@ def test_hard_floats_meet_every_way_of_rounding(element_type: ElementType) -> No
     assert {("square", kind) for kind in kinds} <= seen
 
 
+@pytest.mark.parametrize("element_type", FLOATS, ids=str)
+def test_hard_floats_make_ties_around_one_and_before_the_overflow(element_type: ElementType) -> None:
+    """Where a type has the number that is half as large as the distance to the next one."""
+    one, patterns = encode(element_type, Fraction(1)), {*bits_of(hard_values(element_type))}
+    for bits in (one, one - 1, FLOAT_LAYOUTS[element_type].largest_finite - 1):
+        lower, upper = (decode(element_type, each) for each in (bits, bits + 1))
+        assert isinstance(lower, Fraction)
+        assert isinstance(upper, Fraction)
+        half = encode(element_type, (upper - lower) / 2)
+        is_exact = decode(element_type, half) == (upper - lower) / 2
+        assert not is_exact or {bits, half} <= patterns, lower
+
+
 def kinds_of_rounding(element_type: ElementType, exact: Fraction) -> set[str]:
     layout = FLOAT_LAYOUTS[element_type]
     bits = encode(element_type, abs(exact))
