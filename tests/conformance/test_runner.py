@@ -207,7 +207,10 @@ def test_what_is_right_alone_is_blamed_on_the_model_if_it_comes_again(
     runner.run(cases)
     runner.separate(cases, Explainer())
     items = [item for each in (runner.results, runner.co_resident) for item in each.values()]
-    assert {item.problem for item in items if item.outcome == "differs"} == {problem}
+    wrong = [item for item in items if item.outcome == "differs"]
+    assert {item.problem for item in wrong} == {problem}
+    for item in wrong:
+        assert {*item.co_resident} <= {*cases} - {item.case}
 
 
 CASE = TESTS["Sub-14/uint8/numpy", "static"][0]
