@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from eltwise.comparison.value_hypotheses import narrowings
 from eltwise.core.dtypes import TYPES, ElementType
-from eltwise.core.errors import counted
+from eltwise.core.errors import EltwiseError, counted
 from eltwise.core.escaping import on_one_line
 from eltwise.faults.families import FAMILIES
 from eltwise.report.annotations import Annotation, markdown, sarif
@@ -72,6 +73,20 @@ def test_sarif_is_as_its_specification_requires(found: list[Annotation]) -> None
     for result, each in zip(run["results"], found, strict=True):
         nodes = [node["name"] for node in result["locations"][0].get("logicalLocations", [])]
         assert nodes == ([on_one_line(each.node)] if each.node else [])
+
+
+def kinds(kind: type[EltwiseError] = EltwiseError) -> Iterator[type[EltwiseError]]:
+    yield kind
+    yield from chain.from_iterable(map(kinds, kind.__subclasses__()))
+
+
+@pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.__name__)
+def test_the_sentence_of_an_error_is_that_of_its_kind(kind: type[EltwiseError]) -> None:
+    document = json.loads(
+        sarif(Report([Annotation(kind.__name__, "error", "text")]), Path("net.onnx"), "eltwise check")
+    )
+    (rule,) = document["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"] == on_one_line(kind.__doc__ or "")
 
 
 @pytest.mark.parametrize("element_type", TYPES, ids=str)

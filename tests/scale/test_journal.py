@@ -73,6 +73,19 @@ def test_lines_are_there_again_until_they_are_removed(
         lines.close()
 
 
+@pytest.mark.parametrize(("most", "seconds"), [(2, 1e9), (10**9, -1.0)], ids=["many", "old"])
+def test_lines_in_an_object_store_are_kept_before_its_end_where_they_are_many_or_old(
+    most: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RemoteLines, "_MOST", most)
+    monkeypatch.setattr(RemoteLines, "_SECONDS", seconds)
+    with place("url", tmp_path) as opened:
+        lines = opened()
+        for each in (b"a", b"b"):
+            lines.append(each)
+        assert list(opened().read()) == [b"a", b"b"]
+
+
 @lenient
 @given(whole=texts, rest=st.binary(min_size=1, max_size=20).map(lambda data: data.replace(b"\n", b"x")))
 def test_what_follows_the_last_whole_line_of_a_file_is_cut_off(whole: list[bytes], rest: bytes, tmp_path: Path) -> None:
