@@ -79,12 +79,19 @@ def test_nodes_that_are_wrong_one_by_one_are_not_said_to_be_right() -> None:
 
 
 def test_a_node_that_is_wrong_beside_another_is_right_alone() -> None:
+    """Which of those before it make it wrong is found, and together they are a case; of those behind it nothing is."""
     report = eltwise.trace(named(parsed(CHAIN)), runtime="WrongBesideAnother", against="onnxruntime")
     assert report.first_name == "neg_1"
     node = report.nodes[1]
+    assert (node.blame, node.message) == ("fused", "wrong together, right one by one: tanh_0, neg_1")
+    assert report.blamed is not None
+    assert report.blamed.numbers == (0, 1)
+    behind = "g (float[2, 3] x) => (float[2, 3] z) { n = Neg(x) z = Tanh(n) }"
+    report = eltwise.trace(named(parsed(behind)), runtime="WrongBesideAnother", against="onnxruntime")
+    node = report.nodes[0]
     assert node.blame == "in_graph"
     assert "right alone and wrong in the model" in str(report)
-    assert [(cause.nodes[0], cause.own_error) for cause in report.causes] == [("neg_1", node.error_out)]
+    assert [(cause.nodes[0], cause.own_error) for cause in report.causes] == [("neg_0", node.error_out)]
     assert node.error_out
     assert "cause not looked for" not in str(report.causes[0])
 
