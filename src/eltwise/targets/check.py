@@ -191,7 +191,8 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
     if switches is None and is_shown and not any(trial.verdict == "agree" for trial in remedies):
         switches = find_switches(report.target, run, has_bytes=multiplies_bytes(model.graph))
     remedies += () if switches is None else switches.remedies[:1]
-    if report.is_refused and not any(trial.verdict == "agree" for trial in remedies):
+    is_mended = any(trial.verdict == "agree" for trial in remedies)
+    if report.is_refused and not is_mended and not model.analysis.invalidities:  # Which no sizes make valid.
         remedies += _of_sizes(report.target, model, inputs, run)
     return replace(report, remedies=tuple(remedies), switches=switches)
 
