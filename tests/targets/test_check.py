@@ -20,6 +20,7 @@ from eltwise.passes.report import Comparison
 from eltwise.targets import deployed, plan
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import shipped_rules
+from eltwise.targets.run import observe
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -445,7 +446,7 @@ def test_an_invalid_model_is_not_tried_at_every_size(monkeypatch: pytest.MonkeyP
     """No sizes make it valid; a small network of an attribute that its opset lacks took minutes."""
     made = parsed("g (float[a, b, c] x) => (float[a, b, c] z) { z = Relu(x) }")
     made.graph.node[0].attribute.add(name="axis", i=1, type=onnx.AttributeProto.INT)
-    runs, observe = list[object](), deployed.observe
+    runs = list[object]()
 
     def count(*arguments: Any, **options: Any) -> TargetReport:
         runs.append(arguments)
