@@ -58,7 +58,7 @@ class LocalHost(ExitStack):
                 loaded = self._loaded(program)
                 results = [] if only_load else loaded.arrays(loaded.bind(list(inputs))())
         except Exception as error:  # noqa: BLE001 - whatever a runtime raises is its refusal
-            return Answer("refused", message=message_of(error))
+            return Answer("refused", message=message_of(error, getattr(program, "path", "")))
         finally:
             self._overwrite()
         arrays = tuple(np.array(one) if isinstance(one, np.ndarray) else None for one in results)

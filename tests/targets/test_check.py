@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -20,7 +19,6 @@ from eltwise.passes.report import Comparison
 from eltwise.targets import deployed, plan
 from eltwise.targets.report import Finding, TargetReport
 from eltwise.targets.rules import shipped_rules
-from eltwise.targets.run import observe
 from support.onnx_models import model, node, value
 from support.openvino_models import Ir
 from support.target_models import bfloat16_model, bytes_model, integer_ir, legacy_model
@@ -440,19 +438,3 @@ def test_what_a_valid_node_has_that_eltwise_does_not_run_is_counted() -> None:
     assert str(report).splitlines()[0] == "not checked: in part (element type nf4 is unsupported)"
     two = model([node("Sub", ["x", "x"], ["z", "mask"], "n")], [value("x")], [value("z")], 17)
     assert [problem.node for problem in eltwise.check(two).problems] == ["n"]
-
-
-def test_an_invalid_model_is_not_tried_at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sizes make it valid; a small network of an attribute that its opset lacks took minutes."""
-    made = parsed("g (float[a, b, c] x) => (float[a, b, c] z) { z = Relu(x) }")
-    made.graph.node[0].attribute.add(name="axis", i=1, type=onnx.AttributeProto.INT)
-    runs = list[object]()
-
-    def count(*arguments: Any, **options: Any) -> TargetReport:
-        runs.append(arguments)
-        return observe(*arguments, **options)
-
-    monkeypatch.setattr(deployed, "observe", count)
-    report = eltwise.check(made, "onnxruntime")
-    assert (report.verdict, report.is_refused) == ("disagree", True)
-    assert len(runs) == 2  # As it is, and without optimizations.

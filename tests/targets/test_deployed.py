@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +17,9 @@ from safetensors.numpy import save_file
 import eltwise
 from eltwise.core.errors import EltwiseError, NameUnknownError
 from eltwise.runtimes import Host, registry
+from eltwise.targets import deployed
 from eltwise.targets.report import TargetReport
+from eltwise.targets.run import observe
 from eltwise.tracing.model_program import program_of
 from eltwise.tracing.record import record
 from eltwise.tracing.records import VERDICTS
@@ -647,3 +650,26 @@ def test_the_report_names_the_file_whatever_inputs_replace_its_constants(tmp_pat
     onnx.save(parsed("g (float[2] x, float[2] b) => (float y) <float[2] b = {1, 2}> { y = MatMul (x, b) }"), path)
     for inputs in ({}, {"b": np.float32([3, 4])}):
         assert str(eltwise.check(path, "onnxruntime", inputs=inputs)).startswith("net.onnx: onnxruntime")
+
+
+@pytest.mark.parametrize(("axis", "most"), [(True, 2), (False, 2 + 4)])
+def test_what_no_size_makes_right_is_not_tried_at_every_one(
+    axis: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attribute that its opset lacks, and an operator that the runtime has not; small networks took minutes."""
+    made = parsed("g (float[a, b, c] x) => (float[a, b, c] z) { z = Relu(x) }")
+    if axis:
+        made.graph.node[0].attribute.add(name="axis", i=1, type=onnx.AttributeProto.INT)
+    else:
+        made.graph.node[0].op_type, made.graph.node[0].domain = "Unheard", "com.microsoft"
+        made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    runs = list[object]()
+
+    def count(*arguments: Any, **options: Any) -> TargetReport:
+        runs.append(arguments)
+        return observe(*arguments, **options)
+
+    monkeypatch.setattr(deployed, "observe", count)
+    report = eltwise.check(made, "onnxruntime")
+    assert (report.verdict, report.is_refused) == ("disagree", True)
+    assert len(runs) <= most  # As it is, without optimizations, and at some sizes.

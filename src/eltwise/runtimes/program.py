@@ -8,6 +8,7 @@ that a reproduction can take it along.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -80,8 +81,10 @@ class Answer:
     writes_inputs: bool = False
 
 
-def message_of(error: BaseException) -> str:
+def message_of(error: BaseException, path: str = "") -> str:
     """Shorten an error to one line; of a long message, the last lines, which say the most.
+
+    The folder of ``path``, the file that was opened, is left out, as it is another one in each run.
 
     >>> message_of(ValueError("no such kernel"))
     'ValueError: no such kernel'
@@ -91,6 +94,8 @@ def message_of(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error of foreign code may fail to print itself
         message = ""
     message = message.encode(errors="backslashreplace").decode()  # It may contain bytes that are not text.
+    if folder := os.path.dirname(path):  # noqa: PTH120 - a part of a text
+        message = message.replace(f"{folder}{os.sep}", "")
     text = ""
     for line in reversed([line.strip() for line in message.splitlines() if line.strip()]):
         if text and len(text) + len(line) > _LONGEST_MESSAGE // 2:

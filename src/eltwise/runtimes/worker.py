@@ -58,8 +58,7 @@ def main() -> None:
             reply = programs.reply(message)
         except Exception as error:  # noqa: BLE001 - whatever else a runtime raises is its refusal
             is_full = isinstance(error, OSError) and error.errno in _FULL
-            folder = f"{os.path.dirname(str(message.fields.get('path', '')))}{os.sep}"  # noqa: PTH120 - a part of a text
-            reason = message_of(error).replace(folder, "") if len(folder) > 1 else message_of(error)
+            reason = message_of(error, str(message.fields.get("path", "")))
             reply = Message({"kind": "untried" if is_full else "refused", "message": reason})
         changed = changed_mode()
         if changed and not restore_mode():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from eltwise import runtimes
@@ -39,6 +38,9 @@ InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
 
 _SIZES_FIXED = "the sizes fixed"
+_MOST_REFUSED = 4
+"""A model that is refused in the same words at so many sizes is not tried at others."""
+
 _UNOPTIMIZED: dict[Domain, str] = {"ai.onnx": "onnxruntime:optimization=disabled", "openvino": "openvino:precision=f32"}
 """What a recorded run of a model that eltwise does not run is compared with, by the domain of the model."""
 
@@ -176,11 +178,13 @@ def _check_tensors(graph: Graph, tolerance: ToleranceLike) -> None:
 def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, inputs: Inputs) -> TargetReport:
     """Run the repaired model, and the options of the target unless the trace did; only what helps is a remedy."""
 
-    def run(specification: str, repaired: Model | None = None) -> Trial:
+    def deployed_as(specification: str, repaired: Model | None) -> TargetReport:
         runtime = runtimes.find(specification, domain=model.graph.origin.domain)
         result = deploy(runtime, specification, model, inputs, repaired, switches=False)
-        result = replace(result, severity=report.severity)
-        return Trial(specification, result.verdict, result.error, result.exception)
+        return replace(result, severity=report.severity)
+
+    def run(specification: str, repaired: Model | None = None) -> Trial:
+        return _trial(specification, deployed_as(specification, repaired))
 
     remedies = list[Trial]()
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
@@ -193,30 +197,52 @@ def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, i
     remedies += () if switches is None else switches.remedies[:1]
     is_mended = any(trial.verdict == "agree" for trial in remedies)
     if report.is_refused and not is_mended and not model.analysis.invalidities:  # Which no sizes make valid.
-        remedies += _of_sizes(report.target, model, inputs, run)
+        remedies += _of_sizes(report, model, inputs, deployed_as)
     return replace(report, remedies=tuple(remedies), switches=switches)
 
 
-def _of_sizes(target: str, model: Model, inputs: Inputs, run: Callable[..., Trial]) -> Iterator[Trial]:
-    """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same."""
-    graph, arrays = model.graph, next(iter(inputs.sets.values()), {})
+def _trial(specification: str, result: TargetReport) -> Trial:
+    return Trial(specification, result.verdict, result.error, result.exception)
+
+
+def _of_sizes(
+    report: TargetReport, model: Model, inputs: Inputs, deployed_as: Callable[[str, Model], TargetReport]
+) -> Iterator[Trial]:
+    """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same.
+
+    Refusals that are the same at some sizes have nothing to do with these.
+    """
+    target, graph, arrays = report.target, model.graph, next(iter(inputs.sets.values()), {})
+    refusals, refused = _refusals(report), 0
     for drawn in InputRequest.of(graph, arrays, inputs.seed).of_each_size():
-        if not drawn.sizes:
+        if not drawn.sizes or refused == _MOST_REFUSED:
             return
         types = [port.type._replace(shape=of_sizes(drawn.feeds[port.value].shape)) for port in graph.inputs]
         ports = tuple(replace(port, type=known) for port, known in zip(graph.inputs, types, strict=True))
         deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({drawn.sizes})"
-        trial = run(target, deployed)
+        result = deployed_as(target, deployed)
+        if refusals & _refusals(result):
+            refused += 1
+            continue
+        trial = _trial(suffix, result)
         if trial.verdict == "agree":
-            yield replace(trial, name=suffix)
+            yield trial
             return
         if trial.error is not None:  # Other sizes may not fit the model.
-            yield replace(trial, name=suffix)
-        has_bytes = multiplies_bytes(graph)
-        switches = find_switches(target, partial(run, repaired=deployed), has_bytes=has_bytes)
+            yield trial
+
+        def run(specification: str, deployed: Model = deployed) -> Trial:
+            return _trial(specification, deployed_as(specification, deployed))
+
+        switches = find_switches(target, run, has_bytes=multiplies_bytes(graph))
         for helpful in (*switches.remedies, *(tried for tried in switches.trials if tried.exception))[:1]:
             yield replace(helpful, name=f"{helpful.name} and {suffix}")
             return
+
+
+def _refusals(report: TargetReport) -> set[str]:
+    """How a runtime refused a model that it was given, in its words."""
+    return {finding.message for finding in report.findings if finding.is_seen and finding.kind == "refused"}
 
 
 def _repaired(report: TargetReport, model: Model) -> Model | None:
