@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -308,3 +309,19 @@ def test_operators_of_an_opset_that_these_tables_do_not_reach(monkeypatch: pytes
 def test_what_is_a_model_proto() -> None:
     assert is_model_proto(sub_model())
     assert not is_model_proto(b"")
+
+
+@pytest.mark.parametrize("name", sorted({schema.name for schema in registry.ELEMENTWISE if schema.domain == "ai.onnx"}))
+def test_an_attribute_of_another_version_is_told_with_that_version(name: str) -> None:
+    """Tools write attributes of newer opsets into older ones, as a quantizer an axis; which opset it needs is said."""
+    known = [one for one in onnx.defs.get_all_schemas_with_history() if one.name == name and not one.domain]
+    for schema, attribute in product(known, sorted({attribute for one in known for attribute in one.attributes})):
+        if attribute in schema.attributes:
+            continue
+        node_of = node(name, ["x"] * schema.min_input, ["z"], "n")
+        node_of.attribute.add(name=attribute, i=1, type=onnx.AttributeProto.INT)
+        made = model([node_of], [value("x")], [value("z")], schema.since_version)
+        (problem,) = (one for one in sentences(made) if f"attribute {attribute!r}" in one)
+        other = re.search(rf"{name}-(\d+) has it$", problem)
+        assert other, problem
+        assert attribute in onnx.defs.get_schema(name, int(other[1])).attributes

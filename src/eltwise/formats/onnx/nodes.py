@@ -183,9 +183,20 @@ def _read_attributes(
             values[message.name] = attributes[message.name].checked(value, schema.versioned_name)
         except EltwiseError as error:
             operand = f"attribute {message.name}" if message.name in attributes else ""
+            error.hint = error.hint or ("" if operand else _version_with(schema, message.name))
             problems.append(error.located(operand=operand, **location))
     raise_all(problems)
     return schema.bind(values)
+
+
+def _version_with(schema: OpSchema, attribute: str) -> str:
+    """A hint at the next version of an operator that has an attribute, or the last one before; empty where none has."""
+    versions, opset = list[int](), onnx.defs.onnx_opset_version()
+    while (published := published_schema(schema.name, opset)) is not None:
+        versions += [published.since_version] if attribute in published.attributes else []
+        opset = published.since_version - 1
+    later = [version for version in versions if version > schema.version]
+    return f"{schema.name}-{(later[-1:] or versions)[0]} has it" if versions else ""
 
 
 def _attribute_type(attribute: Attribute, schema: OpSchema) -> AttributeProto.AttributeType:
