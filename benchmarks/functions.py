@@ -20,7 +20,7 @@ from benchmarks.measure import OWN, SEED, samples_of
 from benchmarks.peers import Contestant, adapter_of, installed
 from eltwise.accuracy.programs import ORACLE_NAMES, program_of
 from eltwise.core.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, ElementType
-from eltwise.formats.onnx.schemas import since_versions
+from eltwise.formats.onnx.nodes import since_versions
 from eltwise.kernels.threads import num_threads
 from eltwise.oracle.real_functions import FUNCTIONS, correctly_rounded
 from eltwise.runtimes import RUNTIMES, Model

@@ -10,7 +10,8 @@ from eltwise.core.dtypes import ElementType
 from eltwise.core.errors import EltwiseError
 from eltwise.core.shapes import of_sizes
 from eltwise.formats.onnx.header import least_ir_version
-from eltwise.formats.onnx.schemas import in_opset, since_versions
+from eltwise.formats.onnx.nodes import since_versions
+from eltwise.formats.onnx.schemas import in_opset
 from eltwise.formats.onnx.writer import write_onnx
 from eltwise.formats.openvino.writer import write_openvino
 from eltwise.ir.graph import Foreign, ForeignSchema, Graph, Node, Origin, Port

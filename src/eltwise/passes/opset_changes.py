@@ -17,8 +17,8 @@ import numpy as np
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import EltwiseError, UnsupportedError
 from eltwise.formats.onnx.inference import small_tensor
-from eltwise.formats.onnx.nodes import published_schema, same_value, write_node
-from eltwise.formats.onnx.schemas import attribute_value, in_opset, ports_fit, since_versions
+from eltwise.formats.onnx.nodes import published_schema, same_value, since_versions, write_node
+from eltwise.formats.onnx.schemas import attribute_value, in_opset, ports_fit
 from eltwise.ir.graph import Node
 from eltwise.ir.scopes import Scope
 from eltwise.passes.align_broadcast import align

@@ -163,6 +163,13 @@ def published_schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.Op
     return schema
 
 
+@cache
+def since_versions(op_type: str, newest: int = onnx.defs.onnx_opset_version()) -> tuple[int, ...]:
+    """The opsets in which ONNX's own operator changed up to a newest one, in their order."""
+    schema = published_schema(op_type, newest)
+    return (*since_versions(op_type, schema.since_version - 1), schema.since_version) if schema else ()
+
+
 def _read_attributes(
     proto: NodeProto, schema: OpSchema, origin: Origin, folder: ExternalData | None, location: dict[str, str]
 ) -> Operation:
@@ -191,12 +198,13 @@ def _read_attributes(
 
 def _version_with(schema: OpSchema, attribute: str) -> str:
     """A hint at the next version of an operator that has an attribute, or the last one before; empty where none has."""
-    versions, opset = list[int](), onnx.defs.onnx_opset_version()
-    while (published := published_schema(schema.name, opset)) is not None:
-        versions += [published.since_version] if attribute in published.attributes else []
-        opset = published.since_version - 1
+    versions = [
+        version
+        for version in since_versions(schema.name)
+        if attribute in onnx.defs.get_schema(schema.name, version).attributes
+    ]
     later = [version for version in versions if version > schema.version]
-    return f"{schema.name}-{(later[-1:] or versions)[0]} has it" if versions else ""
+    return f"{schema.name}-{(later or versions[-1:])[0]} has it" if versions else ""
 
 
 def _attribute_type(attribute: Attribute, schema: OpSchema) -> AttributeProto.AttributeType:

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import onnx
 from onnx import AttributeProto, helper
 from onnx.defs import OpSchema
 
 from eltwise.core.broadcasting import Rule
 from eltwise.core.errors import AttributeValueError, ElementTypeError, UnsupportedError
-from eltwise.formats.onnx.nodes import known_schema, published_schema, write_node
+from eltwise.formats.onnx.nodes import known_schema, published_schema, since_versions, write_node
 from eltwise.formats.onnx.types import type_text
 from eltwise.ir.graph import Foreign, ForeignSchema, Node
 from eltwise.ir.scopes import Names, Scope
@@ -32,13 +31,6 @@ def is_onnx(node: Node, called: frozenset[tuple[str, str]]) -> bool:
     if isinstance(schema, ForeignSchema) and (schema.of or schema.overload):
         return False
     return ("", schema.name) not in called
-
-
-@cache
-def since_versions(op_type: str, newest: int = onnx.defs.onnx_opset_version()) -> tuple[int, ...]:
-    """The opsets in which ONNX's own operator changed up to a newest one, in their order."""
-    schema = published_schema(op_type, newest)
-    return (*since_versions(op_type, schema.since_version - 1), schema.since_version) if schema else ()
 
 
 def changes_between(op_type: str, source: int, target: int) -> bool:
