@@ -25,7 +25,7 @@ from eltwise.targets.report import TargetReport
 from eltwise.targets.rules import DEFAULT_SEVERITY, Severity, severity_named, shipped_rules
 from eltwise.tracing.inputs import InputRequest, check_inputs
 from eltwise.tracing.recording import is_recording
-from eltwise.tracing.switches import Trial, find_switches, multiplies_bytes
+from eltwise.tracing.switches import Judge, Trial, find_switches, multiplies_bytes
 from eltwise.tracing.trace import trace
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 InputsLike = Mapping[str, object] | Mapping[str, Mapping[str, object]] | None
 """How a caller gives inputs: arrays by their names, or several such sets by the names of these."""
+
+_Run = Callable[[str, Model | None], TargetReport]
+"""Runs a model, or another one in its place, with a specification."""
 
 _SIZES_FIXED = "the sizes fixed"
 _MOST_REFUSED = 4
@@ -178,36 +181,36 @@ def _check_tensors(graph: Graph, tolerance: ToleranceLike) -> None:
 def _with_remedies(report: TargetReport, deployed: TargetReport, model: Model, inputs: Inputs) -> TargetReport:
     """Run the repaired model, and the options of the target unless the trace did; only what helps is a remedy."""
 
-    def deployed_as(specification: str, repaired: Model | None) -> TargetReport:
+    def run(specification: str, other: Model | None) -> TargetReport:
         runtime = runtimes.find(specification, domain=model.graph.origin.domain)
-        result = deploy(runtime, specification, model, inputs, repaired, switches=False)
+        result = deploy(runtime, specification, model, inputs, other, switches=False)
         return replace(result, severity=report.severity)
-
-    def run(specification: str, repaired: Model | None = None) -> Trial:
-        return _trial(specification, deployed_as(specification, repaired))
 
     remedies = list[Trial]()
     if any(finding.is_repairable for finding in report.severe) and (repaired := _repaired(report, model)):
-        remedies.append(replace(run(report.target, repaired), name=f"eltwise repair --target {report.target}"))
+        remedies.append(_trial(f"eltwise repair --target {report.target}", run(report.target, repaired)))
     switches = None if deployed.trace is None else deployed.trace.switches
     # What only rules say no run refutes or confirms.
     is_shown = replace(deployed, severity=report.severity).verdict == "disagree"
     if switches is None and is_shown and not any(trial.verdict == "agree" for trial in remedies):
-        switches = find_switches(report.target, run, has_bytes=multiplies_bytes(model.graph))
+        switches = find_switches(report.target, _judge(run, None), has_bytes=multiplies_bytes(model.graph))
     remedies += () if switches is None else switches.remedies[:1]
     is_mended = any(trial.verdict == "agree" for trial in remedies)
     if report.is_refused and not is_mended and not model.analysis.invalidities:  # Which no sizes make valid.
-        remedies += _of_sizes(report, model, inputs, deployed_as)
+        remedies += _of_sizes(report, model, inputs, run)
     return replace(report, remedies=tuple(remedies), switches=switches)
 
 
-def _trial(specification: str, result: TargetReport) -> Trial:
-    return Trial(specification, result.verdict, result.error, result.exception)
+def _trial(name: str, result: TargetReport) -> Trial:
+    return Trial(name, result.verdict, result.error, result.exception)
 
 
-def _of_sizes(
-    report: TargetReport, model: Model, inputs: Inputs, deployed_as: Callable[[str, Model], TargetReport]
-) -> Iterator[Trial]:
+def _judge(run: _Run, other: Model | None) -> Judge:
+    """What runs one model, or another one in its place, with any specification."""
+    return lambda specification: _trial(specification, run(specification, other))
+
+
+def _of_sizes(report: TargetReport, model: Model, inputs: Inputs, run: _Run) -> Iterator[Trial]:
     """Run a model that is refused as it is with sizes fixed that its file leaves open, until it computes the same.
 
     Refusals that are the same at some sizes have nothing to do with these.
@@ -220,7 +223,7 @@ def _of_sizes(
         types = [port.type._replace(shape=of_sizes(drawn.feeds[port.value].shape)) for port in graph.inputs]
         ports = tuple(replace(port, type=known) for port, known in zip(graph.inputs, types, strict=True))
         deployed, suffix = model_of(replace(graph, inputs=ports)), f"{_SIZES_FIXED} ({drawn.sizes})"
-        result = deployed_as(target, deployed)
+        result = run(target, deployed)
         if refusals & _refusals(result):
             refused += 1
             continue
@@ -230,11 +233,7 @@ def _of_sizes(
             return
         if trial.error is not None:  # Other sizes may not fit the model.
             yield trial
-
-        def run(specification: str, deployed: Model = deployed) -> Trial:
-            return _trial(specification, deployed_as(specification, deployed))
-
-        switches = find_switches(target, run, has_bytes=multiplies_bytes(graph))
+        switches = find_switches(target, _judge(run, deployed), has_bytes=multiplies_bytes(graph))
         for helpful in (*switches.remedies, *(tried for tried in switches.trials if tried.exception))[:1]:
             yield replace(helpful, name=f"{helpful.name} and {suffix}")
             return
